@@ -1,0 +1,15 @@
+/** Bindings of wrangler.toml. */
+interface Env {
+  ACP_SESSION_DO: DurableObjectNamespace<import("./session/session.ts").AcpSession>;
+  WORKSPACE_STATE_DO: DurableObjectNamespace<import("./workspace/workspace.ts").WorkspaceState>;
+  ACP_CONNECTION_DO: DurableObjectNamespace<import("./connection/connection.ts").AcpConnection>;
+  INDEX: D1Database;
+  AUTH_ISSUER: string;
+  AUTH_AUDIENCE: string;
+  /** JSON Web Key Set with the public keys that may sign tokens. */
+  AUTH_JWKS: string;
+}
+
+declare namespace Cloudflare {
+  interface Env extends globalThis.Env {}
+}

@@ -1,0 +1,90 @@
+/**
+ * The wire between an agent host and the gateway.
+ *
+ * A host holds one control socket to its WorkspaceState and one socket per session to that AcpSession.
+ * Every message is text: one line of JSON, the head, then (for `lines`) one line per item. Agent frames
+ * travel as they are instead of as JSON strings, so that neither side escapes a stream twice.
+ *
+ * Both directions are numbered. The host numbers the items of one agent process (a *run*) 1, 2, 3, …; the
+ * session names each line for the agent by the log sequence number it comes from. Each side tells the
+ * other what it has, and after a reconnect the sender goes on from there: nothing is lost, nothing is
+ * delivered twice.
+ */
+
+/** Raised by one when an old host could no longer understand the gateway, or the other way round. */
+export const LINK_VERSION = 1;
+
+/** Control socket, host → gateway. */
+export type HostControl =
+  | {
+      t: "hello";
+      version: number;
+      /** Stable across restarts of the host: a container's name. */
+      name: string;
+      /** New for each host process: tells a reconnect from a restart. */
+      instance: string;
+      /** Absolute path of the workspace on the host. */
+      root: string;
+      agents: AgentOffer[];
+      /** Agent processes alive in this host. */
+      runs: { sessionId: string; run: string }[];
+    }
+  /** What an agent answered to `initialize`, sent when it is first known. */
+  | { t: "agent"; id: string; initialize: unknown }
+  | { t: "agent_failed"; id: string; error: string };
+
+export type AgentOffer = { id: string; name: string; default: boolean };
+
+/** Control socket, gateway → host. */
+export type GatewayControl =
+  | { t: "welcome"; workspace: string }
+  | { t: "open"; sessionId: string; agent: string }
+  | { t: "refused"; reason: string };
+
+/** Session socket, heads of host → session messages. */
+export type HostHead =
+  /** First message on each socket. `delivered` is the last log sequence number written to the agent. */
+  | { t: "hello"; run: string; agent: string; delivered: number }
+  /** Items `first`, `first + 1`, … of this run follow, one per line. */
+  | { t: "lines"; first: number };
+
+/** Session socket, heads of session → host messages. */
+export type SessionHead =
+  /** All items up to `received` are durable; go on after it. */
+  | { t: "welcome"; received: number }
+  | { t: "ack"; received: number }
+  /** Lines for the agent's stdin follow, each `<seq> <json>`. */
+  | { t: "lines" }
+  /** The session has no use for this process any more: end it. */
+  | { t: "stop"; reason: string };
+
+/**
+ * One item of a run. A JSON object is a frame the agent wrote, verbatim. A JSON array is an event of the
+ * host's own, so the first character tells them apart.
+ */
+export type HostEvent =
+  | ["started", { pid: number | null; command: string }]
+  /** A frame the host wrote to the agent on its own account (`initialize`), verbatim. */
+  | ["sent", string]
+  /** The host's response to a file or terminal request of the agent. It reaches the agent through the log. */
+  | ["answer", string]
+  /** A line on the agent's stdout that is not a JSON object. */
+  | ["noise", string]
+  /** The process is gone; always the last item of a run. `stderr` is the end of what it said there. */
+  | ["exit", { code: number | null; signal: string | null; error?: string; stderr: string }];
+
+export function encodeLink(head: HostHead | SessionHead, lines: readonly string[] = []): string {
+  return lines.length === 0 ? JSON.stringify(head) : `${JSON.stringify(head)}\n${lines.join("\n")}`;
+}
+
+/** Splits a message into its head and its lines; the head is the peer's word, to be checked by the caller. */
+export function decodeLink(message: string): { head: unknown; lines: string[] } {
+  const lines = message.split("\n");
+  return { head: JSON.parse(lines[0] as string), lines: lines.slice(1) };
+}
+
+/** A line for the agent: the log sequence number, a space, the frame. */
+export function splitNumbered(line: string): { seq: number; frame: string } {
+  const space = line.indexOf(" ");
+  return { seq: Number(line.slice(0, space)), frame: line.slice(space + 1) };
+}
