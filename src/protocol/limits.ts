@@ -33,6 +33,13 @@ export const LIMITS = {
   /** Events of the log kept in memory so that a live reader does not go through SQLite. */
   tailChars: 2 * 1024 * 1024,
 
+  /** Events between two snapshots of a session's state: what waking up has to replay at most, give or take a batch. */
+  eventsPerSnapshot: 500,
+
+  /** How long a session gathers changes before it writes its line in the index, and waits after a failure. */
+  indexDelayMs: 2_000,
+  indexRetryMs: 30_000,
+
   /** Sessions one connection may have open; their cursors live in a socket attachment of 16 KiB. */
-  sessionsPerConnection: 200,
+  sessionsPerConnection: 150,
 } as const;

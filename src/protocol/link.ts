@@ -37,14 +37,17 @@ export type AgentOffer = { id: string; name: string; default: boolean };
 
 /** Control socket, gateway → host. */
 export type GatewayControl =
-  | { t: "welcome"; workspace: string }
+  | { t: "welcome" }
   | { t: "open"; sessionId: string; agent: string }
   | { t: "refused"; reason: string };
 
 /** Session socket, heads of host → session messages. */
 export type HostHead =
-  /** First message on each socket. `delivered` is the last log sequence number written to the agent. */
-  | { t: "hello"; run: string; agent: string; delivered: number }
+  /**
+   * First message on each socket. `host` is the host's name, `root` the workspace's path on it, and
+   * `delivered` the last log sequence number written to the agent.
+   */
+  | { t: "hello"; run: string; agent: string; host: string; root: string; delivered: number }
   /** Items `first`, `first + 1`, … of this run follow, one per line. */
   | { t: "lines"; first: number };
 

@@ -1,0 +1,52 @@
+import { join } from "node:path";
+import { type BuildOptions, build, context, stop } from "esbuild";
+
+/** The same resolution as `wrangler deploy`: workerd's conditions, the runtime's own modules left out. */
+function buildOptions(projectDir: string) {
+  return {
+    entryPoints: [join(projectDir, "src/worker.ts")],
+    absWorkingDir: projectDir,
+    bundle: true,
+    format: "esm",
+    platform: "neutral",
+    target: "es2024",
+    mainFields: ["module", "main"],
+    conditions: ["workerd", "worker", "browser"],
+    external: ["cloudflare:*", "node:*"],
+    loader: { ".html": "text", ".txt": "text", ".sql": "text" },
+    define: { "process.env.NODE_ENV": '"production"' },
+    write: false,
+    logLevel: "silent",
+  } satisfies BuildOptions;
+}
+
+export async function bundleWorker(projectDir: string): Promise<string> {
+  const result = await build(buildOptions(projectDir));
+  await stop();
+  return result.outputFiles[0]?.text ?? "";
+}
+
+/** Calls back with each new build, the first included; a broken build only reports. */
+export async function watchWorker(
+  projectDir: string,
+  onBuild: (code: string) => void,
+  onError: (message: string) => void,
+): Promise<void> {
+  const watcher = await context({
+    ...buildOptions(projectDir),
+    plugins: [
+      {
+        name: "report",
+        setup({ onEnd }) {
+          onEnd((result) => {
+            const code = result.outputFiles?.[0]?.text;
+            if (result.errors.length === 0 && code !== undefined) onBuild(code);
+            for (const { text, location } of result.errors)
+              onError(`${location?.file}:${location?.line} ${text}`);
+          });
+        },
+      },
+    ],
+  });
+  await watcher.watch();
+}

@@ -1,0 +1,125 @@
+/**
+ * The gateway: the bundled Worker on workerd, in a process and process group of its own. The runner can
+ * then end workerd with certainty, and a dead runner is noticed here by the closed channel.
+ */
+import { once } from "node:events";
+import { join } from "node:path";
+import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
+import { bundleWorker, watchWorker } from "./bundle.ts";
+import { applyMigrations } from "./migrations.ts";
+import { HOST, portInUse } from "./port.ts";
+import type { WorkerConfig } from "./worker-config.ts";
+
+/** The first message from the runner. */
+export type GatewayOptions = {
+  projectDir: string;
+  stateDir: string;
+  port: number;
+  config: WorkerConfig;
+  /** Public keys that may sign tokens, a JSON Web Key Set. */
+  jwks: string;
+  watch: boolean;
+};
+
+/** Its answer. */
+export type GatewayReport = { t: "ready" } | { t: "failed"; reason: string };
+
+/** Miniflare restarts a dead workerd at once. More often than this, and the runner's backoff takes over. */
+const RESTARTS = { count: 3, withinMs: 30_000 };
+
+class GatewayLog extends Log {
+  override error(error: Error): void {
+    super.error(error);
+    // Miniflare's last word when it cannot start workerd again.
+    if (errorCode(error) === "ERR_RUNTIME_FAILURE") process.exit(1);
+  }
+}
+
+function miniflareOptions({ port, stateDir, config, jwks }: GatewayOptions, code: string) {
+  return convertV4MiniflareOptions({
+    host: HOST,
+    port,
+    log: new GatewayLog(LogLevel.WARN),
+    logRequests: false,
+    handleStructuredLogs: ({ message }) => console.error(message),
+    unsafeHandleRuntimeRestart: onWorkerdRestart,
+    // Otherwise Miniflare asks the internet where this machine is.
+    cf: false,
+    resourcePersistencePath: join(stateDir, "workerd"),
+    workers: [
+      {
+        ...config.worker,
+        name: config.name,
+        bindings: { ...(config.worker.bindings as Record<string, string>), AUTH_JWKS: jwks },
+        modules: [{ type: "ESModule", path: "worker.js", contents: code }],
+      },
+    ],
+  });
+}
+
+const restarts: number[] = [];
+
+function onWorkerdRestart(): void {
+  console.error("workerd died and was started again");
+  restarts.push(Date.now());
+  const recent = restarts.filter((at) => at > Date.now() - RESTARTS.withinMs);
+  if (recent.length > RESTARTS.count) process.exit(1);
+}
+
+async function serve(options: GatewayOptions, code: string): Promise<Miniflare> {
+  const miniflare = new Miniflare(miniflareOptions(options, code));
+  endWith(miniflare);
+  await miniflare.ready;
+  await applyMigrations(miniflare, options.config.migrations);
+  return miniflare;
+}
+
+/** Serves the first good build, and each one after it in its place. */
+async function serveAndReload(options: GatewayOptions): Promise<void> {
+  const first = Promise.withResolvers<void>();
+  let current: Promise<Miniflare> | undefined;
+  const onBuild = async (code: string) => {
+    if (!current) {
+      current = serve(options, code);
+      current.then(() => first.resolve(), first.reject);
+      return;
+    }
+    const miniflare = await current;
+    await miniflare.setOptions(miniflareOptions(options, code));
+    console.error("worker reloaded");
+  };
+  await watchWorker(options.projectDir, onBuild, (message) => console.error(message));
+  return first.promise;
+}
+
+/** Miniflare's own handler for SIGTERM exits before workerd has ended; this one waits for it. */
+function endWith(miniflare: Miniflare): void {
+  const end = () => miniflare.dispose().finally(() => process.exit(0));
+  process.removeAllListeners("SIGTERM").once("SIGTERM", end);
+  process.removeAllListeners("disconnect").once("disconnect", end);
+}
+
+function errorCode(error: unknown): string | undefined {
+  return (error as { code?: string }).code;
+}
+
+function report(message: GatewayReport): Promise<void> {
+  return new Promise((resolve) => process.send?.(message, () => resolve()));
+}
+
+async function main(): Promise<void> {
+  process.once("disconnect", () => process.exit(1));
+  const [options] = (await once(process, "message")) as [GatewayOptions];
+  try {
+    if (options.watch) await serveAndReload(options);
+    else await serve(options, await bundleWorker(options.projectDir));
+    await report({ t: "ready" });
+  } catch (error) {
+    const inUse = errorCode(error) === "ERR_ADDRESS_IN_USE";
+    const reason = inUse ? portInUse(options.port) : error instanceof Error ? error.message : String(error);
+    await report({ t: "failed", reason });
+    process.exit(1);
+  }
+}
+
+await main();

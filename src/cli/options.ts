@@ -1,0 +1,78 @@
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+
+export type Options = {
+  /** Absent: the default port, or any free one if that is taken. 0: any free one. */
+  port?: number;
+  root: string;
+  state: string;
+  /** Command of the default agent; absent: the demo agent. */
+  agent?: string;
+  json: boolean;
+  watch: boolean;
+  help: boolean;
+};
+
+/** The user's mistake: shown without a stack, exit code 2. */
+export class UsageError extends Error {}
+
+export const HELP = `Usage: npm start -- [options]
+
+Starts the gateway on workerd, a host for one directory and an agent.
+
+  --port N            port on 127.0.0.1 (default 8790, or a free one if that is taken; 0: a free one)
+  --root DIR          the workspace: the directory agents work in (default: here)
+  --agent "COMMAND"   an ACP agent to run instead of the demo agent, e.g. "npx opencode-ai acp"
+  --state DIR         where sessions, index and signing key are kept (default: .acp-edge)
+  --json              print one line of JSON when ready; logs go to stderr
+  --watch             rebuild and restart when the sources change
+  --help              this text
+`;
+
+export function parseOptions(argv: string[], cwd: string): Options {
+  const { values } = parse(argv);
+  const options: Options = {
+    root: resolve(cwd, values.root ?? "."),
+    state: resolve(cwd, values.state ?? ".acp-edge"),
+    json: values.json ?? false,
+    watch: values.watch ?? false,
+    help: values.help ?? false,
+  };
+  if (values.port !== undefined) options.port = parsePort(values.port);
+  if (values.agent !== undefined) options.agent = parseCommand(values.agent);
+  if (!statSync(options.root, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new UsageError(`--root: ${options.root} is not a directory`);
+  }
+  return options;
+}
+
+function parse(argv: string[]) {
+  try {
+    return parseArgs({
+      args: argv,
+      options: {
+        port: { type: "string" },
+        root: { type: "string" },
+        agent: { type: "string" },
+        state: { type: "string" },
+        json: { type: "boolean" },
+        watch: { type: "boolean" },
+        help: { type: "boolean", short: "h" },
+      },
+    });
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > 65_535) throw new UsageError(`--port: ${text} is not a port number`);
+  return port;
+}
+
+function parseCommand(text: string): string {
+  if (text.trim() === "") throw new UsageError("--agent: the command is empty");
+  return text;
+}

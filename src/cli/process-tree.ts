@@ -1,0 +1,21 @@
+import { execFileSync } from "node:child_process";
+
+export type Proc = { pid: number; parent: number; command: string };
+
+/** Every process below this one, at this moment; zombies aside. */
+export function descendants(pid: number): Proc[] {
+  const table = processTable();
+  const below = (parent: number): Proc[] =>
+    table.filter((proc) => proc.parent === parent).flatMap((proc) => [proc, ...below(proc.pid)]);
+  return below(pid);
+}
+
+export function processTable(): Proc[] {
+  return execFileSync("ps", ["-eo", "pid=,ppid=,stat=,args="], { encoding: "utf8" })
+    .split("\n")
+    .flatMap((line) => {
+      const [, pid, parent, stat = "", command = ""] = /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(.*)$/.exec(line) ?? [];
+      const counts = pid !== undefined && !stat.startsWith("Z") && !command.startsWith("ps -eo pid=");
+      return counts ? [{ pid: Number(pid), parent: Number(parent), command }] : [];
+    });
+}

@@ -1,0 +1,47 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ReadyInfo } from "./greeting.ts";
+
+const POLL_MS = 50;
+
+/** The part of GET /api/workspaces/:id that tells whether a prompt would find an agent. */
+type Workspace = {
+  hosts?: unknown[];
+  agents?: { default?: boolean; ready?: boolean }[];
+};
+
+type Access = Pick<ReadyInfo, "url" | "workspace" | "token">;
+
+export async function waitForGateway({ url }: Access, signal: AbortSignal): Promise<void> {
+  await poll(
+    signal,
+    Number.POSITIVE_INFINITY,
+    async () => (await fetch(`${url}/healthz`, { signal })).status === 200,
+  );
+}
+
+/** False when the agent was not ready in time. */
+export async function waitForAgent(
+  { url, workspace, token }: Access,
+  withinMs: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const headers = { authorization: `Bearer ${token}` };
+  return poll(signal, withinMs, async () => {
+    const response = await fetch(`${url}/api/workspaces/${workspace}`, { headers, signal });
+    return response.ok && hasReadyAgent((await response.json()) as Workspace);
+  });
+}
+
+function hasReadyAgent({ hosts = [], agents = [] }: Workspace): boolean {
+  const agent = agents.find((offer) => offer.default) ?? agents[0];
+  return hosts.length > 0 && agent?.ready === true;
+}
+
+async function poll(signal: AbortSignal, withinMs: number, check: () => Promise<boolean>): Promise<boolean> {
+  const deadline = Date.now() + withinMs;
+  while (Date.now() < deadline) {
+    if (await check().catch(() => false)) return true;
+    await sleep(POLL_MS, undefined, { signal });
+  }
+  return false;
+}

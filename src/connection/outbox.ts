@@ -1,0 +1,40 @@
+/** Why a frame did not reach its session: there is none for this caller, or it could not be reached. */
+export type Refusal = "unknown" | "unreachable";
+
+/** Frames for one session: what gathers while a batch is under way goes together as the next one. */
+export class Outbox {
+  readonly #send: (frames: string[]) => Promise<boolean>;
+  #waiting: { frame: string; refused: (why: Refusal) => void }[] = [];
+  #running: Promise<void> | undefined;
+
+  /** `send` resolves to false when the receiver does not take the frames. */
+  constructor(send: (frames: string[]) => Promise<boolean>) {
+    this.#send = send;
+  }
+
+  /** Resolves when the frame, and all before it, have been handed over or refused. */
+  put(frame: string, refused: (why: Refusal) => void): Promise<void> {
+    this.#waiting.push({ frame, refused });
+    this.#running ??= this.#drain().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0);
+      const why = await this.#try(batch.map((item) => item.frame));
+      if (why) for (const item of batch) item.refused(why);
+    }
+  }
+
+  async #try(frames: string[]): Promise<Refusal | undefined> {
+    try {
+      return (await this.#send(frames)) ? undefined : "unknown";
+    } catch (error) {
+      console.error("session unreachable", { error: String(error) });
+      return "unreachable";
+    }
+  }
+}

@@ -1,0 +1,53 @@
+/** The ways a turn can end, or not. */
+import { RequestError } from "@agentclientprotocol/sdk";
+import type { Command, Turn } from "../turn.ts";
+
+export const endingCommands: Command[] = [
+  { name: "refuse", description: "End with refusal", run: (turn) => turn.end("refusal") },
+  { name: "max_tokens", description: "End with max_tokens", run: (turn) => turn.end("max_tokens") },
+  {
+    name: "max_turn_requests",
+    description: "End with max_turn_requests",
+    run: (turn) => turn.end("max_turn_requests"),
+  },
+  {
+    name: "error",
+    hint: "[CODE] [MESSAGE]",
+    description: "Answer the prompt with a JSON-RPC error",
+    run: fail,
+  },
+  {
+    name: "wait",
+    description: "Do nothing until cancelled",
+    run: (turn) => {
+      turn.say("Waiting to be cancelled.\n");
+      return turn.orCancelled(new Promise<never>(() => {}));
+    },
+  },
+  {
+    name: "hang",
+    description: "Never answer, cancelled or not",
+    run: (turn) => {
+      turn.say("Hanging.\n");
+      return new Promise<never>(() => {});
+    },
+  },
+  {
+    name: "crash",
+    hint: "[EXIT_CODE]",
+    description: "End the process in mid-turn",
+    run: crash,
+  },
+];
+
+function fail(_turn: Turn, args: string): never {
+  const [, code, message] = /^(-?\d+)?\s*(.*)$/.exec(args) ?? [];
+  throw new RequestError(code ? Number(code) : -32603, message || "Demo error", { demo: true });
+}
+
+async function crash(turn: Turn, code: string): Promise<void> {
+  turn.say("Crashing.\n");
+  // What was said before the crash arrives, so that it can be told from what was lost.
+  await turn.out.flushed();
+  process.exit(Number(code || 1));
+}

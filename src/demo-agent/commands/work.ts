@@ -1,0 +1,123 @@
+/** What an agent does on the client's machine: files and terminals. */
+import { resolve } from "node:path";
+import { methods } from "@agentclientprotocol/sdk";
+import { type Command, failure, type Turn } from "../turn.ts";
+
+export const workCommands: Command[] = [
+  {
+    name: "read",
+    hint: "PATH",
+    description: "Read a file through the client",
+    lacks: ({ fs }) => !fs?.readTextFile && "fs.readTextFile",
+    run: read,
+  },
+  {
+    name: "edit",
+    hint: "PATH [TEXT]",
+    description: "Write a file through the client: TEXT, or one line more than it had",
+    lacks: ({ fs }) => !fs?.writeTextFile && "fs.writeTextFile",
+    run: edit,
+  },
+  {
+    name: "terminal",
+    hint: "COMMAND…",
+    description: "Run a shell command in a client terminal",
+    lacks: (client) => !client.terminal && "terminal",
+    run: terminal,
+  },
+];
+
+async function read(turn: Turn, args: string): Promise<void> {
+  const path = resolve(turn.session.record.cwd, args);
+  const call = turn.tool({ title: `Read ${path}`, kind: "read", locations: [{ path }], rawInput: { path } });
+  try {
+    const content = await readFile(turn, path);
+    call.patch({
+      status: "completed",
+      content: [{ type: "content", content: { type: "text", text: content } }],
+    });
+    turn.say(`Read ${content.length} characters from ${path}\n`);
+  } catch (error) {
+    const reason = failure(turn, error);
+    call.patch({ status: "failed" });
+    turn.say(`Could not read ${path}: ${reason}\n`);
+  }
+}
+
+async function edit(turn: Turn, args: string): Promise<void> {
+  const [, name = "", text = ""] = /^(\S*)\s*(.*)$/.exec(args) ?? [];
+  const path = resolve(turn.session.record.cwd, name || "demo.txt");
+  const call = turn.tool({
+    title: `Edit ${path}`,
+    kind: "edit",
+    locations: [{ path }],
+    rawInput: { path, text },
+  });
+
+  const oldText = await readOrMissing(turn, path);
+  const newText = text ? `${text}\n` : `${oldText ?? ""}Edited by the demo agent.\n`;
+  call.patch({ status: "in_progress", content: [{ type: "diff", path, oldText, newText }] });
+  try {
+    await turn.client.request(
+      methods.client.fs.writeTextFile,
+      { sessionId: turn.session.id, path, content: newText },
+      turn.cancellable,
+    );
+    call.patch({ status: "completed" });
+    turn.say(`Wrote ${newText.length} characters to ${path}\n`);
+  } catch (error) {
+    const reason = failure(turn, error);
+    call.patch({ status: "failed" });
+    turn.say(`Could not write ${path}: ${reason}\n`);
+  }
+}
+
+async function readFile(turn: Turn, path: string): Promise<string> {
+  const { content } = await turn.client.request(
+    methods.client.fs.readTextFile,
+    { sessionId: turn.session.id, path },
+    turn.cancellable,
+  );
+  return content;
+}
+
+/** Clients disagree about the error for a missing file, so any error counts as one. */
+async function readOrMissing(turn: Turn, path: string): Promise<string | null> {
+  if (!turn.peer.capabilities.fs?.readTextFile) return null;
+  try {
+    return await readFile(turn, path);
+  } catch (error) {
+    failure(turn, error);
+    return null;
+  }
+}
+
+async function terminal(turn: Turn, command: string): Promise<void> {
+  const { id: sessionId, record } = turn.session;
+  const call = turn.tool({ title: command, kind: "execute", rawInput: { command } });
+
+  const creating = turn.client.createTerminal({
+    sessionId,
+    command: "sh",
+    args: ["-c", command],
+    cwd: record.cwd,
+  });
+  try {
+    const shell = await turn.orCancelled(creating);
+    call.patch({ status: "in_progress", content: [{ type: "terminal", terminalId: shell.id }] });
+    const exit = await turn.orCancelled(shell.waitForExit());
+    const { output, truncated } = await turn.orCancelled(shell.currentOutput());
+    call.patch({
+      status: exit.exitCode === 0 ? "completed" : "failed",
+      rawOutput: { ...exit, output, truncated },
+    });
+    turn.say(`Exit code ${exit.exitCode ?? "none"}, signal ${exit.signal ?? "none"}, output:\n${output}`);
+    await turn.orCancelled(shell.release());
+  } catch (error) {
+    // Also ends what still runs, be it created already or only after the cancel.
+    void creating.then((shell) => shell.release()).catch(() => {});
+    const reason = failure(turn, error);
+    call.patch({ status: "failed" });
+    turn.say(`The terminal failed: ${reason}\n`);
+  }
+}

@@ -1,0 +1,113 @@
+import { setTimeout } from "node:timers/promises";
+import {
+  type AgentContext,
+  type ClientCapabilities,
+  type ContentBlock,
+  type Implementation,
+  type JsonRpcId,
+  RequestError,
+  type SendRequestOptions,
+  type SessionUpdate,
+  type StopReason,
+  type ToolCall,
+  type ToolCallUpdate,
+} from "@agentclientprotocol/sdk";
+import type { Output } from "./output.ts";
+import type { Session } from "./session.ts";
+
+/** What `initialize` told us about the other side. */
+export type Peer = {
+  protocolVersion: number;
+  clientInfo: Implementation | null;
+  capabilities: ClientCapabilities;
+};
+
+export type Command = {
+  name: string;
+  /** The syntax of the arguments. */
+  hint?: string;
+  description: string;
+  /** Names the client capability that is missing; the command is not run then. */
+  lacks?(client: ClientCapabilities, args: string): string | false;
+  run(turn: Turn, args: string): void | Promise<void>;
+};
+
+/** One prompt being worked on: what commands have to do with the client, all of it ended by a cancel. */
+export class Turn {
+  readonly session: Session;
+  readonly peer: Peer;
+  readonly client: AgentContext;
+  readonly out: Output;
+  readonly prompt: ContentBlock[];
+  readonly requestId: JsonRpcId;
+  readonly signal: AbortSignal;
+  /** For requests to the client: a cancel withdraws them and does not wait for their answer. */
+  readonly cancellable: SendRequestOptions;
+  /** Set by `end`; until then the turn goes on with the next command. */
+  stopReason: StopReason | undefined;
+  #tools = 0;
+
+  constructor(parts: Pick<Turn, "session" | "peer" | "client" | "out" | "prompt" | "requestId" | "signal">) {
+    this.session = parts.session;
+    this.peer = parts.peer;
+    this.client = parts.client;
+    this.out = parts.out;
+    this.prompt = parts.prompt;
+    this.requestId = parts.requestId;
+    this.signal = parts.signal;
+    this.cancellable = { cancellationSignal: parts.signal, stopWaitingOnCancel: true };
+  }
+
+  update(update: SessionUpdate): void {
+    this.signal.throwIfAborted();
+    this.session.send(update);
+  }
+
+  end(stopReason: StopReason): void {
+    this.stopReason = stopReason;
+  }
+
+  show(content: ContentBlock): void {
+    this.update({ sessionUpdate: "agent_message_chunk", content });
+  }
+
+  say(text: string): void {
+    this.show({ type: "text", text });
+  }
+
+  /** Announces a tool call and returns the way to patch it; ids are unique across restarts. */
+  tool(call: Omit<ToolCall, "toolCallId" | "status">): ToolHandle {
+    this.#tools += 1;
+    const toolCallId = `call_${this.session.record.prompts}_${this.#tools}`;
+    this.update({ sessionUpdate: "tool_call", toolCallId, status: "pending", ...call });
+    return {
+      toolCallId,
+      patch: (changes) => this.update({ sessionUpdate: "tool_call_update", toolCallId, ...changes }),
+    };
+  }
+
+  async sleep(ms: number): Promise<void> {
+    await setTimeout(ms, undefined, { signal: this.signal });
+  }
+
+  /** The same promise, given up as soon as the turn is cancelled. */
+  orCancelled<T>(promise: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const giveUp = () => reject(this.signal.reason);
+      if (this.signal.aborted) giveUp();
+      this.signal.addEventListener("abort", giveUp, { once: true });
+      promise.then(resolve, reject).finally(() => this.signal.removeEventListener("abort", giveUp));
+    });
+  }
+}
+
+type ToolHandle = {
+  toolCallId: string;
+  patch(changes: Omit<ToolCallUpdate, "toolCallId">): void;
+};
+
+/** Why a request to the client failed, for people. A cancelled turn is no such failure and goes on up. */
+export function failure(turn: Turn, error: unknown): string {
+  turn.signal.throwIfAborted();
+  return error instanceof RequestError ? `${error.message} (${error.code})` : String(error);
+}

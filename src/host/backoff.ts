@@ -1,0 +1,20 @@
+/** Delays that double from `minMs` to `maxMs`, each with half of it left to chance so that peers do not march in step. */
+export class Backoff {
+  readonly #minMs: number;
+  readonly #maxMs: number;
+  #attempts = 0;
+
+  constructor(minMs: number, maxMs: number) {
+    this.#minMs = minMs;
+    this.#maxMs = maxMs;
+  }
+
+  next(): number {
+    const full = Math.min(this.#maxMs, this.#minMs * 2 ** Math.min(this.#attempts++, 30));
+    return full * (0.5 + Math.random() / 2);
+  }
+
+  reset(): void {
+    this.#attempts = 0;
+  }
+}

@@ -1,0 +1,135 @@
+import { WebSocket } from "ws";
+import { LIMITS } from "../protocol/limits.ts";
+import { Backoff } from "./backoff.ts";
+import type { Log } from "./log.ts";
+import type { Timing } from "./timing.ts";
+
+/** Where the gateway is and how to be let in: what every socket of a host has in common. */
+export type Gateway = { url: string; token: string; timing: Timing; log: Log };
+
+/** Why a socket is gone: the close code, and the HTTP status if the gateway answered the upgrade with one. */
+export type Loss = { code: number; reason: string; status?: number };
+
+export type SocketHandlers = {
+  opened(): void;
+  message(text: string): void;
+  /** Decides whether to dial again. */
+  lost(loss: Loss): "retry" | "give up";
+};
+
+/** A socket to the gateway that dials again whenever it is lost, and notices when the other side is gone. */
+export class GatewaySocket {
+  readonly #path: string;
+  readonly #gateway: Gateway;
+  readonly #handlers: SocketHandlers;
+  readonly #backoff: Backoff;
+  #socket: WebSocket | null = null;
+  #retry: NodeJS.Timeout | undefined;
+  #ping: NodeJS.Timeout | undefined;
+  #pong: NodeJS.Timeout | undefined;
+
+  constructor(gateway: Gateway, path: string, handlers: SocketHandlers) {
+    this.#gateway = gateway;
+    this.#path = path;
+    this.#handlers = handlers;
+    this.#backoff = new Backoff(gateway.timing.retryMinMs, gateway.timing.retryMaxMs);
+    this.#dial();
+  }
+
+  /** Bytes handed to `send` that the operating system has not taken yet. */
+  get bufferedAmount(): number {
+    return this.#socket?.bufferedAmount ?? 0;
+  }
+
+  send(text: string, taken?: () => void): void {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(text, taken);
+  }
+
+  /** Somebody waits for this socket: if it sits out a delay, dial now. */
+  hurry(): void {
+    if (this.#retry) this.#dial();
+  }
+
+  /** Gives up on the current socket and dials again: the greeting sets things right. */
+  drop(reason: string): void {
+    if (!this.#socket) return;
+    this.#abandon();
+    this.#lost({ code: 1006, reason });
+  }
+
+  close(): void {
+    clearTimeout(this.#retry);
+    this.#stopPinging();
+    this.#socket?.close(1000);
+    this.#socket = null;
+  }
+
+  #dial(): void {
+    clearTimeout(this.#retry);
+    this.#retry = undefined;
+    const { url, token } = this.#gateway;
+    const socket = new WebSocket(url.replace(/^http/, "ws").replace(/\/+$/, "") + this.#path, {
+      headers: { authorization: `Bearer ${token}` },
+      perMessageDeflate: false,
+      handshakeTimeout: 10_000,
+      maxPayload: 4 * LIMITS.frameChars,
+    });
+    this.#socket = socket;
+    let status: number | undefined;
+    let reason = "";
+    // Every handler asks whether it still speaks for the current socket: an abandoned one may have more to say.
+    socket.on("open", () => {
+      if (socket !== this.#socket) return;
+      this.#startPinging(socket);
+      this.#handlers.opened();
+    });
+    socket.on("message", (data) => {
+      if (socket !== this.#socket) return;
+      clearTimeout(this.#pong);
+      this.#backoff.reset();
+      const text = data.toString();
+      if (text !== "pong") this.#handlers.message(text);
+    });
+    socket.on("unexpected-response", (_request, response) => {
+      status = response.statusCode;
+      socket.terminate();
+    });
+    socket.on("error", (error) => {
+      reason ||= status === undefined ? error.message : `HTTP ${status}`;
+    });
+    socket.on("close", (code, closeReason) => {
+      if (socket !== this.#socket) return;
+      this.#abandon();
+      this.#lost({ code, reason: reason || closeReason.toString(), ...(status !== undefined && { status }) });
+    });
+  }
+
+  #lost(loss: Loss): void {
+    if (this.#handlers.lost(loss) === "give up") return;
+    const delay = this.#backoff.next();
+    const why = [loss.status === undefined ? loss.code : "", loss.reason].filter(Boolean).join(" ");
+    this.#gateway.log(`${this.#path} lost (${why}), again in ${Math.round(delay)} ms`);
+    this.#retry = setTimeout(() => this.#dial(), delay);
+  }
+
+  #abandon(): void {
+    this.#stopPinging();
+    const socket = this.#socket;
+    this.#socket = null;
+    socket?.terminate();
+  }
+
+  #startPinging(socket: WebSocket): void {
+    const { pingEveryMs, pongWithinMs } = this.#gateway.timing;
+    this.#ping = setInterval(() => {
+      socket.send("ping");
+      clearTimeout(this.#pong);
+      this.#pong = setTimeout(() => socket.terminate(), pongWithinMs);
+    }, pingEveryMs);
+  }
+
+  #stopPinging(): void {
+    clearInterval(this.#ping);
+    clearTimeout(this.#pong);
+  }
+}

@@ -1,0 +1,142 @@
+import { randomUUID } from "node:crypto";
+import { type HostControl, LINK_VERSION } from "../protocol/link.ts";
+import type { Agent } from "./agent.ts";
+import { ControlLink } from "./control-link.ts";
+import type { Gateway } from "./gateway-socket.ts";
+import { Run } from "./run.ts";
+import { SessionLink } from "./session-link.ts";
+import { Spare } from "./spare.ts";
+
+export type HostOptions = {
+  gateway: Gateway;
+  workspace: string;
+  name: string;
+  /** Absolute path of the workspace, with no symbolic link in it. */
+  root: string;
+  agents: readonly Agent[];
+  /** The gateway does not want this host. */
+  onRefused(reason: string): void;
+};
+
+type Session = {
+  run: Run;
+  link: SessionLink;
+  /** The agent to start once the link is done with a run that is on its way out. */
+  next?: string;
+};
+
+/** Runs agents for the sessions of one workspace. */
+export class Host {
+  readonly #options: HostOptions;
+  readonly #instance = randomUUID();
+  readonly #sessions = new Map<string, Session>();
+  /** Every run with processes, whether a session's, spare, or dismissed and dying. */
+  readonly #runs = new Set<Run>();
+  /** What is known of each agent, repeated to the gateway on each new control socket. */
+  readonly #reports = new Map<string, HostControl>();
+  readonly #control: ControlLink;
+  readonly #spare: Spare | undefined;
+  readonly #spareAgent: Agent | undefined;
+  #closing = false;
+
+  constructor(options: HostOptions) {
+    this.#options = options;
+    this.#control = new ControlLink(options.gateway, options.workspace, {
+      greeting: () => this.#greeting(),
+      open: (sessionId, agent) => this.#open(sessionId, agent),
+      refused: options.onRefused,
+    });
+    const spareAgent = options.agents.find((agent) => agent.default);
+    if (spareAgent) {
+      this.#spareAgent = spareAgent;
+      this.#spare = new Spare(() => this.#start(spareAgent), options.gateway.timing);
+    }
+  }
+
+  /** Ends every agent, tells the sessions, and hangs up. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    this.#spare?.close();
+    for (const run of this.#runs) run.stop("the host was shut down");
+    await Promise.all([...this.#runs].map((run) => run.gone));
+    await Promise.all([...this.#sessions.values()].map(({ link }) => link.finish()));
+    this.#control.close();
+  }
+
+  #greeting(): HostControl[] {
+    const { name, root, agents } = this.#options;
+    return [
+      {
+        t: "hello",
+        version: LINK_VERSION,
+        name,
+        instance: this.#instance,
+        root,
+        agents: agents.map(({ id, name, default: isDefault }) => ({ id, name, default: isDefault })),
+        runs: [...this.#sessions].flatMap(([sessionId, { run }]) =>
+          run.live ? { sessionId, run: run.id } : [],
+        ),
+      },
+      ...this.#reports.values(),
+    ];
+  }
+
+  /** May be asked again for a session it serves already: the gateway cannot know which of its words arrived. */
+  #open(sessionId: string, agentId: string): void {
+    if (this.#closing) return;
+    const session = this.#sessions.get(sessionId);
+    if (!session) {
+      this.#serve(sessionId, agentId);
+      return;
+    }
+    if (!session.run.live) session.next = agentId;
+    session.link.hurry();
+  }
+
+  #serve(sessionId: string, agentId: string): void {
+    const { gateway, name, root, agents } = this.#options;
+    const agent = agents.find(({ id }) => id === agentId);
+    const run = agent
+      ? this.#runOf(agent)
+      : Run.failed(`this host has no agent ${JSON.stringify(agentId)}`, root, gateway.timing);
+    const session: Session = {
+      run,
+      link: new SessionLink(gateway, sessionId, { agent: agentId, host: name, root }, run),
+    };
+    this.#sessions.set(sessionId, session);
+    void session.link.done.then(() => {
+      this.#sessions.delete(sessionId);
+      if (session.next !== undefined && !this.#closing) this.#serve(sessionId, session.next);
+    });
+    gateway.log(`session ${sessionId}: agent ${agentId}, run ${run.id}`);
+  }
+
+  #runOf(agent: Agent): Run {
+    return (agent === this.#spareAgent && this.#spare?.take()) || this.#start(agent);
+  }
+
+  #start(agent: Agent): Run {
+    const run = Run.start(agent.command, this.#options.root, this.#options.gateway.timing);
+    this.#runs.add(run);
+    void run.gone.then(() => this.#runs.delete(run));
+    void run.initialized.then((initialized) => {
+      if (this.#closing || initialized === null) return;
+      if ("result" in initialized) {
+        this.#report({ t: "agent", id: agent.id, initialize: initialized.result });
+        if (agent === this.#spareAgent) this.#spare?.encourage();
+      } else {
+        this.#options.gateway.log(`agent ${agent.id} failed: ${initialized.error}`);
+        this.#report({ t: "agent_failed", id: agent.id, error: initialized.error });
+      }
+    });
+    return run;
+  }
+
+  /** "Sent when it is first known": the same answer from the next process is no news. */
+  #report(report: HostControl & { id: string }): void {
+    const known = this.#reports.get(report.id);
+    if (known && JSON.stringify(known) === JSON.stringify(report)) return;
+    this.#reports.set(report.id, report);
+    this.#control.send(report);
+  }
+}

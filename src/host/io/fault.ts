@@ -1,0 +1,23 @@
+import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
+import { reasonOf } from "../log.ts";
+
+/** Why a file or terminal request of an agent was not carried out, as the agent will read it. */
+export class Fault extends Error {
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+export function toRpcError(thrown: unknown): RpcError {
+  if (!(thrown instanceof Fault)) return { code: ErrorCode.internal, message: reasonOf(thrown) };
+  return {
+    code: thrown.code,
+    message: thrown.message,
+    ...(thrown.data !== undefined && { data: thrown.data }),
+  };
+}

@@ -1,0 +1,88 @@
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import { ErrorCode } from "../../protocol/errors.ts";
+import { reasonOf } from "../log.ts";
+import { confine } from "./confine.ts";
+import { Fault } from "./fault.ts";
+import { type ExitStatus, Terminal } from "./terminal.ts";
+
+const OUTPUT_BYTES = 1024 * 1024;
+/** What an agent may ask us to keep: its answer must still fit in a frame. */
+const OUTPUT_BYTES_MAX = 8 * OUTPUT_BYTES;
+const TERMINALS_MAX = 100;
+
+export const createParams = z.object({
+  command: z.string().min(1),
+  args: z.array(z.string()).nullish(),
+  env: z.array(z.object({ name: z.string(), value: z.string() })).nullish(),
+  cwd: z.string().nullish(),
+  outputByteLimit: z.int().nonnegative().nullish(),
+});
+
+export const terminalParams = z.object({ terminalId: z.string() });
+
+type TerminalParams = z.infer<typeof terminalParams>;
+
+/** The terminals of one agent process. */
+export class Terminals {
+  readonly #root: string;
+  readonly #killAfterMs: number;
+  readonly #terminals = new Map<string, Terminal>();
+  #closed = false;
+
+  constructor(root: string, killAfterMs: number) {
+    this.#root = root;
+    this.#killAfterMs = killAfterMs;
+  }
+
+  async create(params: z.infer<typeof createParams>): Promise<TerminalParams> {
+    if (this.#terminals.size >= TERMINALS_MAX) {
+      throw new Fault(ErrorCode.internal, `${TERMINALS_MAX} terminals are open: release some first`);
+    }
+    const cwd = await confine(this.#root, params.cwd ?? ".");
+    const limit = Math.min(params.outputByteLimit ?? OUTPUT_BYTES, OUTPUT_BYTES_MAX);
+    const { command, args, env } = params;
+    const terminal = await Terminal.start(
+      { command, args: args ?? [], env: env ?? [], cwd, outputByteLimit: limit },
+      this.#killAfterMs,
+    ).catch((error) => {
+      throw new Fault(ErrorCode.internal, `cannot run ${command}: ${reasonOf(error)}`);
+    });
+    const terminalId = randomUUID();
+    this.#terminals.set(terminalId, terminal);
+    if (this.#closed) await terminal.kill();
+    return { terminalId };
+  }
+
+  output(params: TerminalParams): ReturnType<Terminal["output"]> {
+    return this.#find(params).output();
+  }
+
+  waitForExit(params: TerminalParams): Promise<ExitStatus> {
+    return this.#find(params).exited;
+  }
+
+  /** The terminal stays, so that its output can still be read. */
+  kill(params: TerminalParams): Record<string, never> {
+    void this.#find(params).kill();
+    return {};
+  }
+
+  release(params: TerminalParams): Record<string, never> {
+    void this.#find(params).kill();
+    this.#terminals.delete(params.terminalId);
+    return {};
+  }
+
+  /** The agent is gone, and with it everybody who could ask for these. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([...this.#terminals.values()].map((terminal) => terminal.kill()));
+  }
+
+  #find({ terminalId }: TerminalParams): Terminal {
+    const terminal = this.#terminals.get(terminalId);
+    if (!terminal) throw new Fault(ErrorCode.notFound, "Unknown terminal", { terminalId });
+    return terminal;
+  }
+}

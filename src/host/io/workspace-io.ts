@@ -1,0 +1,104 @@
+import { z } from "zod";
+import { ErrorCode, errorResponse, resultResponse } from "../../protocol/errors.ts";
+import { isFault, readFrame } from "../../protocol/frame.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { Fault, toRpcError } from "./fault.ts";
+import { readParams, readTextFile, writeParams, writeTextFile } from "./files.ts";
+import { createParams, Terminals, terminalParams } from "./terminals.ts";
+
+const WAITS_MAX = 1000;
+
+type Handler = (params: unknown) => unknown;
+
+/** Where the answers go; `room` resolves when there is space for another one. */
+type Answers = { push(response: string): void; room(): Promise<void> };
+
+/**
+ * Serves the file and terminal requests of one agent process inside the workspace. One after the other,
+ * so that a read sees the write before it and answers never pile up; only waiting for a command to end
+ * stands outside the queue.
+ */
+export class WorkspaceIo {
+  readonly #handlers: Readonly<Record<string, Handler>>;
+  readonly #terminals: Terminals;
+  readonly #answers: Answers;
+  #queue: Promise<void> = Promise.resolve();
+  #queuedChars = 0;
+  #waits = 0;
+
+  constructor(root: string, killAfterMs: number, answers: Answers) {
+    const terminals = new Terminals(root, killAfterMs);
+    this.#terminals = terminals;
+    this.#answers = answers;
+    this.#handlers = {
+      "fs/read_text_file": checked(readParams, (params) => readTextFile(root, params)),
+      "fs/write_text_file": checked(writeParams, (params) => writeTextFile(root, params)),
+      "terminal/create": checked(createParams, (params) => terminals.create(params)),
+      "terminal/output": checked(terminalParams, (params) => terminals.output(params)),
+      "terminal/wait_for_exit": checked(terminalParams, (params) => terminals.waitForExit(params)),
+      "terminal/kill": checked(terminalParams, (params) => terminals.kill(params)),
+      "terminal/release": checked(terminalParams, (params) => terminals.release(params)),
+    };
+  }
+
+  /** Whether more is waiting than we want to keep; `idle` tells when it has been served. */
+  get full(): boolean {
+    return this.#queuedChars > LIMITS.hostWindowChars;
+  }
+
+  get idle(): Promise<void> {
+    return this.#queue;
+  }
+
+  serves(method: unknown): boolean {
+    return typeof method === "string" && Object.hasOwn(this.#handlers, method);
+  }
+
+  /** Takes a frame whose method it serves. */
+  accept(raw: string): void {
+    this.#queuedChars += raw.length;
+    this.#queue = this.#queue.then(async () => {
+      this.#queuedChars -= raw.length;
+      const frame = readFrame(raw);
+      if (isFault(frame) || frame.idText === undefined || frame.method === undefined) return;
+      await this.#answers.room();
+      const answer = this.#answer(frame.idText, frame.method, frame.value.params);
+      if (frame.method !== "terminal/wait_for_exit") await answer;
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#terminals.close();
+  }
+
+  async #answer(idText: string, method: string, params: unknown): Promise<void> {
+    this.#waits++;
+    try {
+      if (this.#waits > WAITS_MAX) throw new Fault(ErrorCode.internal, "too many requests are waiting");
+      const response = resultResponse(idText, await this.#handlers[method]?.(params));
+      if (!fits(response)) throw new Fault(ErrorCode.internal, "the answer is too large to be sent");
+      this.#answers.push(response);
+    } catch (error) {
+      this.#answers.push(errorResponse(idText, toRpcError(error)));
+    } finally {
+      this.#waits--;
+    }
+  }
+}
+
+function checked<Schema extends z.ZodType>(
+  schema: Schema,
+  handle: (params: z.infer<Schema>) => unknown,
+): Handler {
+  return (params) => {
+    const parsed = schema.safeParse(params);
+    if (!parsed.success) throw new Fault(ErrorCode.invalidParams, z.prettifyError(parsed.error));
+    return handle(parsed.data);
+  };
+}
+
+/** An answer travels as a string inside an event, where quotes and backslashes take another character. */
+function fits(response: string): boolean {
+  if (response.length * 3 <= LIMITS.frameChars) return true;
+  return Buffer.byteLength(JSON.stringify(response)) <= LIMITS.frameChars;
+}

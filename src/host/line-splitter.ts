@@ -1,0 +1,106 @@
+import { LIMITS } from "../protocol/limits.ts";
+
+/** A line of an agent's output, or what to say about one that cannot be shown as it was. */
+export type Line = string | { noise: string };
+
+const NEWLINE = 0x0a;
+// A byte order mark is part of the line: what the agent wrote is what we hand on.
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/**
+ * Cuts a stream of bytes into lines, wherever the chunks end. A line over the limit is counted, not kept.
+ * The limit is in bytes, which is at most the number of characters that the link allows.
+ */
+export class LineSplitter {
+  readonly #maxBytes: number;
+  /** The start of a line whose end has not come yet; grows by doubling. */
+  #partial = Buffer.alloc(0);
+  #length = 0;
+
+  constructor(maxBytes: number = LIMITS.frameChars) {
+    this.#maxBytes = maxBytes;
+  }
+
+  push(chunk: Buffer): Line[] {
+    const last = chunk.lastIndexOf(NEWLINE);
+    if (last === -1) {
+      this.#keep(chunk);
+      return [];
+    }
+    const lines: Line[] = [];
+    let start = 0;
+    if (this.#length > 0) {
+      start = chunk.indexOf(NEWLINE) + 1;
+      this.#keep(chunk.subarray(0, start - 1));
+      lines.push(this.#take());
+    }
+    if (start <= last) {
+      for (const line of this.#split(chunk.subarray(start, last))) lines.push(line);
+    }
+    this.#keep(chunk.subarray(last + 1));
+    return lines;
+  }
+
+  /** The stream is over: what is left is a line too. */
+  end(): Line[] {
+    return this.#length > 0 ? [this.#take()] : [];
+  }
+
+  /** Whole lines. Nearly always one decoding does for all of them. */
+  #split(block: Buffer): Line[] {
+    if (block.length <= this.#maxBytes) {
+      try {
+        return strict.decode(block).split("\n");
+      } catch {
+        // One of them is not UTF-8: find out which.
+      }
+    }
+    const lines: Line[] = [];
+    for (let start = 0; start <= block.length; ) {
+      const newline = block.indexOf(NEWLINE, start);
+      const end = newline === -1 ? block.length : newline;
+      lines.push(this.#decode(block.subarray(start, end)));
+      start = end + 1;
+    }
+    return lines;
+  }
+
+  #decode(bytes: Buffer): Line {
+    if (bytes.length > this.#maxBytes) return tooLong(bytes.length);
+    try {
+      return strict.decode(bytes);
+    } catch {
+      return { noise: lenient.decode(bytes) };
+    }
+  }
+
+  #keep(bytes: Buffer): void {
+    const length = this.#length + bytes.length;
+    if (length > this.#maxBytes) {
+      this.#partial = Buffer.alloc(0);
+    } else {
+      if (length > this.#partial.length) {
+        const grown = Buffer.allocUnsafe(Math.max(length, 2 * this.#partial.length));
+        this.#partial.copy(grown, 0, 0, this.#length);
+        this.#partial = grown;
+      }
+      bytes.copy(this.#partial, this.#length);
+    }
+    this.#length = length;
+  }
+
+  #take(): Line {
+    const line =
+      this.#length > this.#maxBytes
+        ? tooLong(this.#length)
+        : this.#decode(this.#partial.subarray(0, this.#length));
+    this.#partial = Buffer.alloc(0);
+    this.#length = 0;
+    return line;
+  }
+}
+
+function tooLong(bytes: number): Line {
+  return { noise: `(a line of ${bytes} bytes was dropped: too long for a frame)` };
+}

@@ -1,0 +1,200 @@
+import { randomUUID } from "node:crypto";
+import { LIMITS } from "../protocol/limits.ts";
+import type { HostEvent } from "../protocol/link.ts";
+import { NoiseLimit, readOutput } from "./agent-output.ts";
+import { AgentProcess, type ProcessEnd, type ProcessHandlers } from "./agent-process.ts";
+import { INITIALIZE, type Initialized, isInitializeAnswer, readInitializeAnswer } from "./initialize.ts";
+import { WorkspaceIo } from "./io/workspace-io.ts";
+import type { Line } from "./line-splitter.ts";
+import { reasonOf } from "./log.ts";
+import { Outbox } from "./outbox.ts";
+import type { Timing } from "./timing.ts";
+
+const NOISE_PER_SECOND = 50;
+
+type Spawn = (handlers: ProcessHandlers) => AgentProcess;
+
+/** One agent process from its start to its end, as a numbered list of items. */
+export class Run {
+  readonly id = randomUUID();
+  readonly outbox = new Outbox();
+  /** Resolves when nothing is left of the agent's processes and its terminals. */
+  readonly gone: Promise<void>;
+  /** Called when the agent has read what was written to it. */
+  onDrained: () => void = () => {};
+
+  readonly #process: AgentProcess | null;
+  readonly #io: WorkspaceIo;
+  readonly #noise = new NoiseLimit(NOISE_PER_SECOND, (text) => this.#record(["noise", text]));
+  readonly #initialized = Promise.withResolvers<Initialized | null>();
+  readonly #exited = Promise.withResolvers<void>();
+  readonly #deadline: NodeJS.Timeout | undefined;
+  #state: "initializing" | "ready" | "stopping" | "exited" = "initializing";
+  /** Why we ended it, if we did and the session does not know. */
+  #failure: string | undefined;
+  /** Frames for the agent that came before its answer to `initialize`. */
+  #waiting: string[] = [];
+  #waitingChars = 0;
+  #throttled = false;
+
+  static start(command: readonly string[], root: string, timing: Timing): Run {
+    return new Run(command.join(" "), root, timing, (handlers) => {
+      return new AgentProcess(command, root, timing.killAfterMs, handlers);
+    });
+  }
+
+  /** A run that ends before it began, so that a session hears why in the usual way. */
+  static failed(error: string, root: string, timing: Timing): Run {
+    return new Run("", root, timing, () => {
+      throw new Error(error);
+    });
+  }
+
+  private constructor(command: string, root: string, timing: Timing, spawn: Spawn) {
+    this.#io = new WorkspaceIo(root, timing.killAfterMs, {
+      push: (response) => this.#record(["answer", response]),
+      room: () => this.outbox.room(),
+    });
+    this.#process = this.#spawn(spawn);
+    this.gone = Promise.resolve(this.#process?.gone).then(() => this.#io.close());
+    if (!this.#process?.pid) return;
+
+    this.#record(["started", { pid: this.#process.pid, command }]);
+    this.#record(["sent", INITIALIZE]);
+    this.#process.write([INITIALIZE]);
+    this.#deadline = setTimeout(() => {
+      this.stop(`the agent did not answer initialize within ${timing.initializeMs} ms`);
+    }, timing.initializeMs);
+  }
+
+  /** The agent's answer to `initialize`, or why there is none; null if it was not wanted any more. */
+  get initialized(): Promise<Initialized | null> {
+    return this.#initialized.promise;
+  }
+
+  /** Resolves when the exit is in the outbox: nothing comes after it. */
+  get exited(): Promise<void> {
+    return this.#exited.promise;
+  }
+
+  get hasExited(): boolean {
+    return this.#state === "exited";
+  }
+
+  /** Whether the agent is of use: neither gone nor on its way out. */
+  get live(): boolean {
+    return this.#state === "initializing" || this.#state === "ready";
+  }
+
+  /** Whether the agent has more to read than we want to keep for it. */
+  get inputFull(): boolean {
+    return this.#waitingChars + (this.#process?.unreadInput ?? 0) > LIMITS.hostWindowChars;
+  }
+
+  /** Writes frames to the agent, in order, once it has been initialized. */
+  deliver(frames: readonly string[]): void {
+    if (this.#state === "ready") {
+      this.#process?.write(frames);
+    } else if (this.#state === "initializing") {
+      for (const frame of frames) {
+        this.#waiting.push(frame);
+        this.#waitingChars += frame.length;
+      }
+    }
+  }
+
+  /** Ends the agent; `error` tells the session why, unless it was the session that wanted it. */
+  stop(error?: string): void {
+    if (!this.live) return;
+    this.#state = "stopping";
+    this.#failure = error;
+    this.#process?.stop();
+  }
+
+  #spawn(spawn: Spawn): AgentProcess | null {
+    try {
+      return spawn({
+        lines: (lines) => this.#read(lines),
+        drained: () => this.onDrained(),
+        ended: (end) => this.#ended(end),
+      });
+    } catch (error) {
+      this.#ended({ code: null, signal: null, stderr: "", error: reasonOf(error) });
+      return null;
+    }
+  }
+
+  /** The exit is the last item: what comes later was for an agent that is no more. */
+  #record(event: HostEvent): void {
+    if (this.#state !== "exited") this.outbox.push([JSON.stringify(event)]);
+  }
+
+  #read(lines: Line[]): void {
+    const items: string[] = [];
+    for (const line of lines) {
+      const output = readOutput(line);
+      if (output === null) continue;
+      if ("noise" in output) {
+        if (this.#noise.admit()) items.push(JSON.stringify(["noise", output.noise] satisfies HostEvent));
+        continue;
+      }
+      items.push(output.frame);
+      if (this.#io.serves(output.message.method)) {
+        this.#io.accept(output.frame);
+      } else if (this.#state === "initializing" && isInitializeAnswer(output.message)) {
+        this.#answered(readInitializeAnswer(output.message));
+      }
+    }
+    this.outbox.push(items);
+    if (this.#overloaded) void this.#throttle();
+  }
+
+  get #overloaded(): boolean {
+    return this.outbox.full || this.#io.full;
+  }
+
+  /** Lets the agent block on its own stdout until the session has caught up. */
+  async #throttle(): Promise<void> {
+    this.#process?.pause();
+    if (this.#throttled) return;
+    this.#throttled = true;
+    while (this.#overloaded) {
+      await this.#io.idle;
+      await this.outbox.room();
+    }
+    this.#throttled = false;
+    this.#process?.resume();
+  }
+
+  #answered(initialized: Initialized): void {
+    clearTimeout(this.#deadline);
+    this.#initialized.resolve(initialized);
+    if ("error" in initialized) {
+      this.stop(initialized.error);
+      return;
+    }
+    this.#state = "ready";
+    if (this.#waiting.length > 0) this.#process?.write(this.#waiting);
+    this.#waiting = [];
+    this.#waitingChars = 0;
+  }
+
+  #ended({ code, signal, stderr, error }: ProcessEnd): void {
+    clearTimeout(this.#deadline);
+    this.#noise.flush();
+    const why = error === undefined ? this.#reason() : `the agent could not be started: ${error}`;
+    this.#record(["exit", { code, signal, ...(why !== undefined && { error: why }), stderr }]);
+    this.#state = "exited";
+    this.#waiting = [];
+    this.#initialized.resolve(
+      why === undefined ? null : { error: [why, stderr.trim()].filter(Boolean).join(": ") },
+    );
+    this.#exited.resolve();
+    void this.#io.close();
+  }
+
+  /** Why the process ended, where its exit code does not say it. */
+  #reason(): string | undefined {
+    return this.#state === "initializing" ? "the agent ended before it answered initialize" : this.#failure;
+  }
+}

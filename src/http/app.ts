@@ -1,0 +1,31 @@
+import { Hono } from "hono";
+import { HTTPException } from "hono/http-exception";
+import { acp } from "./acp.ts";
+import { api } from "./api.ts";
+import type { AppEnv } from "./auth.ts";
+import { host } from "./host.ts";
+
+export const app = new Hono<AppEnv>();
+
+app.get("/healthz", (c) => c.json({ ok: true }));
+app.get("/", (c) => c.text("acp-edge: connect an ACP client to /acp, read sessions at /api/sessions\n"));
+app.route("/acp", acp);
+app.route("/host", host);
+app.route("/api", api);
+
+app.notFound((c) => c.json({ error: { code: "not_found", message: "Not found" } }, 404));
+app.onError((error, c) => {
+  if (error instanceof HTTPException) {
+    return c.json({ error: { code: CODES[error.status] ?? "error", message: error.message } }, error.status);
+  }
+  console.error("request failed", { path: c.req.path, error: String(error) });
+  return c.json({ error: { code: "internal", message: "Internal error" } }, 500);
+});
+
+const CODES: Partial<Record<number, string>> = {
+  400: "bad_request",
+  401: "unauthorized",
+  403: "forbidden",
+  404: "not_found",
+  426: "upgrade_required",
+};

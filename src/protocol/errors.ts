@@ -1,0 +1,30 @@
+/** JSON-RPC errors as ACP numbers them. */
+export const ErrorCode = {
+  parse: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internal: -32603,
+  requestCancelled: -32800,
+  authRequired: -32000,
+  notFound: -32002,
+} as const;
+
+export type RpcError = { code: number; message: string; data?: unknown };
+
+/** A response to the request with the given id, whose text is kept as its sender wrote it. */
+export function errorResponse(idText: string, error: RpcError): string {
+  return `{"jsonrpc":"2.0","id":${idText},"error":${JSON.stringify(error)}}`;
+}
+
+export function resultResponse(idText: string, result: unknown): string {
+  return `{"jsonrpc":"2.0","id":${idText},"result":${JSON.stringify(result)}}`;
+}
+
+export function notification(method: string, params: unknown): string {
+  return `{"jsonrpc":"2.0","method":${JSON.stringify(method)},"params":${JSON.stringify(params)}}`;
+}
+
+export function unknownSession(sessionId: string): RpcError {
+  return { code: ErrorCode.notFound, message: "Unknown session", data: { sessionId } };
+}

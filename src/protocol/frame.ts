@@ -1,0 +1,222 @@
+/**
+ * One JSON-RPC message, kept as the text its sender wrote.
+ *
+ * A router needs to know very little of a message: what kind it is, its id, its method, its session. So we
+ * look those up and remember where they stand in the text. Forwarding replaces exactly these places and
+ * leaves every other byte alone: big integers, key order, `_meta`, duplicate keys, `1.0`, unknown fields.
+ */
+
+export type FrameKind = "request" | "notification" | "response" | "invalid";
+
+/** A place in the text, from `start` up to but not including `end`. */
+export type Span = { readonly start: number; readonly end: number };
+
+export type Frame = {
+  readonly raw: string;
+  readonly kind: FrameKind;
+  readonly value: Readonly<Record<string, unknown>>;
+  /** The id as its sender wrote it: `7`, `7.0` and `"7"` are three different ids. */
+  readonly idText: string | undefined;
+  readonly method: string | undefined;
+  /** `params.sessionId`, or `result.sessionId` of a response, when it is a string. */
+  readonly sessionId: string | undefined;
+  readonly spans: Spans;
+};
+
+type Spans = {
+  id: Span | undefined;
+  /** `sessionId` in `params` or `result`. */
+  sessionId: Span | undefined;
+  /** `requestId` in `params`: the companion of an id in `$/cancel_request` and `elicitation/create`. */
+  requestId: Span | undefined;
+  /** `cwd` in `params`: an editor names a directory of its own machine. */
+  cwd: Span | undefined;
+};
+
+export type FrameFault = { readonly fault: "parse" | "batch" | "not-object" };
+
+/** Reads a message; a fault means that the text is not one JSON object. */
+export function readFrame(raw: string): Frame | FrameFault {
+  let value: unknown;
+  try {
+    value = JSON.parse(raw);
+  } catch {
+    return { fault: "parse" };
+  }
+  if (Array.isArray(value)) return { fault: "batch" };
+  if (typeof value !== "object" || value === null) return { fault: "not-object" };
+  const message = value as Record<string, unknown>;
+  const spans = locate(raw);
+  const method = typeof message.method === "string" ? message.method : undefined;
+  return {
+    raw,
+    value: message,
+    kind: kindOf(message, method),
+    idText: spans.id && raw.slice(spans.id.start, spans.id.end),
+    method,
+    sessionId: sessionIdOf(method === undefined ? message.result : message.params),
+    spans,
+  };
+}
+
+export function isFault(read: Frame | FrameFault): read is FrameFault {
+  return "fault" in read;
+}
+
+/** New texts for the places a gateway may rewrite, each a JSON value. */
+export type Rewrite = { [Place in keyof Spans]?: string };
+
+/** The frame's text with the given places replaced; places the frame does not have are ignored. */
+export function rewrite(frame: Frame, texts: Rewrite): string {
+  const edits: { span: Span; text: string }[] = [];
+  for (const place of ["id", "sessionId", "requestId", "cwd"] as const) {
+    const span = frame.spans[place];
+    const text = texts[place];
+    if (span && text !== undefined) edits.push({ span, text });
+  }
+  edits.sort((a, b) => a.span.start - b.span.start);
+  let out = "";
+  let at = 0;
+  for (const { span, text } of edits) {
+    out += frame.raw.slice(at, span.start) + text;
+    at = span.end;
+  }
+  return out + frame.raw.slice(at);
+}
+
+/** The same message on one line. Line breaks in valid JSON are white space: inside strings they are escaped. */
+export function oneLine(raw: string): string {
+  return raw.includes("\n") || raw.includes("\r") ? raw.replace(/[\r\n]/g, " ") : raw;
+}
+
+function kindOf(message: Record<string, unknown>, method: string | undefined): FrameKind {
+  if (method !== undefined) return "id" in message ? "request" : "notification";
+  if (!("method" in message) && "id" in message && ("result" in message || "error" in message))
+    return "response";
+  return "invalid";
+}
+
+function sessionIdOf(body: unknown): string | undefined {
+  if (typeof body !== "object" || body === null) return undefined;
+  const id = (body as Record<string, unknown>).sessionId;
+  return typeof id === "string" ? id : undefined;
+}
+
+// ---- where things stand -------------------------------------------------------------------------------
+// The text has been through JSON.parse, so the scanner may assume that it is valid. Of duplicate keys the
+// last one counts, as it does for JSON.parse.
+
+function locate(raw: string): Spans {
+  const spans: Spans = { id: undefined, sessionId: undefined, requestId: undefined, cwd: undefined };
+  let params: Partial<Spans> = {};
+  let result: Partial<Spans> = {};
+  let hasMethod = false;
+  eachMember(raw, skipSpace(raw, 0), (key, start) => {
+    switch (key) {
+      case "id": {
+        const end = skipValue(raw, start);
+        spans.id = { start, end };
+        return end;
+      }
+      case "params":
+      case "result": {
+        const inner: Partial<Spans> = {};
+        if (key === "params") params = inner;
+        else result = inner;
+        if (raw.charCodeAt(start) !== OPEN_BRACE) return skipValue(raw, start);
+        return eachMember(raw, start, (name, at) => {
+          const end = skipValue(raw, at);
+          if (name === "sessionId" || name === "requestId" || name === "cwd")
+            inner[name] = { start: at, end };
+          return end;
+        });
+      }
+      case "method":
+        hasMethod = raw.charCodeAt(start) === QUOTE;
+        return skipValue(raw, start);
+      default:
+        return skipValue(raw, start);
+    }
+  });
+  return { ...spans, ...(hasMethod ? params : { sessionId: result.sessionId }) };
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+
+/**
+ * Walks the members of the object that starts at `start`. `visit` gets each key and where its value
+ * begins, and returns where that value ends. Returns the position after the closing brace.
+ */
+function eachMember(raw: string, start: number, visit: (key: string, valueStart: number) => number): number {
+  let at = skipSpace(raw, start + 1);
+  if (raw.charCodeAt(at) === CLOSE_BRACE) return at + 1;
+  for (;;) {
+    const keyEnd = skipString(raw, at);
+    const key = unquote(raw, at, keyEnd);
+    const colon = skipSpace(raw, keyEnd);
+    const valueEnd = visit(key, skipSpace(raw, colon + 1));
+    const next = skipSpace(raw, valueEnd);
+    if (raw.charCodeAt(next) !== COMMA) return next + 1;
+    at = skipSpace(raw, next + 1);
+  }
+}
+
+function unquote(raw: string, start: number, end: number): string {
+  const text = raw.slice(start + 1, end - 1);
+  return text.includes("\\") ? (JSON.parse(raw.slice(start, end)) as string) : text;
+}
+
+function skipSpace(raw: string, start: number): number {
+  let at = start;
+  for (;;) {
+    const c = raw.charCodeAt(at);
+    if (c !== 0x20 && c !== 0x0a && c !== 0x0d && c !== 0x09) return at;
+    at += 1;
+  }
+}
+
+function skipString(raw: string, start: number): number {
+  let at = start;
+  for (;;) {
+    at = raw.indexOf('"', at + 1);
+    let slashes = 0;
+    while (raw.charCodeAt(at - 1 - slashes) === BACKSLASH) slashes += 1;
+    if (slashes % 2 === 0) return at + 1;
+  }
+}
+
+function skipValue(raw: string, start: number): number {
+  const first = raw.charCodeAt(start);
+  if (first === QUOTE) return skipString(raw, start);
+  if (first !== OPEN_BRACE && first !== OPEN_BRACKET) return skipScalar(raw, start);
+  let depth = 0;
+  let at = start;
+  for (;;) {
+    const c = raw.charCodeAt(at);
+    if (c === QUOTE) {
+      at = skipString(raw, at);
+      continue;
+    }
+    at += 1;
+    if (c === OPEN_BRACE || c === OPEN_BRACKET) depth += 1;
+    else if (c === CLOSE_BRACE || c === CLOSE_BRACKET) {
+      depth -= 1;
+      if (depth === 0) return at;
+    }
+  }
+}
+
+function skipScalar(raw: string, start: number): number {
+  let at = start;
+  for (;;) {
+    const c = raw.charCodeAt(at);
+    if (c === COMMA || c === CLOSE_BRACE || c === CLOSE_BRACKET || c <= 0x20 || Number.isNaN(c)) return at;
+    at += 1;
+  }
+}

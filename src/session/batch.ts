@@ -1,0 +1,78 @@
+import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
+import {
+  type Context,
+  type FrameEvent,
+  isFrame,
+  type LogEvent,
+  type Payload,
+  type Route,
+  type Source,
+} from "./event.ts";
+import { apply, type SessionState } from "./state.ts";
+
+/**
+ * Events on their way into the log. Each one is numbered and folded into the state as it is added, so that
+ * the next decision sees it; the caller writes them all at once before anyone else sees any of them.
+ */
+export class Batch {
+  readonly events: LogEvent[] = [];
+  readonly at: number;
+  readonly state: SessionState;
+  readonly #logged: (seq: number) => LogEvent | undefined;
+
+  constructor(state: SessionState, at: number, logged: (seq: number) => LogEvent | undefined) {
+    this.state = state;
+    this.at = at;
+    this.#logged = logged;
+  }
+
+  /** The number the next event will have: a request of ours uses it as its id. */
+  get nextSeq(): number {
+    return this.state.lastSeq + 1;
+  }
+
+  /** A frame that is in the log, or in this batch on its way there. */
+  frameAt(seq: number): FrameEvent {
+    const event = this.events.find((e) => e.seq === seq) ?? this.#logged(seq);
+    if (!event || !isFrame(event)) throw new Error(`Event ${seq} is not a frame`);
+    return event;
+  }
+
+  frame(
+    source: Source,
+    direction: "in" | "out",
+    frame: Frame | string,
+    route: Route = {},
+    context?: Context,
+  ): number {
+    const message = typeof frame === "string" ? ownFrame(frame) : frame;
+    return this.#add({
+      ...this.#place(context),
+      kind: "acp.frame",
+      source,
+      direction,
+      frame: message,
+      route,
+    });
+  }
+
+  note(source: Source, kind: string, payload: Payload, context?: Context): number {
+    return this.#add({ ...this.#place(context), kind, source, payload });
+  }
+
+  #place(context: Context = this.state.context) {
+    return { seq: this.nextSeq, at: this.at, context };
+  }
+
+  #add(event: LogEvent): number {
+    this.events.push(event);
+    apply(this.state, event);
+    return event.seq;
+  }
+}
+
+function ownFrame(raw: string): Frame {
+  const frame = readFrame(raw);
+  if (isFault(frame)) throw new Error("The gateway made a frame that is not a JSON object");
+  return frame;
+}

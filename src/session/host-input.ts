@@ -1,0 +1,150 @@
+import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
+import type { HostEvent } from "../protocol/link.ts";
+import { isHostServed } from "../protocol/methods.ts";
+import type { Batch } from "./batch.ts";
+import type { SessionState } from "./state.ts";
+import { answerRoute, bind, bound, endTurn, processEnded, processLost } from "./turns.ts";
+
+/** What a session does about what the host and the agent say: events, as for clients. */
+
+/** A host's socket says hello: for a process we know, or for a new one. */
+export function hostHello(
+  batch: Batch,
+  hello: { run: string; agent: string; host: string; root: string },
+): void {
+  const { run } = batch.state;
+  if (run?.id === hello.run) {
+    // After a crash of ours nobody noted that the socket was lost.
+    if (run.connected)
+      batch.note("gateway", "runtime.disconnected", { run: run.id, reason: "connection lost" });
+    batch.note("gateway", "runtime.reconnected", { run: hello.run, host: hello.host });
+    return;
+  }
+  if (run) processLost(batch, "the host runs another process for this session");
+  batch.note("gateway", "runtime.connected", hello);
+}
+
+/** Whether a process that says hello is the one the session has or waits for. */
+export function isWelcome(state: SessionState, run: string): boolean {
+  return state.run?.id === run || (state.agent === "starting" && state.endedRun !== run);
+}
+
+export function hostGone(batch: Batch, reason: string): void {
+  if (batch.state.run?.connected)
+    batch.note("gateway", "runtime.disconnected", { run: batch.state.run.id, reason });
+}
+
+/** One item of the run; each becomes exactly one event of its own, then what follows from it. */
+export function hostItem(batch: Batch, line: string): void {
+  if (line.startsWith("[")) return hostEvent(batch, JSON.parse(line) as HostEvent);
+  const frame = readFrame(line);
+  if (isFault(frame)) {
+    batch.note("host", "runtime.noise", { text: line.slice(0, 4096), fault: frame.fault });
+    return;
+  }
+  switch (frame.kind) {
+    case "notification":
+      return agentNotification(batch, frame);
+    case "request":
+      return agentRequest(batch, frame);
+    case "response":
+      return agentAnswer(batch, frame);
+    case "invalid":
+      batch.frame("agent", "in", frame, { stop: "stray" });
+  }
+}
+
+function hostEvent(batch: Batch, [kind, body]: HostEvent): void {
+  switch (kind) {
+    case "started":
+      batch.note("host", "queue.owner.started", { run: batch.state.run?.id, ...body });
+      return;
+    case "sent":
+      batch.frame("host", "out", body, { stop: "sent" });
+      return;
+    case "answer":
+      return hostAnswer(batch, body);
+    case "noise":
+      batch.note("host", "runtime.noise", { text: body });
+      return;
+    case "exit":
+      return processEnded(batch, body);
+  }
+}
+
+function agentNotification(batch: Batch, frame: Frame): void {
+  if (frame.method !== "$/cancel_request") {
+    batch.frame("agent", "in", frame);
+    return;
+  }
+  const span = frame.spans.requestId;
+  const id = span && frame.raw.slice(span.start, span.end);
+  const [key] = Object.entries(batch.state.asking).find(([, asking]) => asking.id === id) ?? [];
+  const sessionRequest = key === undefined ? undefined : batch.state.asking[key];
+  batch.frame(
+    "agent",
+    "in",
+    frame,
+    sessionRequest?.by === "client" ? { re: Number(key) } : { stop: "stray" },
+  );
+}
+
+function agentRequest(batch: Batch, frame: Frame): void {
+  const method = frame.method as string;
+  const seq = batch.frame("agent", "in", frame, isHostServed(method) ? { stop: "host" } : {});
+  if (method === "session/request_permission") {
+    const params = frame.value.params as { toolCall?: unknown; options?: unknown } | undefined;
+    batch.note("gateway", "permission.requested", {
+      request: seq,
+      toolCall: params?.toolCall ?? null,
+      options: params?.options ?? [],
+    });
+  }
+}
+
+function hostAnswer(batch: Batch, raw: string): void {
+  const frame = readFrame(raw);
+  if (isFault(frame)) {
+    batch.note("host", "runtime.noise", { text: raw.slice(0, 4096), fault: frame.fault });
+    return;
+  }
+  const [key, asking] =
+    Object.entries(batch.state.asking).find(([, a]) => a.id === frame.idText && a.by === "host") ?? [];
+  const answer = batch.frame(
+    "host",
+    "out",
+    frame,
+    key === undefined ? { stop: "stray" } : { re: Number(key) },
+  );
+  if (key !== undefined && asking) {
+    batch.note("gateway", clientOperation(asking.method), {
+      request: Number(key),
+      answer,
+      ok: !("error" in frame.value),
+    });
+  }
+}
+
+/** `fs/read_text_file` → `client.fs.read`, `terminal/create` → `client.terminal.create`. */
+function clientOperation(method: string): string {
+  return `client.${method.replace("_text_file", "").replace("/", ".")}`;
+}
+
+function agentAnswer(batch: Batch, frame: Frame): void {
+  const { state } = batch;
+  if (state.run && !state.run.initialized) {
+    // The host's own initialize is the first thing any process answers.
+    batch.frame("agent", "in", frame, { stop: "host" });
+    if (state.run?.initialized) bind(batch);
+    return;
+  }
+  const seq = Number(frame.idText);
+  const asked = state.asked[seq];
+  if (!asked) {
+    batch.frame("agent", "in", frame, { stop: "stray" });
+    return;
+  }
+  if (asked.method === "session/new" && state.agent === "starting") return bound(batch, frame, seq, asked);
+  batch.frame("agent", "in", frame, answerRoute(seq, asked));
+  if (asked.method === "session/prompt") endTurn(batch, frame);
+}

@@ -1,0 +1,82 @@
+import { notification } from "../protocol/errors.ts";
+import { oneLine, rewrite } from "../protocol/frame.ts";
+import { clientRequestId } from "../protocol/ids.ts";
+import { type FrameEvent, isFrame, type LogEvent } from "./event.ts";
+
+/**
+ * What each reader of the log gets to see of an event. Pure functions of the event, so that a live stream,
+ * a replay and a resumed cursor cannot differ.
+ */
+
+/** A client's place in the log. Up to `replayUntil` it gets the conversation, after it everything. */
+export type Viewer = { readonly connection: string; readonly replayUntil: number };
+
+/** The messages a client gets for an event, mostly one or none. */
+export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): string[] {
+  if (!isFrame(event)) return [];
+  const replay = event.seq <= viewer.replayUntil;
+  if (event.direction === "out") {
+    const echo =
+      event.frame.method === "session/prompt" && (replay || event.route.connection !== viewer.connection);
+    return echo ? promptEcho(event, sessionId) : [];
+  }
+  if (replay && event.frame.method !== "session/update") return [];
+  if (event.route.to !== undefined && event.route.to !== viewer.connection) return [];
+  // What the gateway wrote itself is in the client's terms already.
+  if (event.source === "gateway") return [event.frame.raw];
+  if (event.route.stop !== undefined) return [];
+  return [fromAgent(event, sessionId)];
+}
+
+function fromAgent(event: FrameEvent, sessionId: string): string {
+  const { frame, route, context, seq } = event;
+  const ours = context.acpSessionId === null || frame.sessionId === context.acpSessionId;
+  const session = ours ? { sessionId: JSON.stringify(sessionId) } : {};
+  switch (frame.kind) {
+    case "request":
+      return rewrite(frame, { ...session, id: JSON.stringify(clientRequestId(sessionId, seq)) });
+    case "response":
+      return rewrite(frame, { ...session, ...(route.id === undefined ? {} : { id: route.id }) });
+    default:
+      return route.re === undefined
+        ? rewrite(frame, session)
+        : rewrite(frame, { ...session, requestId: JSON.stringify(clientRequestId(sessionId, route.re)) });
+  }
+}
+
+/** A prompt as those see it who did not type it. */
+function promptEcho(event: FrameEvent, sessionId: string): string[] {
+  const prompt = (event.frame.value.params as { prompt?: unknown } | undefined)?.prompt;
+  if (!Array.isArray(prompt)) return [];
+  return prompt.map((content: unknown) =>
+    notification("session/update", { sessionId, update: { sessionUpdate: "user_message_chunk", content } }),
+  );
+}
+
+/** The line an event puts on the agent's stdin, if any. `frameAt` finds a frame that had been held. */
+export function forAgent(
+  event: LogEvent,
+  frameAt: (seq: number) => FrameEvent | undefined,
+): string | undefined {
+  if (isFrame(event))
+    return event.direction === "out" && event.route.stop === undefined ? toAgent(event, event) : undefined;
+  if (event.kind !== "queue.dequeued" || event.payload.dropped !== undefined) return undefined;
+  const held = frameAt(event.payload.seq as number);
+  return held && toAgent(held, event);
+}
+
+function toAgent({ frame, route, source, seq }: FrameEvent, { context }: LogEvent): string {
+  // Frames of the gateway and the host are in the agent's terms already.
+  if (source !== "client") return oneLine(frame.raw);
+  const session = context.acpSessionId === null ? {} : { sessionId: JSON.stringify(context.acpSessionId) };
+  switch (frame.kind) {
+    case "request":
+      return oneLine(rewrite(frame, { ...session, id: String(seq) }));
+    case "response":
+      return oneLine(rewrite(frame, route.id === undefined ? {} : { id: route.id }));
+    default:
+      return oneLine(
+        rewrite(frame, route.requestId === undefined ? session : { ...session, requestId: route.requestId }),
+      );
+  }
+}

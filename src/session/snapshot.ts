@@ -1,0 +1,56 @@
+import { LIMITS } from "../protocol/limits.ts";
+import type { EventLog } from "./log.ts";
+import { apply, initialState, type SessionState, STATE_VERSION } from "./state.ts";
+
+/** The state as of some event, so that waking up costs the snapshot and the tail, not the whole log. */
+export const SNAPSHOT_SCHEMA = `
+  CREATE TABLE session (id TEXT NOT NULL);
+  CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, state TEXT NOT NULL);
+`;
+
+export class Snapshots {
+  readonly #sql: SqlStorage;
+  #savedSeq = 0;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+  }
+
+  create(sessionId: string): SessionState {
+    this.#sql.exec("INSERT INTO session (id) VALUES (?)", sessionId);
+    return initialState(sessionId);
+  }
+
+  /** The newest usable snapshot, brought up to date from the log. Without one the whole log is replayed. */
+  load(log: EventLog): SessionState {
+    const { id } = this.#sql.exec<{ id: string }>("SELECT id FROM session").one();
+    const [row] = this.#sql.exec<{ state: string }>("SELECT state FROM snapshot").toArray();
+    const state = (row && parseSnapshot(row.state)) ?? initialState(id);
+    this.#savedSeq = state.lastSeq;
+    for (;;) {
+      const events = log.read(state.lastSeq, LIMITS.deliverChars);
+      if (events.length === 0) return state;
+      for (const event of events) apply(state, event);
+    }
+  }
+
+  /** Saves the state now and then; it commits with the events that led to it. */
+  save(state: SessionState): void {
+    if (state.lastSeq - this.#savedSeq < LIMITS.eventsPerSnapshot) return;
+    this.#savedSeq = state.lastSeq;
+    this.#sql.exec(
+      "INSERT INTO snapshot (one, seq, state) VALUES (1, ?, ?) ON CONFLICT (one) DO UPDATE SET seq = excluded.seq, state = excluded.state",
+      state.lastSeq,
+      JSON.stringify(state),
+    );
+  }
+}
+
+function parseSnapshot(text: string): SessionState | undefined {
+  try {
+    const state = JSON.parse(text) as SessionState;
+    return state.version === STATE_VERSION ? state : undefined;
+  } catch {
+    return undefined;
+  }
+}

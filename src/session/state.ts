@@ -1,0 +1,241 @@
+import type { Context, FrameEvent, LogEvent } from "./event.ts";
+import { isFrame } from "./event.ts";
+
+/**
+ * What a session knows, as a fold over its log: `apply` is its only writer, depends on nothing but the
+ * event, and so the same log gives the same state, whenever and wherever it is replayed. The state is
+ * plain JSON; a snapshot is its text.
+ */
+export type SessionState = {
+  /** Raised when `apply` changes its mind about old events: older snapshots are then replayed instead. */
+  version: typeof STATE_VERSION;
+  sessionId: string;
+  lastSeq: number;
+  createdAt: number;
+  lastAt: number;
+  identity: Identity | null;
+  context: Context;
+  agent: AgentStatus;
+  /** The agent process that serves the session, until it has ended. */
+  run: Run | null;
+  /** The last process that ended: should its host ask again, it is not taken for a new one. */
+  endedRun: string | null;
+  turn: Turn | null;
+  turns: number;
+  /** Frames of clients that wait: for the agent to be ready, or for the turn before them to end. */
+  queue: Queued[];
+  /** Requests towards the agent that it has not answered, by sequence number. */
+  asked: Record<string, Asked>;
+  /** Requests of the agent that nobody has answered, by sequence number. */
+  asking: Record<string, Asking>;
+  title: string | null;
+  lastError: string | null;
+  lastExit: { code: number | null; signal: string | null; at: number; reason: string } | null;
+};
+
+export const STATE_VERSION = 1;
+
+/** Who and where: given once, when the session is made. */
+export type Identity = {
+  tenant: string;
+  owner: string;
+  workspace: string;
+  agent: string;
+  cwd: string;
+  /** Sequence number of the client's session/new. */
+  request: number;
+};
+
+/**
+ * `starting` from the moment a process is wanted until it has opened the session; `failed` when it could
+ * not be had: the next prompt tries again.
+ */
+export type AgentStatus = "starting" | "ready" | "failed" | "gone";
+
+export type Run = {
+  id: string;
+  host: string;
+  root: string;
+  /** Log position at which the run began: nothing before it is meant for this process. */
+  since: number;
+  /** Items of this run that are in the log. */
+  received: number;
+  connected: boolean;
+  pid: number | null;
+  command: string | null;
+  startedAt: number | null;
+  initialized: boolean;
+};
+
+export type Turn = { turnId: string; prompt: number; startedAt: number; cancelled: boolean };
+
+export type Queued = { seq: number; turnId: string | null };
+
+export type Asked = { method: string; connection?: string; id?: string };
+
+export type Asking = { method: string; id: string; by: "client" | "host" };
+
+export function initialState(sessionId: string): SessionState {
+  return {
+    version: STATE_VERSION,
+    sessionId,
+    lastSeq: 0,
+    createdAt: 0,
+    lastAt: 0,
+    identity: null,
+    context: { acpSessionId: null, agentSessionId: null, turnId: null },
+    agent: "starting",
+    run: null,
+    endedRun: null,
+    turn: null,
+    turns: 0,
+    queue: [],
+    asked: {},
+    asking: {},
+    title: null,
+    lastError: null,
+    lastExit: null,
+  };
+}
+
+/** Folds one event into the state, in place. */
+export function apply(state: SessionState, event: LogEvent): void {
+  if (state.lastSeq === 0) state.createdAt = event.at;
+  state.lastSeq = event.seq;
+  state.lastAt = event.at;
+  // What the host sends is numbered per run, one event for each item: counting them is the acknowledgement.
+  if (state.run && (event.source === "agent" || event.source === "host")) state.run.received += 1;
+  if (isFrame(event)) applyFrame(state, event);
+  else applyNote(state, event.kind, event.payload, event);
+}
+
+function applyFrame(state: SessionState, event: FrameEvent): void {
+  const { frame, route, seq } = event;
+  if (event.direction === "out") {
+    if (frame.kind === "response" && route.re !== undefined) delete state.asking[route.re];
+    if (frame.kind === "request" && route.stop !== "gateway" && route.stop !== "sent") {
+      state.asked[seq] = askedBy(state, event);
+      if (route.re !== undefined) delete state.asked[route.re];
+    }
+    return;
+  }
+  if (frame.kind === "request" && event.source === "agent") {
+    state.asking[seq] = {
+      method: frame.method as string,
+      id: frame.idText as string,
+      by: route.stop === "host" ? "host" : "client",
+    };
+  }
+  if (frame.kind === "response" && route.re !== undefined) delete state.asked[route.re];
+  if (frame.kind === "response" && state.run && !state.run.initialized && event.source === "agent") {
+    state.run.initialized = "result" in frame.value;
+  }
+  if (frame.method === "session/update") applyUpdate(state, frame.value.params);
+}
+
+/** A request of the gateway may carry out a client's: then the answer is that client's. */
+function askedBy(state: SessionState, { frame, route }: FrameEvent): Asked {
+  const method = frame.method as string;
+  const original = route.re === undefined ? undefined : state.asked[route.re];
+  if (original) return { ...original, method };
+  return route.connection === undefined
+    ? { method }
+    : { method, connection: route.connection, id: frame.idText as string };
+}
+
+function applyUpdate(state: SessionState, params: unknown): void {
+  const update = (params as { update?: Record<string, unknown> } | null)?.update;
+  if (update?.sessionUpdate === "session_info_update" && typeof update.title === "string")
+    state.title = update.title;
+}
+
+function applyNote(
+  state: SessionState,
+  kind: string,
+  payload: Readonly<Record<string, unknown>>,
+  event: LogEvent,
+): void {
+  switch (kind) {
+    case "session.requested":
+      state.identity = payload as Identity;
+      return;
+    case "session.created":
+    case "session.rebound":
+      state.context = event.context;
+      state.agent = "ready";
+      return;
+    case "runtime.reconnect_attempt":
+      state.agent = "starting";
+      return;
+    case "runtime.connected":
+      state.run = {
+        id: payload.run as string,
+        host: payload.host as string,
+        root: payload.root as string,
+        since: event.seq,
+        received: 0,
+        connected: true,
+        pid: null,
+        command: null,
+        startedAt: null,
+        initialized: false,
+      };
+      return;
+    case "runtime.reconnected":
+      if (state.run) state.run.connected = true;
+      return;
+    case "runtime.disconnected":
+      if (state.run) state.run.connected = false;
+      return;
+    case "queue.owner.started":
+      if (state.run) {
+        state.run.pid = payload.pid as number | null;
+        state.run.command = payload.command as string;
+        state.run.startedAt = event.at;
+      }
+      return;
+    case "queue.owner.stopped":
+      state.endedRun = state.run?.id ?? state.endedRun;
+      state.run = null;
+      state.agent = "gone";
+      state.asking = {};
+      for (const [seq, asked] of Object.entries(state.asked))
+        if (asked.connection === undefined) delete state.asked[seq];
+      state.lastExit = {
+        code: (payload.code as number | null) ?? null,
+        signal: (payload.signal as string | null) ?? null,
+        at: event.at,
+        reason: payload.reason as string,
+      };
+      return;
+    case "queue.enqueued":
+      state.queue.push({ seq: payload.seq as number, turnId: (payload.turnId as string | null) ?? null });
+      return;
+    case "queue.dequeued":
+      state.queue = state.queue.filter((item) => item.seq !== payload.seq);
+      return;
+    case "turn.started":
+      state.turn = {
+        turnId: payload.turnId as string,
+        prompt: payload.prompt as number,
+        startedAt: event.at,
+        cancelled: false,
+      };
+      state.turns += 1;
+      state.context = event.context;
+      return;
+    case "turn.completed":
+    case "turn.cancelled":
+    case "turn.failed":
+      // A queued prompt may end without having become the turn.
+      if (state.turn?.turnId === payload.turnId) {
+        state.turn = null;
+        state.context = { ...state.context, turnId: null };
+      }
+      return;
+    case "error":
+      state.lastError = payload.message as string;
+      if (payload.detailCode === "agent_unavailable") state.agent = "failed";
+      return;
+  }
+}

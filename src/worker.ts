@@ -1,0 +1,7 @@
+import { app } from "./http/app.ts";
+
+export { AcpConnection } from "./connection/connection.ts";
+export { AcpSession } from "./session/session.ts";
+export { WorkspaceState } from "./workspace/workspace.ts";
+
+export default app;

@@ -1,0 +1,153 @@
+/** Starts the whole system as a user does, with real processes, and ends it again. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import type { ReadyInfo } from "../../src/cli/greeting.ts";
+import { descendants, type Proc, processTable } from "../../src/cli/process-tree.ts";
+
+const START = fileURLToPath(new URL("../../src/cli/start.ts", import.meta.url));
+const READY_MS = 40_000;
+
+export type StartOptions = {
+  /** Kept after the end if given; otherwise temporary. */
+  state?: string;
+  root?: string;
+  /** 0, the default: a free one. */
+  port?: number;
+  agent?: string;
+  env?: Record<string, string>;
+};
+
+export type Exit = { code: number | null; signal: NodeJS.Signals | null };
+
+export type Gateway = ReadyInfo &
+  AsyncDisposable & {
+    state: string;
+    root: string;
+    /** What the runner and its children logged so far. */
+    log(): string;
+    /** A request with the client token. */
+    api(path: string, init?: RequestInit): Promise<Response>;
+    /** Everything alive below the runner. */
+    processes(): Proc[];
+    /** The pid it had. */
+    killWorkerd(): number;
+    /** The pid it had. */
+    killHost(): number;
+    exited: Promise<Exit>;
+    /** As Ctrl-C would; resolves when the runner is gone. Harmless when it already is. */
+    stop(signal?: NodeJS.Signals): Promise<Exit>;
+  };
+
+/** The runner with any arguments, for those tests that expect it to end by itself. */
+export async function runStart(args: string[]): Promise<Exit & { stdout: string; stderr: string }> {
+  const child = spawnRunner(args);
+  const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
+  const exit = await exitOf(child);
+  return { ...exit, stdout: stdout(), stderr: stderr() };
+}
+
+export async function startGateway(options: StartOptions = {}): Promise<Gateway> {
+  const temporary: string[] = [];
+  const makeDir = (name: string) => {
+    const directory = mkdtempSync(join(tmpdir(), `acp-edge-${name}-`));
+    temporary.push(directory);
+    return directory;
+  };
+  const state = options.state ?? makeDir("state");
+  const root = options.root ?? makeDir("root");
+  const args = ["--json", "--port", String(options.port ?? 0), "--state", state, "--root", root];
+  if (options.agent !== undefined) args.push("--agent", options.agent);
+
+  const child = spawnRunner(args, options.env);
+  const log = collect(child.stderr);
+  const exited = exitOf(child);
+  const info = await firstLine(child, exited, log);
+
+  const processes = () => descendants(child.pid as number);
+  const stop = async (signal: NodeJS.Signals = "SIGTERM") => {
+    child.kill(signal);
+    return exited;
+  };
+  const kill = (what: string) => {
+    const found = processes().find(({ command }) => command.includes(what));
+    if (!found) throw new Error(`${what} is not running`);
+    process.kill(found.pid, "SIGKILL");
+    return found.pid;
+  };
+  return {
+    ...info,
+    state,
+    root,
+    log,
+    api: (path, init) =>
+      fetch(`${info.url}${path}`, {
+        ...init,
+        headers: { authorization: `Bearer ${info.token}`, ...init?.headers },
+      }),
+    processes,
+    killWorkerd: () => kill("workerd serve"),
+    killHost: () => kill("src/host/main.ts"),
+    exited,
+    stop,
+    [Symbol.asyncDispose]: async () => {
+      await stop();
+      for (const directory of temporary) rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Polls until the check holds; an exception counts as not yet. */
+export async function eventually(check: () => boolean | Promise<boolean>, withinMs = 15_000): Promise<void> {
+  const deadline = Date.now() + withinMs;
+  for (;;) {
+    if (await (async () => check())().catch(() => false)) return;
+    if (Date.now() > deadline) throw new Error(`not within ${withinMs} ms: ${check}`);
+    await sleep(50);
+  }
+}
+
+/** Which of these are still running; a zombie is not. */
+export function alive(pids: number[]): number[] {
+  const running = new Set(processTable().map(({ pid }) => pid));
+  return pids.filter((pid) => running.has(pid));
+}
+
+function spawnRunner(args: string[], env: Record<string, string> = {}) {
+  return spawn(process.execPath, [START, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+}
+
+async function exitOf(child: ChildProcess): Promise<Exit> {
+  const [code, signal] = (await once(child, "close")) as [Exit["code"], Exit["signal"]];
+  return { code, signal };
+}
+
+function collect(stream: NodeJS.ReadableStream): () => string {
+  let text = "";
+  stream.setEncoding("utf8").on("data", (chunk: string) => {
+    text += chunk;
+  });
+  return () => text;
+}
+
+async function firstLine(
+  child: ReturnType<typeof spawnRunner>,
+  exited: Promise<Exit>,
+  log: () => string,
+): Promise<ReadyInfo> {
+  const line = once(createInterface({ input: child.stdout }), "line");
+  const ended = exited.then(({ code }) => `ended with code ${code}`);
+  const outcome = await Promise.race([line, ended, sleep(READY_MS, "is not ready", { ref: false })]);
+  if (typeof outcome !== "string") return JSON.parse(String(outcome[0])) as ReadyInfo;
+  child.kill("SIGTERM");
+  await exited;
+  throw new Error(`The runner ${outcome}:\n${log()}`);
+}

@@ -1,0 +1,74 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { FakeGateway } from "./fake-gateway.ts";
+import { FIXTURE, isAlive, temporaryDirectory } from "./harness.ts";
+
+const MAIN = fileURLToPath(new URL("../../src/host/main.ts", import.meta.url));
+
+async function startMain(env: NodeJS.ProcessEnv = {}): Promise<{ gateway: FakeGateway; main: ChildProcess }> {
+  const gateway = await FakeGateway.start();
+  const options = [
+    "--gateway",
+    gateway.url,
+    "--workspace",
+    "w",
+    "--root",
+    temporaryDirectory(),
+    "--name",
+    "n",
+  ];
+  const main = spawn(process.execPath, [MAIN, ...options, "--agent", `'${process.execPath}' '${FIXTURE}'`], {
+    env: { ...process.env, ACP_EDGE_HOST_TOKEN: "secret", ...env },
+    stdio: ["pipe", "inherit", "ignore"],
+  });
+  onTestFinished(() => {
+    main.kill("SIGKILL");
+    gateway.close();
+  });
+  return { gateway, main };
+}
+
+/** Opens a session and gives the process id of its agent. */
+async function startAgent(gateway: FakeGateway): Promise<number> {
+  const session = await gateway.open("s", "custom");
+  await gateway.until(() => session.frames.length);
+  return session.events<{ pid: number }>("started")[0]?.pid as number;
+}
+
+describe("the host's process", () => {
+  test("offers the agent it was given, and the demo agent", async () => {
+    const { gateway } = await startMain();
+    const hello = await gateway.until(() => gateway.control[0]);
+    expect(hello).toMatchObject({
+      agents: [
+        { id: "custom", default: true },
+        { id: "demo", default: false },
+      ],
+    });
+  });
+
+  test.each(["SIGTERM", "SIGINT"] as const)("ends its agents on %s and says so", async (signal) => {
+    const { gateway, main } = await startMain();
+    const pid = await startAgent(gateway);
+    main.kill(signal);
+    expect(await once(main, "exit")).toEqual([0, null]);
+    expect(isAlive(pid)).toBe(false);
+    expect(gateway.session("s").exit?.error).toBe("the host was shut down");
+  });
+
+  test("ends when the parent that holds its stdin is gone", async () => {
+    const { gateway, main } = await startMain({ ACP_EDGE_PARENT_PIPE: "1" });
+    const pid = await startAgent(gateway);
+    main.stdin?.end();
+    expect(await once(main, "exit")).toEqual([0, null]);
+    expect(isAlive(pid)).toBe(false);
+  });
+
+  test("fails when the gateway refuses it", async () => {
+    const { gateway, main } = await startMain();
+    gateway.refusals.set("/host/control", 401);
+    expect(await once(main, "exit")).toEqual([1, null]);
+  });
+});

@@ -1,0 +1,9 @@
+declare namespace Cloudflare {
+  interface GlobalProps {
+    mainModule: typeof import("../../src/worker.ts");
+  }
+  interface Env {
+    TEST_MIGRATIONS: import("cloudflare:test").D1Migration[];
+    TEST_PRIVATE_KEY: string;
+  }
+}

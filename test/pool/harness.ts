@@ -1,0 +1,346 @@
+import { env, exports } from "cloudflare:workers";
+import { importJWK, type JWK, SignJWT } from "jose";
+import { encodeLink, type HostHead } from "../../src/protocol/link.ts";
+
+/** Peers of the gateway, over the same sockets as the real ones: a client and a host with a scripted agent. */
+
+type Json = Record<string, unknown>;
+
+export async function token(claims: {
+  workspace: string;
+  scopes?: string[];
+  tenant?: string;
+}): Promise<string> {
+  const key = await importJWK(JSON.parse(env.TEST_PRIVATE_KEY) as JWK, "EdDSA");
+  const {
+    workspace,
+    tenant = "acme",
+    scopes = ["session:read", "session:prompt", "permission:answer"],
+  } = claims;
+  return new SignJWT({ tenant, workspaces: [workspace], scopes })
+    .setProtectedHeader({ alg: "EdDSA", kid: "test" })
+    .setIssuer("acp-edge")
+    .setAudience("acp-edge")
+    .setSubject("someone")
+    .setExpirationTime("1h")
+    .sign(key);
+}
+
+export async function get(path: string, bearer?: string): Promise<Response> {
+  return exports.default.fetch(`https://edge.test${path}`, {
+    headers: bearer ? { Authorization: `Bearer ${bearer}` } : {},
+  });
+}
+
+/** A socket whose messages are taken one by one. */
+export class Peer {
+  readonly socket: WebSocket;
+  readonly closed: Promise<{ code: number; reason: string }>;
+  #messages: string[] = [];
+  #takers: ((text: string) => void)[] = [];
+
+  constructor(socket: WebSocket) {
+    this.socket = socket;
+    this.closed = new Promise((resolve) => {
+      socket.addEventListener("close", ({ code, reason }) => resolve({ code, reason }));
+    });
+    socket.addEventListener("message", ({ data }) => {
+      const text = data as string;
+      const taker = this.#takers.shift();
+      if (taker) taker(text);
+      else this.#messages.push(text);
+    });
+    socket.accept();
+  }
+
+  static async connect(path: string, bearer: string): Promise<Peer> {
+    const response = await exports.default.fetch(`https://edge.test${path}`, {
+      headers: { Upgrade: "websocket", Authorization: `Bearer ${bearer}` },
+    });
+    if (!response.webSocket) throw new Error(`No socket: ${response.status} ${await response.text()}`);
+    return new Peer(response.webSocket);
+  }
+
+  send(text: string): void {
+    this.socket.send(text);
+  }
+
+  take(): Promise<string> {
+    const text = this.#messages.shift();
+    return text === undefined ? new Promise((resolve) => this.#takers.push(resolve)) : Promise.resolve(text);
+  }
+
+  async takeJson(): Promise<Json> {
+    return JSON.parse(await this.take()) as Json;
+  }
+}
+
+/** An ACP client that sees every message in order. */
+export class Client extends Peer {
+  #nextId = 0;
+
+  static async open(workspace: string, query = ""): Promise<Client> {
+    const peer = await Client.raw(workspace, query);
+    await peer.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
+    return peer;
+  }
+
+  static async raw(workspace: string, query = ""): Promise<Client> {
+    const response = await exports.default.fetch(`https://edge.test/acp?workspace=${workspace}${query}`, {
+      headers: { Upgrade: "websocket", Authorization: `Bearer ${await token({ workspace })}` },
+    });
+    if (!response.webSocket) throw new Error(`No socket: ${response.status}`);
+    return new Client(response.webSocket);
+  }
+
+  call(method: string, params: unknown): number {
+    const id = this.#nextId++;
+    this.send(JSON.stringify({ jsonrpc: "2.0", id, method, params }));
+    return id;
+  }
+
+  notify(method: string, params: unknown): void {
+    this.send(JSON.stringify({ jsonrpc: "2.0", method, params }));
+  }
+
+  /** Sends a request and takes messages up to its response. */
+  async request(method: string, params: unknown): Promise<{ response: Json; before: Json[] }> {
+    return this.until(this.call(method, params));
+  }
+
+  async until(id: unknown): Promise<{ response: Json; before: Json[] }> {
+    const before: Json[] = [];
+    for (;;) {
+      const message = await this.takeJson();
+      if (message.id === id && !("method" in message)) return { response: message, before };
+      before.push(message);
+    }
+  }
+
+  async newSession(): Promise<string> {
+    const { response } = await this.request("session/new", { cwd: "/somewhere/else", mcpServers: [] });
+    return (response.result as { sessionId: string }).sessionId;
+  }
+}
+
+/** A host whose agents do what the test says, one frame at a time. */
+export class Host extends Peer {
+  readonly workspace: string;
+  readonly instance = crypto.randomUUID();
+
+  constructor(socket: WebSocket, workspace: string) {
+    super(socket);
+    this.workspace = workspace;
+  }
+
+  static async join(
+    workspace: string,
+    { initialize = true, runs = [] as { sessionId: string; run: string }[] } = {},
+  ): Promise<Host> {
+    const host = new Host(await Host.dial(workspace, "/host/control"), workspace);
+    host.send(
+      JSON.stringify({
+        t: "hello",
+        version: 1,
+        name: "h1",
+        instance: host.instance,
+        root: "/workspace",
+        agents: [{ id: "scripted", name: "Scripted", default: true }],
+        runs,
+      }),
+    );
+    if ((await host.takeJson()).t !== "welcome") throw new Error("The host was not welcome");
+    if (initialize) host.send(JSON.stringify({ t: "agent", id: "scripted", initialize: INITIALIZED }));
+    return host;
+  }
+
+  static async dial(workspace: string, path: string): Promise<WebSocket> {
+    const response = await exports.default.fetch(`https://edge.test${path}?workspace=${workspace}`, {
+      headers: {
+        Upgrade: "websocket",
+        Authorization: `Bearer ${await token({ workspace, scopes: ["host"] })}`,
+      },
+    });
+    if (!response.webSocket) throw new Error(`No socket: ${response.status}`);
+    return response.webSocket;
+  }
+
+  /** Waits until the gateway wants an agent, and starts one that has answered initialize. */
+  async agent(): Promise<Agent> {
+    const order = await this.takeJson();
+    if (order.t !== "open") throw new Error(`Expected open, got ${JSON.stringify(order)}`);
+    const agent = await Agent.start(this.workspace, order.sessionId as string);
+    agent.start();
+    return agent;
+  }
+}
+
+const INITIALIZED = {
+  protocolVersion: 1,
+  agentCapabilities: {},
+  agentInfo: { name: "scripted", version: "1" },
+};
+
+/** One run as the host sees it: numbered items up, numbered lines down. */
+export class Agent {
+  readonly sessionId: string;
+  readonly run = crypto.randomUUID();
+  #workspace: string;
+  #link: Peer;
+  #items: string[] = [];
+  #lines: { seq: number; frame: string }[] = [];
+  delivered = 0;
+  acknowledged = 0;
+
+  constructor(workspace: string, sessionId: string, link: Peer) {
+    this.#workspace = workspace;
+    this.sessionId = sessionId;
+    this.#link = link;
+  }
+
+  static async start(workspace: string, sessionId: string): Promise<Agent> {
+    const agent = new Agent(
+      workspace,
+      sessionId,
+      new Peer(await Host.dial(workspace, `/host/sessions/${sessionId}`)),
+    );
+    await agent.#hello();
+    return agent;
+  }
+
+  get link(): Peer {
+    return this.#link;
+  }
+
+  /** A new socket for the same process, as after a lost connection. */
+  async reconnect(): Promise<void> {
+    this.#link.socket.close();
+    this.#link = new Peer(await Host.dial(this.#workspace, `/host/sessions/${this.sessionId}`));
+    await this.#hello();
+  }
+
+  start(): void {
+    this.items(
+      JSON.stringify(["started", { pid: 1, command: "scripted" }]),
+      JSON.stringify([
+        "sent",
+        '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}',
+      ]),
+      JSON.stringify({ jsonrpc: "2.0", id: 0, result: INITIALIZED }),
+    );
+  }
+
+  /** Sends items as one message. */
+  items(...items: string[]): void {
+    this.#items.push(...items);
+    this.sendFrom(this.#items.length - items.length + 1);
+  }
+
+  /** Sends, or sends again, everything from the given item on. */
+  sendFrom(first: number): void {
+    this.#link.send(encodeLink({ t: "lines", first } satisfies HostHead, this.#items.slice(first - 1)));
+  }
+
+  update(text: string, sessionId = "agent-session"): void {
+    this.items(updateText(text, sessionId));
+  }
+
+  /** The next frame on the agent's stdin. */
+  async line(): Promise<Json & { id?: number; params?: Json }> {
+    for (;;) {
+      const next = this.#lines.shift();
+      if (next) {
+        this.delivered = next.seq;
+        return JSON.parse(next.frame) as Json;
+      }
+      await this.#read();
+    }
+  }
+
+  /** Waits until the gateway has everything sent so far. */
+  async durable(): Promise<void> {
+    while (this.acknowledged < this.#items.length) await this.#read();
+  }
+
+  answer(request: { id?: number }, result: unknown): void {
+    this.items(JSON.stringify({ jsonrpc: "2.0", id: request.id, result }));
+  }
+
+  /** Answers session/new, as every agent does first. */
+  async openSession(): Promise<Json> {
+    const request = await this.line();
+    this.answer(request, { sessionId: "agent-session" });
+    return request;
+  }
+
+  async #hello(): Promise<void> {
+    this.#link.send(
+      JSON.stringify({
+        t: "hello",
+        run: this.run,
+        agent: "scripted",
+        host: "h1",
+        root: "/workspace",
+        delivered: this.delivered,
+      }),
+    );
+    while (!(await this.#read())) {}
+  }
+
+  /** Takes one message; true for the welcome. */
+  async #read(): Promise<boolean> {
+    const [head, ...lines] = (await this.#link.take()).split("\n");
+    const { t, received } = JSON.parse(head as string) as { t: string; received?: number };
+    if (received !== undefined) this.acknowledged = received;
+    for (const line of lines) {
+      const space = line.indexOf(" ");
+      this.#lines.push({ seq: Number(line.slice(0, space)), frame: line.slice(space + 1) });
+    }
+    return t === "welcome";
+  }
+}
+
+export function updateText(text: string, sessionId = "agent-session"): string {
+  return JSON.stringify({
+    jsonrpc: "2.0",
+    method: "session/update",
+    params: { sessionId, update: { sessionUpdate: "agent_message_chunk", content: { type: "text", text } } },
+  });
+}
+
+/** A workspace with a host, a client and an open session. */
+export async function openSession(): Promise<{
+  workspace: string;
+  host: Host;
+  client: Client;
+  agent: Agent;
+  sessionId: string;
+}> {
+  const workspace = `w-${crypto.randomUUID()}`;
+  const host = await Host.join(workspace);
+  const client = await Client.open(workspace);
+  const opening = client.newSession();
+  const agent = await host.agent();
+  await agent.openSession();
+  return { workspace, host, client, agent, sessionId: await opening };
+}
+
+export async function eventsText(workspace: string, sessionId: string, query = ""): Promise<string> {
+  const response = await get(`/api/sessions/${sessionId}/events${query}`, await token({ workspace }));
+  if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`);
+  return new TextDecoder().decode(await response.arrayBuffer());
+}
+
+export async function events(workspace: string, sessionId: string, query = ""): Promise<Json[]> {
+  const lines = (await eventsText(workspace, sessionId, query)).split("\n");
+  return lines.filter((line) => line !== "").map((line) => JSON.parse(line) as Json);
+}
+
+export function texts(messages: Json[]): string[] {
+  return messages.flatMap((m) => {
+    const update = (
+      m.params as { update?: { sessionUpdate?: string; content?: { text?: string } } } | undefined
+    )?.update;
+    return update?.sessionUpdate === "agent_message_chunk" ? [update.content?.text ?? ""] : [];
+  });
+}

@@ -1,0 +1,48 @@
+import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-pool-workers";
+import { exportJWK, generateKeyPair } from "jose";
+import { defineConfig } from "vitest/config";
+
+/** Tests inside workerd sign their own tokens, with a key of this run. */
+async function testKeys() {
+  const { publicKey, privateKey } = await generateKeyPair("EdDSA", { extractable: true });
+  return {
+    AUTH_JWKS: JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), alg: "EdDSA", kid: "test" }] }),
+    TEST_PRIVATE_KEY: JSON.stringify(await exportJWK(privateKey)),
+  };
+}
+
+/** Three layers: pure code, Worker and objects inside workerd, whole systems of real processes. */
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: "pure",
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/pool/**", "test/e2e/**", "test/host/**", "test/demo-agent/**"],
+        },
+      },
+      {
+        plugins: [
+          cloudflareTest(async () => ({
+            wrangler: { configPath: "./wrangler.toml" },
+            miniflare: {
+              bindings: { TEST_MIGRATIONS: await readD1Migrations("./migrations"), ...(await testKeys()) },
+            },
+          })),
+        ],
+        test: { name: "workerd", include: ["test/pool/**/*.test.ts"], setupFiles: ["test/pool/setup.ts"] },
+      },
+      {
+        test: {
+          name: "processes",
+          include: ["test/e2e/**/*.test.ts", "test/host/**/*.test.ts", "test/demo-agent/**/*.test.ts"],
+          // Each file runs whole systems; two cores serve a few of them at a time.
+          maxWorkers: 2,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+    ],
+  },
+});
