@@ -184,7 +184,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     const { connection, caller } = state;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#session(sessionId).receive({ sessionId, connection, caller, first, frames });
+        return await this.#session(sessionId).receive({ connection, caller, first, frames });
       } catch (error) {
         if (attempt === 3) throw error;
       }

@@ -25,7 +25,7 @@ export function checkInitialize(params: unknown): RpcError | undefined {
   return { code: ErrorCode.invalidParams, message: "protocolVersion must be an integer" };
 }
 
-export const VERSION = "0.1.0";
+const VERSION = "0.1.0";
 
 function record(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value)

@@ -48,7 +48,7 @@ if (habits.has("silent")) {
   process.stdin.resume();
 } else {
   if (habits.has("garbage")) out.write(STARTUP_NOISE);
-  // Loading the SDK is most of the start-up time: late, so that the cache of compiled code halves it.
+  // Loaded late, so that the cache of compiled code serves the SDK, most of the start-up time.
   enableCompileCache();
   const { serve } = await import("./agent.ts");
   serve(process.stdin, out, { habits, stateDirectory: process.env.DEMO_AGENT_STATE });

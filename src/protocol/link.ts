@@ -1,3 +1,5 @@
+import { z } from "zod";
+
 /**
  * The wire between an agent host and the gateway.
  *
@@ -67,23 +69,51 @@ export type SessionHead =
  */
 export type HostEvent =
   | ["started", { pid: number | null; command: string }]
-  /** A frame the host wrote to the agent on its own account (`initialize`), verbatim. */
-  | ["sent", string]
-  /** The host's response to a file or terminal request of the agent. It reaches the agent through the log. */
-  | ["answer", string]
-  /** A line on the agent's stdout that is not a JSON object. */
-  | ["noise", string]
+  /**
+   * `sent`: a frame the host wrote to the agent on its own account (`initialize`). `answer`: its response to
+   * a file or terminal request of the agent, which reaches the agent through the log. `noise`: a line on the
+   * agent's stdout that is not a JSON object.
+   */
+  | ["sent" | "answer" | "noise", string]
   /** The process is gone; always the last item of a run. `stderr` is the end of what it said there. */
-  | ["exit", { code: number | null; signal: string | null; error?: string; stderr: string }];
+  | ["exit", { code: number | null; signal: string | null; error?: string | undefined; stderr: string }];
 
 export function encodeLink(head: HostHead | SessionHead, lines: readonly string[] = []): string {
   return lines.length === 0 ? JSON.stringify(head) : `${JSON.stringify(head)}\n${lines.join("\n")}`;
 }
 
-/** Splits a message into its head and its lines; the head is the peer's word, to be checked by the caller. */
+/** Splits a message into its head and its lines. The head is the peer's word, to be checked by the caller. */
 export function decodeLink(message: string): { head: unknown; lines: string[] } {
-  const lines = message.split("\n");
-  return { head: JSON.parse(lines[0] as string), lines: lines.slice(1) };
+  const [first = "", ...lines] = message.split("\n");
+  return { head: parseJson(first), lines };
+}
+
+/** One item of a run that is not a frame; undefined if it is not one of ours. */
+export function parseHostEvent(line: string): HostEvent | undefined {
+  const checked = HOST_EVENT.safeParse(parseJson(line));
+  return checked.success ? checked.data : undefined;
+}
+
+const HOST_EVENT = z.union([
+  z.tuple([z.literal("started"), z.object({ pid: z.number().nullable(), command: z.string() })]),
+  z.tuple([z.enum(["sent", "answer", "noise"]), z.string()]),
+  z.tuple([
+    z.literal("exit"),
+    z.object({
+      code: z.number().nullable(),
+      signal: z.string().nullable(),
+      error: z.string().optional(),
+      stderr: z.string(),
+    }),
+  ]),
+]);
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A line for the agent: the log sequence number, a space, the frame. */

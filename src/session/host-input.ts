@@ -1,5 +1,5 @@
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
-import type { HostEvent } from "../protocol/link.ts";
+import { type HostEvent, parseHostEvent } from "../protocol/link.ts";
 import { isHostServed } from "../protocol/methods.ts";
 import type { Batch } from "./batch.ts";
 import type { SessionState } from "./state.ts";
@@ -36,12 +36,12 @@ export function hostGone(batch: Batch, reason: string): void {
 
 /** One item of the run; each becomes exactly one event of its own, then what follows from it. */
 export function hostItem(batch: Batch, line: string): void {
-  if (line.startsWith("[")) return hostEvent(batch, JSON.parse(line) as HostEvent);
-  const frame = readFrame(line);
-  if (isFault(frame)) {
-    batch.note("host", "runtime.noise", { text: line.slice(0, 4096), fault: frame.fault });
-    return;
+  if (line.startsWith("[")) {
+    const event = parseHostEvent(line);
+    return event ? hostEvent(batch, event) : noise(batch, line);
   }
+  const frame = readFrame(line);
+  if (isFault(frame)) return noise(batch, line);
   switch (frame.kind) {
     case "notification":
       return agentNotification(batch, frame);
@@ -60,16 +60,27 @@ function hostEvent(batch: Batch, [kind, body]: HostEvent): void {
       batch.note("host", "queue.owner.started", { run: batch.state.run?.id, ...body });
       return;
     case "sent":
-      batch.frame("host", "out", body, { stop: "sent" });
-      return;
+      return hostSent(batch, body);
     case "answer":
       return hostAnswer(batch, body);
     case "noise":
-      batch.note("host", "runtime.noise", { text: body });
-      return;
+      return noise(batch, body);
     case "exit":
       return processEnded(batch, body);
   }
+}
+
+/** What cannot be a frame is kept as what it was: text. */
+function noise(batch: Batch, text: string): void {
+  batch.note("host", "runtime.noise", { text: text.slice(0, NOISE_CHARS) });
+}
+
+const NOISE_CHARS = 4096;
+
+function hostSent(batch: Batch, raw: string): void {
+  const frame = readFrame(raw);
+  if (isFault(frame)) return noise(batch, raw);
+  batch.frame("host", "out", frame, { stop: "sent" });
 }
 
 function agentNotification(batch: Batch, frame: Frame): void {
@@ -104,10 +115,7 @@ function agentRequest(batch: Batch, frame: Frame): void {
 
 function hostAnswer(batch: Batch, raw: string): void {
   const frame = readFrame(raw);
-  if (isFault(frame)) {
-    batch.note("host", "runtime.noise", { text: raw.slice(0, 4096), fault: frame.fault });
-    return;
-  }
+  if (isFault(frame)) return noise(batch, raw);
   const [key, asking] =
     Object.entries(batch.state.asking).find(([, a]) => a.id === frame.idText && a.by === "host") ?? [];
   const answer = batch.frame(

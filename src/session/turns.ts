@@ -93,7 +93,7 @@ export function endTurn(batch: Batch, response: Frame): void {
 /** The agent process is gone, with everything it had not answered. */
 export function processEnded(
   batch: Batch,
-  exit: { code: number | null; signal: string | null; error?: string; stderr: string },
+  exit: { code: number | null; signal: string | null; error?: string | undefined; stderr: string },
 ): void {
   const { state } = batch;
   const before = state.agent;

@@ -1,0 +1,105 @@
+import type { LogEvent } from "./event.ts";
+import { ClientCursor, type ClientPort, type Reader } from "./fanout.ts";
+import type { Journal } from "./journal.ts";
+
+export const CLIENT_SCHEMA = `
+  -- Who reads along: since which request, from where, and the number of its last frame.
+  CREATE TABLE client (
+    connection TEXT PRIMARY KEY,
+    attach INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    received INTEGER NOT NULL
+  );
+`;
+
+type Row = { connection: string; attach: number; start: number };
+
+/** The clients of a session, each a cursor over the log. */
+export class Clients {
+  readonly #sql: SqlStorage;
+  readonly #journal: Journal;
+  readonly #port: (connection: string) => ClientPort;
+  readonly #cursors = new Map<string, ClientCursor>();
+
+  constructor(sql: SqlStorage, journal: Journal, port: (connection: string) => ClientPort) {
+    this.#sql = sql;
+    this.#journal = journal;
+    this.#port = port;
+    if (!journal.state) return;
+    for (const { connection, attach, start } of sql.exec<Row>(
+      "SELECT connection, attach, start FROM client",
+    )) {
+      this.#cursors.set(connection, new ClientCursor(connection, attach, start));
+    }
+  }
+
+  /** Lets a connection read from `start`; up to `attach` it is a replay. */
+  attach(connection: string, attach: number, start: number): void {
+    this.#cursors.set(connection, new ClientCursor(connection, attach, start));
+    this.#sql.exec(
+      `INSERT INTO client (connection, attach, start, received) VALUES (?, ?, ?, 0)
+       ON CONFLICT (connection) DO UPDATE SET attach = excluded.attach, start = excluded.start`,
+      connection,
+      attach,
+      start,
+    );
+  }
+
+  has(connection: string): boolean {
+    return this.#cursors.has(connection);
+  }
+
+  detach(connection: string): void {
+    this.#cursors.delete(connection);
+    this.#sql.exec("DELETE FROM client WHERE connection = ?", connection);
+  }
+
+  /** How many of the frames numbered from `first` a call that was repeated has brought before. */
+  alreadyReceived(connection: string, first: number): number {
+    const [row] = this.#sql
+      .exec<{ received: number }>("SELECT received FROM client WHERE connection = ?", connection)
+      .toArray();
+    return Math.max(0, (row?.received ?? 0) + 1 - first);
+  }
+
+  received(connection: string, last: number): void {
+    this.#sql.exec("UPDATE client SET received = ? WHERE connection = ?", last, connection);
+  }
+
+  /** The place everyone has reached who is reading; those behind memory read from storage anyway. */
+  slowest(): number {
+    const positions = [...this.#cursors.values()].flatMap((cursor) => cursor.position ?? []);
+    return Math.min(Number.POSITIVE_INFINITY, ...positions);
+  }
+
+  /** Lets every cursor read on; each at its own pace. */
+  feed(): void {
+    for (const cursor of this.#cursors.values()) void this.#feed(cursor);
+  }
+
+  async #feed(cursor: ClientCursor): Promise<void> {
+    const sessionId = this.#journal.state?.sessionId;
+    if (sessionId === undefined) return;
+    try {
+      const present = await cursor.pump(sessionId, this.#port(cursor.connection), this.#reader);
+      if (!present && this.#cursors.get(cursor.connection) === cursor) this.detach(cursor.connection);
+    } catch (error) {
+      console.warn("delivery interrupted", {
+        sessionId,
+        connection: cursor.connection,
+        error: String(error),
+      });
+    }
+  }
+
+  readonly #reader: Reader = {
+    after: (seq, maxChars) => this.#journal.after(seq, maxChars),
+    openRequests: (upTo) => this.#openRequests(upTo),
+  };
+
+  #openRequests(upTo: number): LogEvent[] {
+    return Object.entries(this.#journal.state?.asking ?? {})
+      .filter(([seq, asking]) => asking.by === "client" && Number(seq) <= upTo)
+      .flatMap(([seq]) => this.#journal.eventAt(Number(seq)) ?? []);
+  }
+}

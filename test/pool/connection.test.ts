@@ -1,0 +1,300 @@
+import { runInDurableObject } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { describe, expect, it, vi } from "vitest";
+import { LIMITS } from "../../src/protocol/limits.ts";
+import { Client, get, Host, openSession, Peer, texts, token } from "./harness.ts";
+
+const workspaceName = () => `w-${crypto.randomUUID()}`;
+const initialize = '{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":1}}';
+
+describe("the handshake", () => {
+  it("answers 101 with the connection's id", async () => {
+    const workspace = workspaceName();
+    const response = await exports.default.fetch(
+      `https://edge.test/acp?token=${await token({ workspace })}`,
+      { headers: { Upgrade: "websocket" } },
+    );
+    expect(response.status).toBe(101);
+    expect(response.headers.get("Acp-Connection-Id")).toMatch(/^[0-9a-f-]{36}$/);
+    response.webSocket?.accept();
+    response.webSocket?.close();
+  });
+
+  it("offers what the agent can do and what the gateway adds", async () => {
+    const workspace = workspaceName();
+    await Host.join(workspace);
+    const client = await Client.raw(workspace);
+    client.send(initialize);
+    expect(await client.takeJson()).toEqual({
+      jsonrpc: "2.0",
+      id: "i",
+      result: {
+        protocolVersion: 1,
+        agentInfo: { name: "scripted", version: "1" },
+        agentCapabilities: { loadSession: true, sessionCapabilities: { resume: {} } },
+        authMethods: [],
+      },
+    });
+  });
+
+  it("waits for a host that is still asking its agent", async () => {
+    const workspace = workspaceName();
+    const host = await Host.join(workspace, { initialize: false });
+    const client = await Client.raw(workspace);
+    client.send(initialize);
+    host.send(
+      JSON.stringify({
+        t: "agent",
+        id: "scripted",
+        initialize: { protocolVersion: 1, agentInfo: { name: "late", version: "2" } },
+      }),
+    );
+    expect((await client.takeJson()).result).toMatchObject({ agentInfo: { name: "late" } });
+  });
+
+  it("answers version 1 to any other integer, and refuses what is none", async () => {
+    for (const [version, expected] of [
+      [2, { result: { protocolVersion: 1 } }],
+      ['"x"', { error: { code: -32602 } }],
+      [-1, { error: { code: -32602 } }],
+    ]) {
+      const client = await Client.raw(workspaceName());
+      client.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":${version}}}`);
+      expect(await client.takeJson()).toMatchObject(expected as object);
+    }
+  });
+
+  it("comes first: anything else closes the socket", async () => {
+    const client = await Client.raw(workspaceName());
+    client.send('{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/"}}');
+    expect((await client.closed).code).toBe(1002);
+  });
+
+  it("happens once", async () => {
+    const client = await Client.open(workspaceName());
+    client.send(initialize);
+    expect(await client.takeJson()).toMatchObject({ id: "i", error: { code: -32600 } });
+  });
+
+  it("names the agents there are when it is asked for another", async () => {
+    const workspace = workspaceName();
+    await Host.join(workspace);
+    const client = await Client.raw(workspace, "&agent=nope");
+    client.send(initialize);
+    expect(await client.takeJson()).toMatchObject({
+      error: { code: -32602, data: { agents: ["scripted"] } },
+    });
+  });
+});
+
+describe("bad input", () => {
+  it.each([
+    ["not json", -32700],
+    ['{"a":', -32700],
+    ["[]", -32600],
+    ['[{"jsonrpc":"2.0","id":1,"method":"x"}]', -32600],
+    ["{}", -32600],
+    ["7", -32600],
+    ["null", -32600],
+    ['{"jsonrpc":"2.0","id":4}', -32600],
+  ])("%s gets %i, and the connection goes on", async (text, code) => {
+    const client = await Client.open(workspaceName());
+    client.send(text);
+    expect(await client.takeJson()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code } });
+    const { response } = await client.request("_anything", {});
+    expect(response.error).toMatchObject({ code: -32601 });
+  });
+
+  it("an oversize frame gets an error and closes this connection only", async () => {
+    const { client, agent, workspace } = await openSession();
+    const other = await Client.open(workspace);
+    other.send(" ".repeat(LIMITS.frameChars + 1));
+    expect(await other.takeJson()).toMatchObject({
+      id: null,
+      error: { code: -32600, message: expect.stringContaining("exceeds") },
+    });
+    expect((await other.closed).code).toBe(1009);
+    agent.update("still here");
+    expect(texts([await client.takeJson()])).toEqual(["still here"]);
+  });
+
+  it("an over-long id closes the socket", async () => {
+    const client = await Client.open(workspaceName());
+    client.send(JSON.stringify({ jsonrpc: "2.0", id: "x".repeat(LIMITS.idChars + 1), method: "a" }));
+    expect((await client.closed).code).toBe(1008);
+  });
+
+  it("binary frames are ignored", async () => {
+    const client = await Client.open(workspaceName());
+    client.socket.send(new Uint8Array([1, 2, 3]));
+    expect((await client.request("_x", {})).response.error).toMatchObject({ code: -32601 });
+  });
+
+  it.each([
+    ["session/prompt", {}, -32602],
+    ["session/prompt", { sessionId: 5 }, -32602],
+    ["session/prompt", { sessionId: "not-ours" }, -32002],
+    ["session/new", {}, -32602],
+    ["session/new", { cwd: 1 }, -32602],
+    ["no/such", null, -32601],
+  ])("%s with %j is refused", async (method, params, code) => {
+    const client = await Client.open(workspaceName());
+    expect((await client.request(method, params)).response.error).toMatchObject({ code });
+  });
+
+  it("responses nobody waits for go nowhere", async () => {
+    const { client, agent, sessionId } = await openSession();
+    client.send('{"jsonrpc":"2.0","id":99,"result":{}}');
+    client.send(`{"jsonrpc":"2.0","id":"${sessionId}:1","result":{}}`);
+    client.send(`{"jsonrpc":"2.0","id":"${crypto.randomUUID()}:1","result":{}}`);
+    client.notify("_mark", { sessionId });
+    expect((await agent.line()).method).toBe("_mark");
+  });
+});
+
+describe("who may connect", () => {
+  it.each([
+    ["/acp", 401],
+    ["/host/control", 401],
+    [`/host/sessions/${crypto.randomUUID()}`, 401],
+  ])("%s without a token: %i", async (path, status) => {
+    const response = await exports.default.fetch(`https://edge.test${path}`, {
+      headers: { Upgrade: "websocket" },
+    });
+    expect(response.status).toBe(status);
+  });
+
+  it("a client is not a host, a host is not a client, and a workspace is for those it names", async () => {
+    const workspace = workspaceName();
+    const client = await token({ workspace });
+    const host = await token({ workspace, scopes: ["host"] });
+    const status = async (path: string, bearer: string) => {
+      const headers = { Upgrade: "websocket", Authorization: `Bearer ${bearer}` };
+      return (await exports.default.fetch(`https://edge.test${path}`, { headers })).status;
+    };
+    expect(await status("/host/control", client)).toBe(403);
+    expect(await status("/acp", host)).toBe(403);
+    expect(await status("/acp?workspace=elsewhere", client)).toBe(404);
+    expect(await status("/host/control?workspace=elsewhere", host)).toBe(404);
+    expect((await get("/api/sessions", host)).status).toBe(403);
+    expect((await get("/api/sessions", `${client}x`)).status).toBe(401);
+    expect((await get("/api/workspaces/elsewhere", client)).status).toBe(404);
+  });
+
+  it("needs a WebSocket where it says so", async () => {
+    expect((await get("/acp", await token({ workspace: "w" }))).status).toBe(426);
+  });
+});
+
+describe("a second client", () => {
+  it("loads the conversation, then goes on live, without a gap or a repetition", async () => {
+    const { client, agent, sessionId, workspace } = await openSession();
+    const id = client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "hello" }] });
+    const request = await agent.line();
+    agent.update("one");
+    agent.update("two");
+    await agent.durable();
+    const second = await Client.open(workspace);
+    const load = second.call("session/load", { sessionId, cwd: "/", mcpServers: [] });
+    agent.update("three");
+    const { response, before } = await second.until(load);
+    expect(response.result).toEqual({});
+    agent.answer(request, { stopReason: "end_turn" });
+    const got = [...before];
+    while (texts(got).length < 3) got.push(await second.takeJson());
+    expect(texts(got)).toEqual(["one", "two", "three"]);
+    expect(before[0]).toMatchObject({
+      params: { sessionId, update: { sessionUpdate: "user_message_chunk", content: { text: "hello" } } },
+    });
+    await client.until(id);
+  });
+
+  it("resumes without a replay and is offered what the agent still asks", async () => {
+    const { client, agent, sessionId, workspace } = await openSession();
+    agent.update("old");
+    agent.items('{"jsonrpc":"2.0","id":7,"method":"_ask","params":{"sessionId":"agent-session"}}');
+    await client.takeJson();
+    const asked = await client.takeJson();
+    const second = await Client.open(workspace);
+    const { before } = await second.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    expect(before).toEqual([]);
+    expect(await second.takeJson()).toEqual(asked);
+    second.send(JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: "second" }));
+    expect((await agent.line()).result).toBe("second");
+  });
+
+  it("sees what the first one types", async () => {
+    const { client, agent, sessionId, workspace } = await openSession();
+    const second = await Client.open(workspace);
+    await second.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "typed" }] });
+    await agent.line();
+    expect(await second.takeJson()).toMatchObject({
+      params: { update: { sessionUpdate: "user_message_chunk", content: { text: "typed" } } },
+    });
+  });
+
+  it("gets the answer to a prompt even if it did not load the session first", async () => {
+    const { agent, sessionId, workspace } = await openSession();
+    const second = await Client.open(workspace);
+    const id = second.call("session/prompt", { sessionId, prompt: [] });
+    agent.answer(await agent.line(), { stopReason: "end_turn" });
+    expect((await second.until(id)).response.result).toEqual({ stopReason: "end_turn" });
+  });
+
+  it("that is gone is forgotten, and the turn goes on", async () => {
+    const { client, agent, sessionId, workspace } = await openSession();
+    client.call("session/prompt", { sessionId, prompt: [] });
+    const request = await agent.line();
+    client.socket.close();
+    const readers = () =>
+      runInDurableObject(
+        env.ACP_SESSION_DO.getByName(sessionId),
+        (_, state) => state.storage.sql.exec("SELECT connection FROM client").toArray().length,
+      );
+    await vi.waitUntil(async () => (await readers()) === 0);
+    agent.update("nobody listens");
+    agent.answer(request, { stopReason: "end_turn" });
+    await agent.durable();
+    const second = await Client.open(workspace);
+    const { before } = await second.request("session/load", { sessionId, cwd: "/", mcpServers: [] });
+    expect(texts(before)).toEqual(["nobody listens"]);
+  });
+});
+
+describe("a host", () => {
+  it("of another link version is refused with the reason", async () => {
+    const workspace = workspaceName();
+    const peer = new Peer(await Host.dial(workspace, "/host/control"));
+    peer.send(
+      JSON.stringify({
+        t: "hello",
+        version: 99,
+        name: "old",
+        instance: "i",
+        root: "/",
+        agents: [],
+        runs: [],
+      }),
+    );
+    expect(await peer.takeJson()).toMatchObject({ t: "refused", reason: expect.stringContaining("99") });
+    expect((await peer.closed).code).toBe(4426);
+  });
+
+  it("that speaks nonsense is closed", async () => {
+    const peer = new Peer(await Host.dial(workspaceName(), "/host/control"));
+    peer.send("{");
+    expect((await peer.closed).code).toBe(4400);
+  });
+
+  it("is seen in its workspace with what it offers", async () => {
+    const workspace = workspaceName();
+    await Host.join(workspace);
+    const view = await (await get(`/api/workspaces/${workspace}`, await token({ workspace }))).json();
+    expect(view).toMatchObject({
+      id: workspace,
+      hosts: [{ name: "h1", root: "/workspace" }],
+      agents: [{ id: "scripted", name: "Scripted", default: true, error: null }],
+    });
+  });
+});
