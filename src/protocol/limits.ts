@@ -27,8 +27,29 @@ export const LIMITS = {
   /** How long a session waits for a host, an agent process and its answer to session/new. */
   agentStartMs: 60_000,
 
+  /** Characters of history a session may hold before it takes no more prompts. */
+  historyChars: 100 * 1024 * 1024,
+
+  /** Prompts that may wait behind the running one. */
+  queueLength: 50,
+
+  /** Idempotency keys a session remembers. */
+  promptKeys: 100,
+
+  /** Without activity for this long the agent process is stopped and the session paused. */
+  idleMs: 2 * 60 * 60 * 1000,
+
+  /** Processes that may end in a row before no more is started, until this much time has passed. */
+  crashLimit: 5,
+  crashMemoryMs: 60_000,
+  /** Pause before the third process in a row; doubled for each one after it. */
+  crashBackoffMs: 1_000,
+
   /** What one RPC from a session to a connection carries at most, unless one frame alone is larger. */
   deliverChars: 1024 * 1024,
+
+  /** Chunks of a message are joined in a replay up to about this length. */
+  replayChunkChars: 256 * 1024,
 
   /** Events of the log kept in memory so that a live reader does not go through SQLite. */
   tailChars: 2 * 1024 * 1024,

@@ -1,8 +1,11 @@
-import { ErrorCode, resultResponse } from "../protocol/errors.ts";
-import type { Frame } from "../protocol/frame.ts";
+import { ErrorCode, errorResponse, resultResponse } from "../protocol/errors.ts";
+import { type Frame, rewrite } from "../protocol/frame.ts";
 import { parseClientRequestId } from "../protocol/ids.ts";
+import { close, wantAgent } from "./agent-life.ts";
 import type { Batch } from "./batch.ts";
-import { answerPermission, dropQueued, settle, wantAgent } from "./turns.ts";
+import { badCursor } from "./replay.ts";
+import { type KeyedPrompt, promptKey, type SessionState } from "./state.ts";
+import { cancelPermissions, cancelQueued, dropQueued, promptRefusal } from "./turns.ts";
 
 /**
  * What a session does about what clients say. Each function turns one input into events and nothing else:
@@ -33,9 +36,7 @@ export function clientFrame(batch: Batch, connection: string, frame: Frame, newT
       if (frame.method === "$/cancel_request") return cancelRequest(batch, connection, frame);
       return dispatch(batch, connection, frame, null);
     case "request":
-      if (frame.method === "session/load" || frame.method === "session/resume")
-        return attach(batch, connection, frame);
-      return dispatch(batch, connection, frame, frame.method === "session/prompt" ? newTurnId() : null);
+      return clientRequest(batch, connection, frame, newTurnId);
     case "invalid":
       batch.frame("client", "out", frame, { connection, stop: "stray" });
   }
@@ -53,6 +54,42 @@ function clientAnswer(batch: Batch, connection: string, frame: Frame): void {
     const outcome = (frame.value.result as { outcome?: unknown } | undefined)?.outcome ?? null;
     batch.note("gateway", "permission.responded", { request: seq, answer, outcome, by: connection });
   }
+}
+
+function clientRequest(batch: Batch, connection: string, frame: Frame, newTurnId: NewTurnId): void {
+  switch (frame.method) {
+    case "session/load":
+    case "session/resume":
+      return attach(batch, connection, frame);
+    case "session/close":
+      return closeFor(batch, connection, frame);
+    case "session/prompt":
+      return prompt(batch, connection, frame, newTurnId);
+    default:
+      return dispatch(batch, connection, frame, null);
+  }
+}
+
+/** A prompt runs once, however often a client that is unsure sends it under the same idempotency key. */
+function prompt(batch: Batch, connection: string, frame: Frame, newTurnId: NewTurnId): void {
+  const { state } = batch;
+  const known = state.prompts.find(({ key }) => key === promptKey(frame));
+  if (known) return repeatPrompt(batch, connection, frame, known);
+  const refusal = promptRefusal(state);
+  if (!refusal) return dispatch(batch, connection, frame, newTurnId());
+  const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
+  batch.frame("gateway", "in", errorResponse(frame.idText as string, refusal), { to: connection, re: seq });
+}
+
+/** The answer there is goes to this client as well; the one to come will. */
+function repeatPrompt(batch: Batch, connection: string, frame: Frame, { seq, answer }: KeyedPrompt): void {
+  const id = frame.idText as string;
+  if (answer === null) {
+    batch.frame("client", "out", frame, { connection, stop: "gateway", repeats: seq });
+    return;
+  }
+  const re = batch.frame("client", "out", frame, { connection, stop: "gateway" });
+  batch.frame("gateway", "in", rewrite(batch.frameAt(answer).frame, { id }), { to: connection, re });
 }
 
 /** Sends a frame on to the agent, or puts it in the queue when it has to wait. */
@@ -78,25 +115,11 @@ function dispatch(batch: Batch, connection: string, frame: Frame, turnId: string
 
 /** Stop means stop: the running turn is cancelled, and what waited behind it does not start. */
 function cancelTurn(batch: Batch, connection: string, frame: Frame): void {
-  const { state } = batch;
-  const { turn } = state;
-  batch.frame(
-    "client",
-    "out",
-    frame,
-    turn && state.agent === "ready" ? { connection } : { connection, stop: "gateway" },
-  );
-  for (const { seq, turnId } of state.queue.filter((item) => item.turnId !== null)) {
-    batch.note("gateway", "queue.dequeued", { seq, turnId, dropped: "cancelled" });
-    settle(batch, seq, { result: { stopReason: "cancelled" } });
-    batch.note("gateway", "turn.cancelled", { turnId, prompt: seq, stopReason: "cancelled" });
-  }
-  if (!turn) return;
-  // A client that cancels owes a "cancelled" to each open permission; nobody may be there to say it.
-  for (const [key, asking] of Object.entries(state.asking)) {
-    if (asking.method !== "session/request_permission") continue;
-    answerPermission(batch, Number(key), asking.id, { outcome: "cancelled" }, "session/cancel");
-  }
+  const { turn, agent } = batch.state;
+  const passes = turn !== null && agent === "ready";
+  batch.frame("client", "out", frame, passes ? { connection } : { connection, stop: "gateway" });
+  cancelQueued(batch);
+  if (turn) cancelPermissions(batch);
 }
 
 /** `$/cancel_request` names a request by the client's own id; the agent knows it by its place in the log. */
@@ -116,9 +139,29 @@ function cancelRequest(batch: Batch, connection: string, frame: Frame): void {
   if (queued) dropQueued(batch, queued, { code: ErrorCode.requestCancelled, message: "Request cancelled" });
 }
 
+/** A client reads along. The answer carries what session/new would have said of modes and settings. */
 function attach(batch: Batch, connection: string, frame: Frame): void {
   const replay = frame.method === "session/load";
+  const problem = badCursor(frame, batch.nextSeq);
   const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
+  if (problem) {
+    const error = errorResponse(frame.idText as string, { code: ErrorCode.invalidParams, message: problem });
+    batch.frame("gateway", "in", error, { to: connection, re: seq });
+    return;
+  }
   batch.note("gateway", "session.loaded", { connection, request: seq, replay });
+  batch.frame("gateway", "in", resultResponse(frame.idText as string, currentSetup(batch.state)), {
+    to: connection,
+    re: seq,
+  });
+}
+
+function closeFor(batch: Batch, connection: string, frame: Frame): void {
+  const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
+  if (!batch.state.closed) close(batch, connection);
   batch.frame("gateway", "in", resultResponse(frame.idText as string, {}), { to: connection, re: seq });
+}
+
+function currentSetup(_state: SessionState): object {
+  return {};
 }

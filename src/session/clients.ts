@@ -1,6 +1,7 @@
 import type { LogEvent } from "./event.ts";
 import { ClientCursor, type ClientPort, type Reader } from "./fanout.ts";
 import type { Journal } from "./journal.ts";
+import type { Reading } from "./replay.ts";
 
 export const CLIENT_SCHEMA = `
   -- Who reads along: since which request, from where, and the number of its last frame.
@@ -8,11 +9,12 @@ export const CLIENT_SCHEMA = `
     connection TEXT PRIMARY KEY,
     attach INTEGER NOT NULL,
     start INTEGER NOT NULL,
+    merge INTEGER NOT NULL,
     received INTEGER NOT NULL
   );
 `;
 
-type Row = { connection: string; attach: number; start: number };
+type Row = { connection: string; attach: number; start: number; merge: number };
 
 /** The clients of a session, each a cursor over the log. */
 export class Clients {
@@ -26,22 +28,21 @@ export class Clients {
     this.#journal = journal;
     this.#port = port;
     if (!journal.state) return;
-    for (const { connection, attach, start } of sql.exec<Row>(
-      "SELECT connection, attach, start FROM client",
-    )) {
-      this.#cursors.set(connection, new ClientCursor(connection, attach, start));
+    for (const { connection, attach, start, merge } of sql.exec<Row>("SELECT * FROM client")) {
+      this.#cursors.set(connection, new ClientCursor(connection, { attach, start, merge: merge === 1 }));
     }
   }
 
-  /** Lets a connection read from `start`; up to `attach` it is a replay. */
-  attach(connection: string, attach: number, start: number): void {
-    this.#cursors.set(connection, new ClientCursor(connection, attach, start));
+  attach(connection: string, reading: Reading): void {
+    this.#cursors.set(connection, new ClientCursor(connection, reading));
     this.#sql.exec(
-      `INSERT INTO client (connection, attach, start, received) VALUES (?, ?, ?, 0)
-       ON CONFLICT (connection) DO UPDATE SET attach = excluded.attach, start = excluded.start`,
+      `INSERT INTO client (connection, attach, start, merge, received) VALUES (?, ?, ?, ?, 0)
+       ON CONFLICT (connection) DO UPDATE
+       SET attach = excluded.attach, start = excluded.start, merge = excluded.merge`,
       connection,
-      attach,
-      start,
+      reading.attach,
+      reading.start,
+      reading.merge ? 1 : 0,
     );
   }
 

@@ -60,9 +60,12 @@ export type Route = {
   readonly requestId?: string;
   /**
    * Why a frame does not go on to the other side: `held` until a queue.dequeued names it, `gateway`
-   * answers it, `host` serves it, it was `sent` already, or it is `stray`: nobody waits for it.
+   * answers it, `host` serves it, it was `sent` already, it is `stray` (nobody waits for it), or an agent's
+   * `replay` of what the log has, with the `duplicate`s it makes of its own.
    */
-  readonly stop?: "held" | "gateway" | "host" | "sent" | "stray";
+  readonly stop?: "held" | "gateway" | "host" | "sent" | "stray" | "replay" | "duplicate";
+  /** Sequence number of the prompt this one repeats: same idempotency key, same answer. */
+  readonly repeats?: number;
 };
 
 export function isFrame(event: LogEvent): event is FrameEvent {

@@ -1,6 +1,7 @@
 import { LIMITS } from "../protocol/limits.ts";
-import type { LogEvent } from "./event.ts";
+import { isFrame, type LogEvent } from "./event.ts";
 import { forClient } from "./render.ts";
+import { merged, type Reading } from "./replay.ts";
 
 /** What a session needs of a connection: the receiving end of a cursor. */
 export type ClientPort = {
@@ -15,16 +16,14 @@ export type Page = { attach: number; upTo: number; frames: string[] };
 /** One client's cursor. The receiver owns the position; ours is a copy, asked for again when we lost it. */
 export class ClientCursor {
   readonly connection: string;
-  readonly attach: number;
-  readonly start: number;
+  readonly #reading: Reading;
   #position: number | undefined;
   #busy = false;
+  #welcome = false;
 
-  /** `attach` is the place of the request that let the client in, `start` where its reading begins. */
-  constructor(connection: string, attach: number, start: number) {
+  constructor(connection: string, reading: Reading) {
     this.connection = connection;
-    this.attach = attach;
-    this.start = start;
+    this.#reading = reading;
   }
 
   /** Where the cursor stands, if that is known. */
@@ -39,21 +38,19 @@ export class ClientCursor {
   async pump(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
     if (this.#busy) return true;
     this.#busy = true;
+    const { attach, start } = this.#reading;
     try {
       if (this.#position === undefined) {
-        const position = await port.position(sessionId, this.attach);
+        const position = await port.position(sessionId, attach);
         if (position === null) return false;
-        this.#position = position.upTo ?? this.start;
+        this.#position = position.upTo ?? start;
       }
       for (;;) {
         const events = log.after(this.#position, LIMITS.deliverChars);
         const last = events.at(-1);
         if (!last) return true;
-        const frames = events.flatMap((event) => this.#render(event, sessionId, log));
-        if (
-          frames.length > 0 &&
-          !(await port.deliver(sessionId, { attach: this.attach, upTo: last.seq, frames }))
-        )
+        const frames = this.#render(events, sessionId, log);
+        if (frames.length > 0 && !(await port.deliver(sessionId, { attach, upTo: last.seq, frames })))
           return false;
         this.#position = last.seq;
       }
@@ -66,20 +63,30 @@ export class ClientCursor {
     }
   }
 
-  #render(event: LogEvent, sessionId: string, log: Reader): string[] {
-    const viewer = { connection: this.connection, replayUntil: this.attach };
-    const frames = forClient(event, sessionId, viewer);
-    // The answer to session/load or session/resume: what the agent still asks is offered to the newcomer.
-    const attached =
-      event.kind === "acp.frame" &&
-      "route" in event &&
-      event.route.to === this.connection &&
-      event.route.re === this.attach;
-    if (!attached || this.attach === 0) return frames;
-    return [
-      ...frames,
-      ...log.openRequests(this.attach).flatMap((e) => forClient(e, sessionId, { ...viewer, replayUntil: 0 })),
-    ];
+  #render(events: readonly LogEvent[], sessionId: string, log: Reader): string[] {
+    const { attach, merge } = this.#reading;
+    const viewer = { connection: this.connection, replayUntil: attach };
+    const replaying = merge && (this.#position ?? 0) < attach;
+    const frames = replaying
+      ? merged(events, sessionId, viewer)
+      : events.flatMap((event) => forClient(event, sessionId, viewer));
+    return this.#welcomed(events) ? [...frames, ...this.#offers(sessionId, log)] : frames;
+  }
+
+  /** Whether the answer to the session/load or session/resume is among these events. */
+  #welcomed(events: readonly LogEvent[]): boolean {
+    const { attach } = this.#reading;
+    if (attach === 0 || this.#welcome) return false;
+    this.#welcome = events.some(
+      (event) => isFrame(event) && event.route.to === this.connection && event.route.re === attach,
+    );
+    return this.#welcome;
+  }
+
+  /** What the agent still asks is offered to the newcomer. */
+  #offers(sessionId: string, log: Reader): string[] {
+    const viewer = { connection: this.connection, replayUntil: 0 };
+    return log.openRequests(this.#reading.attach).flatMap((event) => forClient(event, sessionId, viewer));
   }
 }
 

@@ -1,9 +1,11 @@
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { type HostEvent, parseHostEvent } from "../protocol/link.ts";
 import { isHostServed } from "../protocol/methods.ts";
+import { bind, bound, isOpening, processEnded, processLost } from "./agent-life.ts";
 import type { Batch } from "./batch.ts";
-import type { SessionState } from "./state.ts";
-import { answerRoute, bind, bound, endTurn, processEnded, processLost } from "./turns.ts";
+import type { Route } from "./event.ts";
+import { chunkText, type SessionState } from "./state.ts";
+import { answerRoute, endTurn } from "./turns.ts";
 
 /** What a session does about what the host and the agent say: events, as for clients. */
 
@@ -85,7 +87,7 @@ function hostSent(batch: Batch, raw: string): void {
 
 function agentNotification(batch: Batch, frame: Frame): void {
   if (frame.method !== "$/cancel_request") {
-    batch.frame("agent", "in", frame);
+    batch.frame("agent", "in", frame, replayRoute(batch.state, frame));
     return;
   }
   const span = frame.spans.requestId;
@@ -98,6 +100,21 @@ function agentNotification(batch: Batch, frame: Frame): void {
     frame,
     sessionRequest?.by === "client" ? { re: Number(key) } : { stop: "stray" },
   );
+}
+
+/**
+ * What an agent sends between our session/load and its answer is its own memory of a conversation that is
+ * in the log already. It is kept as what it is, and nobody takes it for news.
+ */
+function replayRoute(state: SessionState, frame: Frame): Route {
+  if (state.agent !== "starting" || frame.method !== "session/update") return {};
+  const replaying = Object.values(state.asked).some(
+    (asked) => asked.method === "session/load" && isOpening(asked),
+  );
+  if (!replaying) return {};
+  return {
+    stop: chunkText(frame) !== null && chunkText(frame) === state.lastReplayed ? "duplicate" : "replay",
+  };
 }
 
 function agentRequest(batch: Batch, frame: Frame): void {
@@ -152,7 +169,7 @@ function agentAnswer(batch: Batch, frame: Frame): void {
     batch.frame("agent", "in", frame, { stop: "stray" });
     return;
   }
-  if (asked.method === "session/new" && state.agent === "starting") return bound(batch, frame, seq, asked);
+  if (isOpening(asked)) return bound(batch, frame, seq, asked);
   batch.frame("agent", "in", frame, answerRoute(seq, asked));
-  if (asked.method === "session/prompt") endTurn(batch, frame);
+  if (asked.method === "session/prompt") endTurn(batch, seq, asked, frame);
 }

@@ -1,5 +1,5 @@
 import { notification } from "../protocol/errors.ts";
-import { oneLine, rewrite } from "../protocol/frame.ts";
+import { type Frame, oneLine, rewrite } from "../protocol/frame.ts";
 import { clientRequestId } from "../protocol/ids.ts";
 import { type FrameEvent, isFrame, type LogEvent } from "./event.ts";
 
@@ -20,12 +20,18 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
       event.frame.method === "session/prompt" && (replay || event.route.connection !== viewer.connection);
     return echo ? promptEcho(event, sessionId) : [];
   }
-  if (replay && event.frame.method !== "session/update") return [];
+  if (replay && (event.frame.method !== "session/update" || isNotice(event.frame))) return [];
   if (event.route.to !== undefined && event.route.to !== viewer.connection) return [];
   // What the gateway wrote itself is in the client's terms already.
   if (event.source === "gateway") return [event.frame.raw];
   if (event.route.stop !== undefined) return [];
   return [fromAgent(event, sessionId)];
+}
+
+/** Notices are for the moment: a replay leaves them out. */
+function isNotice(frame: Frame): boolean {
+  const params = frame.value.params as { update?: { sessionUpdate?: unknown } | null } | null | undefined;
+  return params?.update?.sessionUpdate === "notice";
 }
 
 function fromAgent(event: FrameEvent, sessionId: string): string {

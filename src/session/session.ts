@@ -4,6 +4,7 @@ import type { Caller } from "../protocol/caller.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { decodeLink, encodeLink } from "../protocol/link.ts";
+import { idleCheck, processLost, unavailable } from "./agent-life.ts";
 import type { Batch } from "./batch.ts";
 import { clientFrame, open } from "./client-input.ts";
 import { CLIENT_SCHEMA, Clients } from "./clients.ts";
@@ -14,8 +15,8 @@ import { HOST_HEAD, type HostHello, HostLink } from "./host-link.ts";
 import { indexRow, writeIndex } from "./index-row.ts";
 import { Journal } from "./journal.ts";
 import { project } from "./projection.ts";
+import { attachment } from "./replay.ts";
 import type { SessionState } from "./state.ts";
-import { processLost, unavailable } from "./turns.ts";
 
 export type OpenRequest = {
   sessionId: string;
@@ -39,7 +40,7 @@ export class AcpSession extends DurableObject<Env> {
   readonly #journal: Journal;
   readonly #clients: Clients;
   readonly #link: HostLink;
-  readonly #deadlines: Deadlines<"agent-start" | "index">;
+  readonly #deadlines: Deadlines<"place" | "agent-start" | "idle" | "index">;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -60,7 +61,7 @@ export class AcpSession extends DurableObject<Env> {
     if (this.#journal.state) return;
     this.#journal.create(sessionId);
     this.ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
-    this.#clients.attach(connection, 0, 0);
+    this.#clients.attach(connection, { attach: 0, start: 0, merge: false });
     const { tenant, subject: owner } = caller;
     this.#record((batch) => open(batch, connection, ownFrame(raw), { tenant, owner, workspace, agent }));
   }
@@ -71,7 +72,8 @@ export class AcpSession extends DurableObject<Env> {
     const fresh = frames.slice(this.#clients.alreadyReceived(connection, first)).map(ownFrame);
     this.#record((batch) => {
       for (const frame of fresh) {
-        this.#letIn(connection, frame, batch.nextSeq);
+        const reading = attachment(frame, batch.nextSeq, this.#clients.has(connection));
+        if (reading) this.#clients.attach(connection, reading);
         clientFrame(batch, connection, frame, () => `turn_${ulid()}`);
       }
       this.#clients.received(connection, first + frames.length - 1);
@@ -82,13 +84,6 @@ export class AcpSession extends DurableObject<Env> {
   /** A dropped client decides nothing: its turn goes on, its permissions stay open. */
   detach(connection: string): void {
     if (this.#journal.state) this.#clients.detach(connection);
-  }
-
-  /** Who loads or resumes reads along from there; so does who speaks without either: it will want the answer. */
-  #letIn(connection: string, frame: Frame, seq: number): void {
-    if (frame.method === "session/load") this.#clients.attach(connection, seq, 0);
-    else if (frame.method === "session/resume") this.#clients.attach(connection, seq, seq);
-    else if (!this.#clients.has(connection)) this.#clients.attach(connection, seq, seq);
   }
 
   // ---- the host ---------------------------------------------------------------------------------------
@@ -133,6 +128,7 @@ export class AcpSession extends DurableObject<Env> {
       this.#link.adopt(ws, hello.run, Math.max(hello.delivered, since));
       ws.send(encodeLink({ t: "welcome", received }));
     });
+    if (state.run?.stopping) this.#link.stop("no longer needed");
   }
 
   #items(ws: WebSocket, state: SessionState, first: number, lines: string[]): void {
@@ -152,8 +148,19 @@ export class AcpSession extends DurableObject<Env> {
     const { state } = this.#journal;
     if (!state) return;
     for (const name of this.#deadlines.due(Date.now())) {
-      if (name === "index") await this.#writeIndex(state);
-      else this.#startTimedOut(state);
+      switch (name) {
+        case "place":
+          await this.#place(state);
+          break;
+        case "agent-start":
+          this.#startTimedOut(state);
+          break;
+        case "idle":
+          this.#record((batch) => idleCheck(batch));
+          break;
+        case "index":
+          await this.#writeIndex(state);
+      }
     }
   }
 
@@ -213,15 +220,27 @@ export class AcpSession extends DurableObject<Env> {
     const { state } = this.#journal;
     if (!state) return;
     const kinds = new Set(events.map((event) => event.kind));
-    if (kinds.has("session.requested") || kinds.has("runtime.reconnect_attempt")) {
-      this.#deadlines.set("agent-start", Date.now() + LIMITS.agentStartMs);
-      this.ctx.waitUntil(this.#place(state));
+    for (const event of events) {
+      if (event.kind === "session.requested") this.#seekPlace(state, 0);
+      if (event.kind === "runtime.reconnect_attempt") this.#seekPlace(state, numberIn(event, "delayMs"));
+      if (event.kind === "queue.owner.lease_renewed") this.#deadlines.set("idle", numberIn(event, "until"));
     }
-    if (kinds.has("session.created") || kinds.has("session.rebound")) this.#deadlines.clear("agent-start");
+    if (READY.some((kind) => kinds.has(kind)) && state.agent === "ready") {
+      this.#deadlines.clear("agent-start");
+      this.#deadlines.setUnlessSet("idle", Date.now() + LIMITS.idleMs);
+    }
+    if (kinds.has("queue.owner.idle_expired")) this.#link.stop("idle");
+    if (kinds.has("session.closed")) this.#link.stop("closed");
     if (INDEXED.some((kind) => kinds.has(kind))) {
       this.#deadlines.setUnlessSet("index", Date.now() + LIMITS.indexDelayMs);
     }
     if (kinds.has("session.created")) this.ctx.waitUntil(this.#writeIndex(state));
+  }
+
+  #seekPlace(state: SessionState, delayMs: number): void {
+    this.#deadlines.set("agent-start", Date.now() + delayMs + LIMITS.agentStartMs);
+    if (delayMs > 0) this.#deadlines.set("place", Date.now() + delayMs);
+    else this.ctx.waitUntil(this.#place(state));
   }
 
   async #place({ sessionId, identity }: SessionState): Promise<void> {
@@ -248,11 +267,20 @@ export class AcpSession extends DurableObject<Env> {
   }
 }
 
+const READY = ["session.created", "session.rebound", "session.loaded"];
+
+function numberIn(event: LogEvent, key: string): number {
+  return "payload" in event ? (event.payload[key] as number) : 0;
+}
+
 /** Events that change a session's line in the index. The deadline set with them is the outbox: it outlives a crash. */
 const INDEXED = [
   "session.requested",
   "session.created",
   "session.rebound",
+  "session.loaded",
+  "session.closed",
+  "queue.owner.idle_expired",
   "turn.started",
   "turn.completed",
   "turn.cancelled",

@@ -1,3 +1,5 @@
+import type { Frame } from "../protocol/frame.ts";
+import { LIMITS } from "../protocol/limits.ts";
 import type { Context, FrameEvent, LogEvent } from "./event.ts";
 import { isFrame } from "./event.ts";
 
@@ -13,6 +15,13 @@ export type SessionState = {
   lastSeq: number;
   createdAt: number;
   lastAt: number;
+  /** When the last frame passed, either way. */
+  activeAt: number;
+  /** Length of all frames in the log. */
+  historyChars: number;
+  closed: boolean;
+  /** The process was stopped for want of work; the next prompt starts one again. */
+  paused: boolean;
   identity: Identity | null;
   context: Context;
   agent: AgentStatus;
@@ -20,6 +29,10 @@ export type SessionState = {
   run: Run | null;
   /** The last process that ended: should its host ask again, it is not taken for a new one. */
   endedRun: string | null;
+  /** Processes that ended in a row without having completed a turn. */
+  crashes: number;
+  /** Text of the last chunk an agent replayed after a restart: some say the same twice. */
+  lastReplayed: string | null;
   turn: Turn | null;
   turns: number;
   /** Frames of clients that wait: for the agent to be ready, or for the turn before them to end. */
@@ -28,6 +41,8 @@ export type SessionState = {
   asked: Record<string, Asked>;
   /** Requests of the agent that nobody has answered, by sequence number. */
   asking: Record<string, Asking>;
+  /** Prompts that came with an idempotency key, the newest last. */
+  prompts: KeyedPrompt[];
   title: string | null;
   lastError: string | null;
   lastExit: { code: number | null; signal: string | null; at: number; reason: string } | null;
@@ -65,13 +80,26 @@ export type Run = {
   command: string | null;
   startedAt: number | null;
   initialized: boolean;
+  canLoad: boolean;
+  canResume: boolean;
+  /** It has been told to end: its end is no failure. */
+  stopping: boolean;
 };
 
 export type Turn = { turnId: string; prompt: number; startedAt: number; cancelled: boolean };
 
 export type Queued = { seq: number; turnId: string | null };
 
-export type Asked = { method: string; connection?: string; id?: string };
+export type Asked = {
+  method: string;
+  connection?: string;
+  id?: string;
+  /** Others who sent the same request again and wait for the same answer. */
+  also?: { connection: string; id: string }[];
+};
+
+/** A prompt by its idempotency key; `answer` is the place of its response. */
+export type KeyedPrompt = { key: string; seq: number; answer: number | null };
 
 export type Asking = { method: string; id: string; by: "client" | "host" };
 
@@ -82,16 +110,23 @@ export function initialState(sessionId: string): SessionState {
     lastSeq: 0,
     createdAt: 0,
     lastAt: 0,
+    activeAt: 0,
+    historyChars: 0,
+    closed: false,
+    paused: false,
     identity: null,
     context: { acpSessionId: null, agentSessionId: null, turnId: null },
     agent: "starting",
     run: null,
     endedRun: null,
+    crashes: 0,
+    lastReplayed: null,
     turn: null,
     turns: 0,
     queue: [],
     asked: {},
     asking: {},
+    prompts: [],
     title: null,
     lastError: null,
     lastExit: null,
@@ -111,7 +146,10 @@ export function apply(state: SessionState, event: LogEvent): void {
 
 function applyFrame(state: SessionState, event: FrameEvent): void {
   const { frame, route, seq } = event;
+  state.activeAt = event.at;
+  state.historyChars += frame.raw.length;
   if (event.direction === "out") {
+    if (frame.method === "session/prompt") rememberPrompt(state, event);
     if (frame.kind === "response" && route.re !== undefined) delete state.asking[route.re];
     if (frame.kind === "request" && route.stop !== "gateway" && route.stop !== "sent") {
       state.asked[seq] = askedBy(state, event);
@@ -126,11 +164,56 @@ function applyFrame(state: SessionState, event: FrameEvent): void {
       by: route.stop === "host" ? "host" : "client",
     };
   }
-  if (frame.kind === "response" && route.re !== undefined) delete state.asked[route.re];
-  if (frame.kind === "response" && state.run && !state.run.initialized && event.source === "agent") {
-    state.run.initialized = "result" in frame.value;
-  }
+  if (frame.kind === "response") applyAnswer(state, event);
+  if (route.stop === "replay") state.lastReplayed = chunkText(frame);
   if (frame.method === "session/update") applyUpdate(state, frame.value.params);
+}
+
+function applyAnswer(state: SessionState, { frame, route, source, seq }: FrameEvent): void {
+  const { run } = state;
+  if (route.re !== undefined) {
+    delete state.asked[route.re];
+    const prompt = state.prompts.find((known) => known.seq === route.re);
+    if (prompt) prompt.answer ??= seq;
+  }
+  if (run && !run.initialized && source === "agent") {
+    const result = frame.value.result as { agentCapabilities?: AgentCapabilities } | null | undefined;
+    run.initialized = result !== undefined;
+    run.canLoad = result?.agentCapabilities?.loadSession === true;
+    run.canResume = result?.agentCapabilities?.sessionCapabilities?.resume != null;
+  }
+}
+
+type AgentCapabilities = { loadSession?: unknown; sessionCapabilities?: { resume?: unknown } };
+
+function rememberPrompt(state: SessionState, { frame, route, seq }: FrameEvent): void {
+  const original = route.repeats === undefined ? undefined : state.asked[route.repeats];
+  if (original && route.connection !== undefined) {
+    original.also = [...(original.also ?? []), { connection: route.connection, id: frame.idText as string }];
+  }
+  const key = promptKey(frame);
+  if (key === null || route.stop === "gateway") return;
+  state.prompts.push({ key, seq, answer: null });
+  if (state.prompts.length > LIMITS.promptKeys) state.prompts.shift();
+}
+
+/** By this a client may send a prompt again without it running twice. */
+export function promptKey(frame: Frame): string | null {
+  const params = frame.value.params as { _meta?: { [IDEMPOTENCY_KEY]?: unknown } | null } | null | undefined;
+  const key = params?._meta?.[IDEMPOTENCY_KEY];
+  return typeof key === "string" ? key : null;
+}
+
+const IDEMPOTENCY_KEY = "acp-edge/idempotencyKey";
+
+/** The text of a message chunk; null for anything else. */
+export function chunkText(frame: Frame): string | null {
+  const params = frame.value.params as
+    | { update?: { content?: { text?: unknown } | null } | null }
+    | null
+    | undefined;
+  const text = params?.update?.content?.text;
+  return typeof text === "string" ? text : null;
 }
 
 /** A request of the gateway may carry out a client's: then the answer is that client's. */
@@ -164,8 +247,22 @@ function applyNote(
       state.context = event.context;
       state.agent = "ready";
       return;
+    case "session.loaded":
+      // By the agent in its new process, or by a client, which opens a closed session again.
+      if (payload.method !== undefined) state.agent = "ready";
+      else state.closed = false;
+      return;
+    case "session.closed":
+      state.closed = true;
+      endRun(state);
+      return;
+    case "queue.owner.idle_expired":
+      state.paused = true;
+      endRun(state);
+      return;
     case "runtime.reconnect_attempt":
       state.agent = "starting";
+      state.paused = false;
       return;
     case "runtime.connected":
       state.run = {
@@ -179,7 +276,11 @@ function applyNote(
         command: null,
         startedAt: null,
         initialized: false,
+        canLoad: false,
+        canResume: false,
+        stopping: false,
       };
+      state.lastReplayed = null;
       return;
     case "runtime.reconnected":
       if (state.run) state.run.connected = true;
@@ -197,7 +298,9 @@ function applyNote(
     case "queue.owner.stopped":
       state.endedRun = state.run?.id ?? state.endedRun;
       state.run = null;
-      state.agent = "gone";
+      if (payload.expected !== true) state.crashes += 1;
+      // Another process may be wanted already while the old one was told to end.
+      if (payload.expected !== true || state.agent !== "starting") state.agent = "gone";
       state.asking = {};
       for (const [seq, asked] of Object.entries(state.asked))
         if (asked.connection === undefined) delete state.asked[seq];
@@ -225,17 +328,27 @@ function applyNote(
       state.context = event.context;
       return;
     case "turn.completed":
+      state.crashes = 0;
+      return endTurn(state, payload.turnId);
     case "turn.cancelled":
     case "turn.failed":
-      // A queued prompt may end without having become the turn.
-      if (state.turn?.turnId === payload.turnId) {
-        state.turn = null;
-        state.context = { ...state.context, turnId: null };
-      }
-      return;
+      return endTurn(state, payload.turnId);
     case "error":
       state.lastError = payload.message as string;
-      if (payload.detailCode === "agent_unavailable") state.agent = "failed";
+      if (payload.detailCode === "agent_unavailable" || payload.detailCode === "crash_loop")
+        state.agent = "failed";
       return;
   }
+}
+
+/** A queued prompt may end without having become the turn. */
+function endTurn(state: SessionState, turnId: unknown): void {
+  if (state.turn?.turnId !== turnId) return;
+  state.turn = null;
+  state.context = { ...state.context, turnId: null };
+}
+
+function endRun(state: SessionState): void {
+  state.agent = "gone";
+  if (state.run) state.run.stopping = true;
 }

@@ -201,8 +201,9 @@ describe("a second client", () => {
     expect(response.result).toEqual({});
     agent.answer(request, { stopReason: "end_turn" });
     const got = [...before];
-    while (texts(got).length < 3) got.push(await second.takeJson());
-    expect(texts(got)).toEqual(["one", "two", "three"]);
+    while (!texts(got).join().endsWith("three")) got.push(await second.takeJson());
+    // What was there is replayed in larger pieces; what comes is passed on as it is.
+    expect(texts(got).join("")).toBe("onetwothree");
     expect(before[0]).toMatchObject({
       params: { sessionId, update: { sessionUpdate: "user_message_chunk", content: { text: "hello" } } },
     });

@@ -1,0 +1,194 @@
+import { ErrorCode, notification, type RpcError } from "../protocol/errors.ts";
+import { type Frame, rewrite } from "../protocol/frame.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import type { Batch } from "./batch.ts";
+import type { Asked, SessionState } from "./state.ts";
+import {
+  answerRoute,
+  cancelPermissions,
+  cancelQueued,
+  drainQueue,
+  dropQueued,
+  failRunning,
+  settle,
+} from "./turns.ts";
+
+/** The life of the agent's processes: wanted, bound to the session, ended, wanted again. */
+
+/** A process is wanted again after the last one ended or could not be had. */
+export function wantAgent(batch: Batch): void {
+  const { state } = batch;
+  if (state.agent !== "gone" && state.agent !== "failed") return;
+  // Once in a while even a broken agent deserves a new chance.
+  const crashes = batch.at - (state.lastExit?.at ?? 0) > LIMITS.crashMemoryMs ? 0 : state.crashes;
+  if (crashes >= LIMITS.crashLimit) {
+    const message = `The agent ended ${crashes} times in a row; it is started again after a pause, or when the cause is mended`;
+    return unavailable(batch, message, state.lastExit?.reason, "crash_loop");
+  }
+  const delayMs = crashes < 2 ? 0 : LIMITS.crashBackoffMs * 2 ** (crashes - 2);
+  batch.note("gateway", "runtime.reconnect_attempt", { attempt: crashes + 1, delayMs });
+  // The process may be there and only have refused to open a session.
+  if (state.run?.initialized && !state.run.stopping) bind(batch);
+}
+
+/**
+ * The process is up: opens the session in it. The first time that is the client's own session/new; later
+ * the agent is asked for its old session if it can, because it may remember more than we could tell it.
+ */
+export function bind(batch: Batch, method = openingMethod(batch.state)): void {
+  const { identity, run, asked, context } = batch.state;
+  if (!identity || !run) return;
+  const { frame } = batch.frameAt(identity.request);
+  const id = String(batch.nextSeq);
+  if (method === "session/new") {
+    const raw = rewrite(frame, { id, cwd: JSON.stringify(run.root) });
+    batch.frame("gateway", "out", raw, asked[identity.request] ? { re: identity.request } : {});
+    return;
+  }
+  const params = { ...(frame.value.params as object), cwd: run.root, sessionId: context.acpSessionId };
+  batch.frame("gateway", "out", JSON.stringify({ jsonrpc: "2.0", id: Number(id), method, params }));
+}
+
+function openingMethod({ context, run }: SessionState): string {
+  if (context.acpSessionId === null) return "session/new";
+  if (run?.canResume) return "session/resume";
+  return run?.canLoad ? "session/load" : "session/new";
+}
+
+export function isOpening({ method, connection }: Asked): boolean {
+  return (
+    method === "session/new" ||
+    (connection === undefined && (method === "session/load" || method === "session/resume"))
+  );
+}
+
+/** The agent answered our wish to open the session. */
+export function bound(batch: Batch, frame: Frame, re: number, asked: Asked): void {
+  const { context } = batch.state;
+  const previous = context.acpSessionId;
+  const failed = asked.method === "session/new" ? frame.sessionId === undefined : "error" in frame.value;
+  if (failed) {
+    batch.frame("agent", "in", frame, answerRoute(re, asked));
+    // Some agents advertise session/load and cannot do it: a new session is better than none.
+    if (asked.method !== "session/new") return bind(batch, "session/new");
+    const { message } = (frame.value.error ?? { message: "it gave no session id" }) as RpcError;
+    return unavailable(batch, `The agent did not open a session: ${message}`);
+  }
+  if (asked.method !== "session/new") {
+    batch.frame("agent", "in", frame, answerRoute(re, asked));
+    batch.note("gateway", "session.loaded", { acpSessionId: previous, method: asked.method });
+  } else {
+    const acpSessionId = frame.sessionId as string;
+    const now = { ...context, acpSessionId };
+    batch.frame("agent", "in", frame, answerRoute(re, asked), now);
+    batch.note(
+      "gateway",
+      previous === null ? "session.created" : "session.rebound",
+      { acpSessionId, previous },
+      now,
+    );
+    if (previous !== null) tellRebound(batch);
+  }
+  drainQueue(batch);
+}
+
+/** The conversation goes on with an agent that does not remember it; the user should know. */
+function tellRebound(batch: Batch): void {
+  const message = "The agent was started again and does not remember this conversation";
+  const update = {
+    sessionUpdate: "session_info_update",
+    _meta: { "acp-edge/event": "session.rebound", "acp-edge/message": message },
+  };
+  batch.frame("gateway", "in", notification("session/update", { sessionId: batch.state.sessionId, update }));
+}
+
+/** The agent process is gone, with everything it had not answered. */
+export function processEnded(
+  batch: Batch,
+  exit: { code: number | null; signal: string | null; error?: string | undefined; stderr: string },
+): void {
+  const { state } = batch;
+  const before = state.agent;
+  const expected = state.run?.stopping === true;
+  const reason = exit.error ?? (exit.signal ? `killed by ${exit.signal}` : `exit code ${exit.code}`);
+  batch.note("host", "queue.owner.stopped", { run: state.run?.id ?? null, ...exit, reason, expected });
+  if (expected || before === "failed") return;
+  if (before === "starting")
+    return unavailable(batch, `The agent could not be started: ${reason}`, exit.stderr);
+  const data = { outcome: "unknown", stderr: exit.stderr };
+  failRunning(batch, "agent_exited", {
+    code: ErrorCode.internal,
+    message: `The agent process ended: ${reason}`,
+    data,
+  });
+  if (state.queue.length > 0) wantAgent(batch);
+}
+
+/** The host came back without this process, so what became of its turn cannot be known. */
+export function processLost(batch: Batch, reason: string): void {
+  const { state } = batch;
+  if (!state.run) return;
+  const expected = state.run.stopping;
+  batch.note("gateway", "queue.owner.stopped", {
+    run: state.run.id,
+    code: null,
+    signal: null,
+    reason,
+    expected,
+  });
+  const data = { outcome: "unknown" };
+  failRunning(batch, "agent_lost", {
+    code: ErrorCode.internal,
+    message: `The agent process was lost: ${reason}`,
+    data,
+  });
+  if (state.queue.length > 0) wantAgent(batch);
+}
+
+/** No process could be had: nothing that waits for it will run. */
+export function unavailable(
+  batch: Batch,
+  message: string,
+  stderr = "",
+  detailCode = "agent_unavailable",
+): void {
+  const error = { code: ErrorCode.internal, message, ...(stderr ? { data: { stderr } } : {}) };
+  batch.note("gateway", "error", { origin: "agent", code: error.code, detailCode, message, stderr });
+  for (const item of [...batch.state.queue]) dropQueued(batch, item, error);
+  failRunning(batch, detailCode, error);
+}
+
+/**
+ * The process has had its time without work. Its lease goes on if there was work after all; else it ends,
+ * and the session is paused until the next prompt.
+ */
+export function idleCheck(batch: Batch): void {
+  const { state } = batch;
+  if (!state.run || state.run.stopping) return;
+  const busy = state.turn !== null || state.queue.length > 0;
+  const until = (busy ? batch.at : state.activeAt) + LIMITS.idleMs;
+  if (until > batch.at) {
+    batch.note("gateway", "queue.owner.lease_renewed", { run: state.run.id, until });
+    return;
+  }
+  batch.note("gateway", "queue.owner.idle_expired", { run: state.run.id, idleMs: batch.at - state.activeAt });
+}
+
+/** Ends the work and frees the process; the history stays, and a load or resume opens the session again. */
+export function close(batch: Batch, by: string): void {
+  const { turn } = batch.state;
+  cancelQueued(batch);
+  for (const item of [...batch.state.queue])
+    dropQueued(batch, item, { code: ErrorCode.requestCancelled, message: "The session was closed" });
+  cancelPermissions(batch);
+  if (turn) {
+    settle(batch, turn.prompt, { result: { stopReason: "cancelled" } });
+    batch.note("gateway", "turn.cancelled", {
+      turnId: turn.turnId,
+      prompt: turn.prompt,
+      stopReason: "cancelled",
+    });
+  }
+  failRunning(batch, "closed", { code: ErrorCode.requestCancelled, message: "The session was closed" });
+  batch.note("gateway", "session.closed", { by });
+}
