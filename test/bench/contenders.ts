@@ -1,0 +1,113 @@
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+import { createInterface } from "node:readline";
+import { Readable, Writable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { ndJsonStream } from "@agentclientprotocol/sdk";
+import { descendants } from "../../src/cli/process-tree.ts";
+import { startGateway } from "../e2e/gateway.ts";
+import { end, start } from "./children.ts";
+import { agentCommand, agentEnv, type Contender, overWebSocket } from "./contender.ts";
+
+const STDIO_TO_WS = fileURLToPath(import.meta.resolve("stdio-to-ws/dist/main.js"));
+const LOOPBACK = fileURLToPath(new URL("./loopback.ts", import.meta.url));
+const SDK_SERVER = fileURLToPath(new URL("./sdk-server.ts", import.meta.url));
+
+/** The client and the agent, and a pipe. */
+const direct: Contender = {
+  name: "direct",
+  start: async (agentState) => ({
+    connect: async () => {
+      const child = start(agentCommand, { env: agentEnv(agentState), stdio: ["pipe", "pipe", "ignore"] });
+      const stream = ndJsonStream(
+        Writable.toWeb(child.stdin as Writable) as WritableStream<Uint8Array>,
+        Readable.toWeb(child.stdout as Readable) as ReadableStream<Uint8Array>,
+      );
+      return { stream, compressed: () => false, close: () => end(child) };
+    },
+    stop: async () => {},
+  }),
+};
+
+/**
+ * The npm package as it is. It prints every message even when told to be quiet; its output goes to
+ * /dev/null, which is the kindest place there is.
+ */
+const stdioToWs: Contender = {
+  name: "stdio-to-ws",
+  start: async (agentState) => {
+    const port = await freePort();
+    const agent = agentCommand.map((word) => `"${word}"`).join(" ");
+    const child = start(
+      [process.execPath, "--import", LOOPBACK, STDIO_TO_WS, "--quiet", "--port", String(port), agent],
+      { env: agentEnv(agentState), stdio: "ignore" },
+    );
+    await accepting(port);
+    return { connect: async () => overWebSocket(`ws://127.0.0.1:${port}`), stop: () => end(child) };
+  },
+};
+
+/** The SDK's own remote server with a process behind each connection. */
+const sdkServer: Contender = {
+  name: "sdk-server",
+  start: async (agentState) => {
+    const child = start([process.execPath, SDK_SERVER, ...agentCommand], {
+      env: agentEnv(agentState),
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const lines = createInterface({ input: child.stdout as Readable });
+    const [port] = (await once(lines, "line")) as [string];
+    return { connect: async () => overWebSocket(`ws://127.0.0.1:${port}/acp`), stop: () => end(child) };
+  },
+};
+
+/** The gateway on workerd and its host, started as a user does. It replays from its own log. */
+const acpEdge: Contender = {
+  name: "acp-edge",
+  start: async () => {
+    const gateway = await startGateway();
+    return {
+      connect: async () => overWebSocket(`${gateway.wsUrl}?token=${gateway.token}`),
+      stop: async () => {
+        await gateway[Symbol.asyncDispose]();
+      },
+      log: gateway.log,
+    };
+  },
+};
+
+/** `direct` first: the others are compared with it. */
+export const contenders: readonly Contender[] = [direct, stdioToWs, sdkServer, acpEdge];
+
+/** A gateway still there when we go, perhaps not even ready. Its runner ends all that is below it. */
+process.once("exit", () => {
+  for (const { pid, command } of descendants(process.pid)) {
+    if (command.includes("src/cli/start.ts")) process.kill(pid, "SIGTERM");
+  }
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+async function accepting(port: number, withinMs = 10_000): Promise<void> {
+  for (const deadline = Date.now() + withinMs; ; ) {
+    const socket = connect(port, "127.0.0.1");
+    try {
+      await once(socket, "connect");
+      return;
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+      await sleep(50);
+    } finally {
+      socket.destroy();
+    }
+  }
+}
