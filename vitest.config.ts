@@ -31,7 +31,12 @@ export default defineConfig({
             },
           })),
         ],
-        test: { name: "workerd", include: ["test/pool/**/*.test.ts"], setupFiles: ["test/pool/setup.ts"] },
+        test: {
+          name: "workerd",
+          include: ["test/pool/**/*.test.ts"],
+          setupFiles: ["test/pool/setup.ts"],
+          testTimeout: 60_000,
+        },
       },
       {
         test: {

@@ -8,6 +8,8 @@ interface Env {
   AUTH_AUDIENCE: string;
   /** JSON Web Key Set with the public keys that may sign tokens. */
   AUTH_JWKS: string;
+  /** Overrides of src/protocol/limits.ts as a JSON object. */
+  LIMITS?: string;
 }
 
 declare namespace Cloudflare {

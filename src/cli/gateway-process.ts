@@ -37,8 +37,9 @@ class GatewayLog extends Log {
 
 function miniflareOptions({ port, stateDir, config, jwks }: GatewayOptions, code: string) {
   return convertV4MiniflareOptions({
+    // Miniflare's own entrance stays unused: it would be a proxy in front of every message.
     host: HOST,
-    port,
+    port: 0,
     log: new GatewayLog(LogLevel.WARN),
     logRequests: false,
     handleStructuredLogs: ({ message }) => console.error(message),
@@ -51,7 +52,12 @@ function miniflareOptions({ port, stateDir, config, jwks }: GatewayOptions, code
       {
         ...config.worker,
         name: config.name,
-        bindings: { ...(config.worker.bindings as Record<string, string>), AUTH_JWKS: jwks },
+        unsafeDirectSockets: [{ host: HOST, port }],
+        bindings: {
+          ...(config.worker.bindings as Record<string, string>),
+          AUTH_JWKS: jwks,
+          LIMITS: process.env.ACP_EDGE_LIMITS ?? "",
+        },
         modules: [{ type: "ESModule", path: "worker.js", contents: code }],
       },
     ],

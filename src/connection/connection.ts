@@ -119,6 +119,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
       return target === undefined ? undefined : this.#forward(ws, target, frame);
     }
     if (frame.method === "session/new") return this.#open(ws, state, frame);
+    if (frame.method === "session/delete" && frame.kind === "request") return this.#delete(ws, state, frame);
     if (frame.sessionId !== undefined) return this.#forward(ws, frame.sessionId, frame);
     if (frame.method === "$/cancel_request") {
       // It names a request, not a session: the one that has it will know.
@@ -127,7 +128,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     }
     if (frame.kind === "request") {
       const error = sessionScoped(frame)
-        ? { code: ErrorCode.invalidParams, message: "params.sessionId must be a string" }
+        ? NO_SESSION_ID
         : { code: ErrorCode.methodNotFound, message: `Method not found: ${frame.method}` };
       ws.send(errorResponse(frame.idText as string, error));
     }
@@ -155,6 +156,14 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
       agent: state.agent ?? "",
       raw: frame.raw,
     });
+  }
+
+  /** Deleting what is not there, or not the caller's, succeeds as well. */
+  async #delete(ws: WebSocket, state: Attachment, frame: Frame): Promise<void> {
+    const { sessionId } = frame;
+    if (sessionId === undefined) return ws.send(errorResponse(frame.idText as string, NO_SESSION_ID));
+    if (isUuid(sessionId)) await this.#session(sessionId).delete(state.caller);
+    ws.send(resultResponse(frame.idText as string, {}));
   }
 
   /** Puts a frame in the session's outbox; a session that does not know the caller answers as if it did not exist. */
@@ -242,6 +251,11 @@ const FAULTS = {
   batch: { code: ErrorCode.invalidRequest, message: "JSON-RPC batches are not supported" },
   "not-object": { code: ErrorCode.invalidRequest, message: "Invalid Request" },
 } as const satisfies Record<string, RpcError>;
+
+const NO_SESSION_ID: RpcError = {
+  code: ErrorCode.invalidParams,
+  message: "params.sessionId must be a string",
+};
 
 function sessionScoped(frame: Frame): boolean {
   return frame.method?.startsWith("session/") === true && frame.method !== "session/list";

@@ -1,3 +1,4 @@
+import { overrideLimits } from "../protocol/limits.ts";
 import { offeredAgents } from "./agent.ts";
 import { Host } from "./host.ts";
 import { logToStderr, reasonOf } from "./log.ts";
@@ -6,6 +7,7 @@ import { TIMING } from "./timing.ts";
 
 let options: CommandLine;
 try {
+  overrideLimits(process.env.ACP_EDGE_LIMITS);
   options = readCommandLine(process.argv.slice(2), process.env);
 } catch (error) {
   process.stderr.write(`${reasonOf(error)}\n\n${USAGE}\n`);

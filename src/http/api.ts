@@ -2,15 +2,17 @@ import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import { mayUseWorkspace } from "../protocol/caller.ts";
-import { isUuid } from "../protocol/ids.ts";
-import type { AcpSession } from "../session/session.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
+import { liveEvents } from "./live.ts";
+import { parse, sessionOf, unknownSession } from "./params.ts";
 import { listSessions } from "./session-index.ts";
+import { transfer } from "./transfer.ts";
 
 /** What there is to see, over plain HTTP. */
 export const api = new Hono<AppEnv>();
 
 api.use(requireScope("session:read"));
+api.route("/", transfer);
 
 api.get("/sessions", async (c) => {
   const { limit, cursor } = parse(LIST_QUERY, c.req.query());
@@ -23,8 +25,14 @@ api.get("/sessions/:id", async (c) => {
   return c.body(session, 200, { "Content-Type": "application/json" });
 });
 
-/** The log as NDJSON: a page of it with `limit`, without it all there is. */
-api.get("/sessions/:id/events", async (c) => {
+api.delete("/sessions/:id/queue/:turn", requireScope("session:prompt"), async (c) => {
+  const removed = await sessionOf(c.env, c.req.param("id")).unqueue(c.get("caller"), c.req.param("turn"));
+  if (!removed) throw new HTTPException(404, { message: "No such prompt is waiting" });
+  return c.body(null, 204);
+});
+
+/** The log as NDJSON: a page of it with `limit`, without it all there is; live for who wants an event stream. */
+api.get("/sessions/:id/events", liveEvents, async (c) => {
   const session = sessionOf(c.env, c.req.param("id"));
   const { after, limit } = parse(EVENTS_QUERY, c.req.query());
   const caller = c.get("caller");
@@ -58,18 +66,3 @@ const EVENTS_QUERY = z.object({
   after: z.coerce.number().int().min(0).default(0),
   limit: z.coerce.number().int().min(1).default(Number.MAX_SAFE_INTEGER),
 });
-
-function parse<T>(schema: z.ZodType<T>, query: Record<string, string>): T {
-  const result = schema.safeParse(query);
-  if (result.success) return result.data;
-  throw new HTTPException(400, { message: z.prettifyError(result.error) });
-}
-
-function sessionOf(env: Env, id: string): DurableObjectStub<AcpSession> {
-  if (!isUuid(id)) throw unknownSession();
-  return env.ACP_SESSION_DO.getByName(id);
-}
-
-function unknownSession(): HTTPException {
-  return new HTTPException(404, { message: "Unknown session" });
-}

@@ -27,5 +27,8 @@ const CODES: Partial<Record<number, string>> = {
   401: "unauthorized",
   403: "forbidden",
   404: "not_found",
+  409: "conflict",
+  413: "too_large",
   426: "upgrade_required",
+  429: "too_many_requests",
 };

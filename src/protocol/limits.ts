@@ -1,5 +1,5 @@
-/** Every number with a reason, in one place. */
-export const LIMITS = {
+/** Every number with a reason, in one place. Each can be overridden by name, see `overrideLimits`. */
+const DEFAULTS = {
   /**
    * Largest frame accepted from a client or an agent, in UTF-16 units. workerd hands over WebSocket
    * messages up to 32 MiB and hangs on larger ones, so we refuse well before that.
@@ -33,9 +33,6 @@ export const LIMITS = {
   /** Prompts that may wait behind the running one. */
   queueLength: 50,
 
-  /** Idempotency keys a session remembers. */
-  promptKeys: 100,
-
   /** Without activity for this long the agent process is stopped and the session paused. */
   idleMs: 2 * 60 * 60 * 1000,
 
@@ -63,4 +60,84 @@ export const LIMITS = {
 
   /** Sessions one connection may have open; their cursors live in a socket attachment of 16 KiB. */
   sessionsPerConnection: 150,
+
+  /** Live readers (`text/event-stream`) one session may have; each new event is offered to every one of them. */
+  watchersPerSession: 100,
+
+  /** A comment on an event stream this often, so that proxies do not take silence for its end. */
+  keepAliveMs: 15_000,
+
+  /** Longest line of an imported log: the largest WebSocket message, and an envelope around it. */
+  importLineBytes: 32 * 1024 * 1024 + 64 * 1024,
+
+  /** What one call of an import carries. */
+  importChunkBytes: 1024 * 1024,
+
+  /** Largest file of an archive that is read whole: its `session.json`, or a record in one file. */
+  importFileBytes: 8 * 1024 * 1024,
+
+  /** When an import that crashed is cleared away, should nobody ask for the session before. */
+  importMs: 60 * 60 * 1000,
+};
+
+export type Limits = typeof DEFAULTS;
+
+export const LIMITS: Readonly<Limits> = { ...DEFAULTS };
+
+/** Takes a JSON object of names and numbers, as given in the configuration; an error names what is wrong. */
+export function overrideLimits(text: string | undefined): void {
+  if (text === undefined || text === "") return;
+  const overrides = JSON.parse(text) as Record<string, unknown>;
+  for (const [name, value] of Object.entries(overrides)) {
+    if (!(name in DEFAULTS)) throw new Error(`There is no limit called ${name}`);
+    if (typeof value !== "number" || !(value > 0))
+      throw new Error(`The limit ${name} must be a positive number`);
+  }
+  Object.assign(LIMITS, overrides);
+}
+
+/**
+ * What a session's state keeps of what it is told. All of it is written with each snapshot, as one row, so
+ * that together these stay below `rowChars` for any agent that means well. They are part of the fold and not
+ * to be configured: with other numbers the same log would give another state. Who changes one raises
+ * STATE_VERSION.
+ */
+export const KEEP = {
+  /** Idempotency keys of prompts, and how long one may be. */
+  promptKeys: 100,
+  promptKeyChars: 200,
+  /** The last chunk an agent replayed, to know a repetition. */
+  replayedChars: 4 * 1024,
+  /** One detail of a tool call, a plan, a `_meta`: longer ones stay in the log alone. */
+  detailChars: 4 * 1024,
+
+  /** Tool calls, and the characters of their ids and details. */
+  toolCalls: 300,
+  toolCallsChars: 96 * 1024,
+
+  /** Lists the agent sends whole: beyond this only names and descriptions, as many as fit. */
+  commandsChars: 64 * 1024,
+  configOptionsChars: 32 * 1024,
+  modelsChars: 24 * 1024,
+  modesChars: 8 * 1024,
+  planChars: 16 * 1024,
+
+  /** Plans that have an id. */
+  plans: 8,
+
+  /** Ids; titles, descriptions and the like; single words. */
+  idChars: 1024,
+  labelChars: 200,
+  wordChars: 64,
+
+  /** Errors and reasons. */
+  reasonChars: 1000,
+
+  /** Turns that have ended, turns in all, and the beginning of a prompt and a reply. */
+  endedTurns: 50,
+  turns: 150,
+  previewChars: 200,
+
+  /** Open permission requests whose options are kept. */
+  permissions: 16,
 } as const;

@@ -1,5 +1,5 @@
 import type { ToolCallStatus } from "@agentclientprotocol/sdk";
-import { LIMITS } from "../protocol/limits.ts";
+import { KEEP } from "../protocol/limits.ts";
 import { clip, type Item, isRecord, jsonChars, type Kept, type KeptList, keep, keepList } from "./bounded.ts";
 
 /**
@@ -34,7 +34,7 @@ export type ToolCalls = {
   /** How many there have been, and how many of them are not in `items` any more. */
   total: number;
   dropped: number;
-  /** Length of all details kept. */
+  /** Length of all ids and details kept. */
   keptChars: number;
   /** In the order in which they appeared. */
   items: ToolCall[];
@@ -166,14 +166,14 @@ export function currentSetup({ modes, models, configOptions }: AcpState): Record
 
 type ListKind = { readonly maxChars: number; readonly essentials: readonly string[] };
 
-const MODES: ListKind = { maxChars: LIMITS.modesChars, essentials: ["id", "name", "description"] };
-const MODELS: ListKind = { maxChars: LIMITS.modelsChars, essentials: ["modelId", "name", "description"] };
+const MODES: ListKind = { maxChars: KEEP.modesChars, essentials: ["id", "name", "description"] };
+const MODELS: ListKind = { maxChars: KEEP.modelsChars, essentials: ["modelId", "name", "description"] };
 const CONFIG: ListKind = {
-  maxChars: LIMITS.configOptionsChars,
+  maxChars: KEEP.configOptionsChars,
   essentials: ["id", "name", "type", "category", "currentValue"],
 };
-const COMMANDS: ListKind = { maxChars: LIMITS.commandsChars, essentials: ["name", "description"] };
-const PLAN: ListKind = { maxChars: LIMITS.planChars, essentials: ["content", "priority", "status"] };
+const COMMANDS: ListKind = { maxChars: KEEP.commandsChars, essentials: ["name", "description"] };
+const PLAN: ListKind = { maxChars: KEEP.planChars, essentials: ["content", "priority", "status"] };
 
 function listOf(value: unknown, { maxChars, essentials }: ListKind): KeptList | undefined {
   return keepList(value, maxChars, essentials);
@@ -239,9 +239,9 @@ export function applyUpdate(acp: AcpState, update: unknown, seq: number, at: num
 
 /** Omitted means unchanged, null means cleared. */
 function setInfo(info: Info, { title, updatedAt, _meta }: Item, seq: number): void {
-  if (typeof title === "string") info.title = clip(title, LIMITS.labelChars);
+  if (typeof title === "string") info.title = clip(title, KEEP.labelChars);
   else if (title === null) info.title = null;
-  if (typeof updatedAt === "string") info.updatedAt = clip(updatedAt, LIMITS.labelChars);
+  if (typeof updatedAt === "string") info.updatedAt = clip(updatedAt, KEEP.labelChars);
   else if (updatedAt === null) info.updatedAt = null;
   if (isRecord(_meta)) info.meta = keep(_meta, seq);
   else if (_meta === null) info.meta = null;
@@ -254,7 +254,7 @@ function setUsage(acp: AcpState, { used, size, cost }: Item): void {
   usage.size = count(size) ?? usage.size;
   const amount = isRecord(cost) ? count(cost.amount) : undefined;
   if (isRecord(cost) && amount !== undefined && typeof cost.currency === "string")
-    usage.cost = { amount, currency: clip(cost.currency, LIMITS.labelChars) };
+    usage.cost = { amount, currency: clip(cost.currency, KEEP.labelChars) };
 }
 
 const TOKENS = [
@@ -287,7 +287,7 @@ function setPlan(acp: AcpState, plan: unknown, seq: number): void {
   const known = acp.plans.find((one) => one.planId === planId);
   if (known) known.plan = keep(plan, seq);
   else acp.plans.push({ planId, plan: keep(plan, seq) });
-  if (acp.plans.length > LIMITS.plans) acp.plans.shift();
+  if (acp.plans.length > KEEP.plans) acp.plans.shift();
 }
 
 /** The first word of a compaction begins it; its summary is conversation and stays in the log. */
@@ -297,8 +297,8 @@ function setCompaction(acp: AcpState, update: Item, seq: number, at: number): vo
   if (acp.compaction?.compactionId !== compactionId)
     acp.compaction = { compactionId, status: "in_progress", error: null, seq, startedAt: at };
   const { compaction } = acp;
-  if (typeof update.status === "string") compaction.status = clip(update.status, LIMITS.labelChars);
-  if (typeof update.error === "string") compaction.error = clip(update.error, LIMITS.labelChars);
+  if (typeof update.status === "string") compaction.status = clip(update.status, KEEP.labelChars);
+  if (typeof update.error === "string") compaction.error = clip(update.error, KEEP.labelChars);
   else if (update.error === null) compaction.error = null;
 }
 
@@ -335,9 +335,9 @@ function applyToolCall(acp: AcpState, update: Item, seq: number, at: number, by:
     if (call.announced) acp.violations.duplicateToolCall += 1;
     call.announced = true;
   }
-  if (typeof update.title === "string") call.title = clip(update.title, LIMITS.labelChars);
-  if (typeof update.name === "string") call.name = clip(update.name, LIMITS.wordChars);
-  if (typeof update.kind === "string") call.kind = clip(update.kind, LIMITS.wordChars);
+  if (typeof update.title === "string") call.title = clip(update.title, KEEP.labelChars);
+  if (typeof update.name === "string") call.name = clip(update.name, KEEP.wordChars);
+  if (typeof update.kind === "string") call.kind = clip(update.kind, KEEP.wordChars);
   setStatus(acp, call, update.status, at);
   for (const name of DETAILS) {
     const value = update[name];
@@ -365,6 +365,7 @@ function addToolCall({ toolCalls }: AcpState, toolCallId: string, seq: number, a
   };
   toolCalls.items.push(call);
   toolCalls.total += 1;
+  toolCalls.keptChars += toolCallId.length;
   return call;
 }
 
@@ -384,20 +385,32 @@ function setStatus(acp: AcpState, call: ToolCall, status: unknown, at: number): 
 /** Drops the oldest calls, finished ones first, and the oldest details, until what is left is small enough. */
 function makeRoom(toolCalls: ToolCalls, latest: ToolCall): void {
   const { items } = toolCalls;
-  while (items.length > LIMITS.toolCalls) {
-    const finished = items.findIndex((call) => call.endedAt !== null && call !== latest);
-    const [gone] = items.splice(Math.max(0, finished), 1);
-    toolCalls.dropped += 1;
-    for (const kept of Object.values(gone?.details ?? {})) toolCalls.keptChars -= kept.chars;
-  }
+  if (items.length > KEEP.toolCalls) drop(toolCalls, latest);
+  if (toolCalls.keptChars <= KEEP.toolCallsChars) return;
+  // More than is needed, so that not every update has to go through all of them.
+  const target = KEEP.toolCallsChars * 0.75;
   for (const call of items) {
-    if (toolCalls.keptChars <= LIMITS.toolCallsChars) return;
-    if (call === latest) continue;
-    for (const kept of Object.values(call.details)) {
-      toolCalls.keptChars -= kept.chars;
-      kept.chars = 0;
-      delete kept.value;
-    }
+    if (toolCalls.keptChars <= target) return;
+    if (call !== latest) forgetDetails(toolCalls, call);
+  }
+  // All that is left are ids.
+  while (toolCalls.keptChars > target && items.length > 1) drop(toolCalls, latest);
+}
+
+function drop(toolCalls: ToolCalls, latest: ToolCall): void {
+  const finished = toolCalls.items.findIndex((call) => call.endedAt !== null && call !== latest);
+  const [gone] = toolCalls.items.splice(Math.max(0, finished), 1);
+  if (!gone) return;
+  forgetDetails(toolCalls, gone);
+  toolCalls.keptChars -= gone.toolCallId.length;
+  toolCalls.dropped += 1;
+}
+
+function forgetDetails(toolCalls: ToolCalls, { details }: ToolCall): void {
+  for (const kept of Object.values(details)) {
+    toolCalls.keptChars -= kept.chars;
+    kept.chars = 0;
+    delete kept.value;
   }
 }
 
@@ -405,9 +418,7 @@ function makeRoom(toolCalls: ToolCalls, latest: ToolCall): void {
 
 /** An id is kept whole or not at all: half of one is another. */
 function idOf(value: unknown): string | undefined {
-  return typeof value === "string" && jsonChars(value, LIMITS.projectedIdChars) !== undefined
-    ? value
-    : undefined;
+  return typeof value === "string" && jsonChars(value, KEEP.idChars) !== undefined ? value : undefined;
 }
 
 function count(value: unknown): number | undefined {

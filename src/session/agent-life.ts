@@ -89,7 +89,20 @@ export function bound(batch: Batch, frame: Frame, re: number, asked: Asked): voi
     );
     if (previous !== null) tellRebound(batch);
   }
+  noteAgentSessionId(batch, frame);
   drainQueue(batch);
+}
+
+/** Some adapters tell the id their harness has for the session. It is for people; nothing depends on it. */
+function noteAgentSessionId(batch: Batch, frame: Frame): void {
+  const { context } = batch.state;
+  const meta = (frame.value.result as { _meta?: Record<string, unknown> | null } | null | undefined)?._meta;
+  const agentSessionId = [meta?.agentSessionId, meta?.sessionId].find(
+    (id) => typeof id === "string" && id !== "",
+  );
+  if (typeof agentSessionId !== "string" || agentSessionId === context.agentSessionId) return;
+  const payload = { agentSessionId, previous: context.agentSessionId };
+  batch.note("gateway", "session.agent_session_id.updated", payload, { ...context, agentSessionId });
 }
 
 /** The conversation goes on with an agent that does not remember it; the user should know. */

@@ -1,4 +1,4 @@
-import { LIMITS } from "../protocol/limits.ts";
+import { KEEP } from "../protocol/limits.ts";
 
 /**
  * What others send may be of any type and size; what the state keeps of it must stay small, or waking up
@@ -20,7 +20,7 @@ export function isRecord(value: unknown): value is Item {
 
 /** `chars` is the length of its JSON, 0 if it is not kept. */
 export function keep(value: unknown, seq: number): Kept {
-  const chars = jsonChars(value, LIMITS.keptChars);
+  const chars = jsonChars(value, KEEP.detailChars);
   return chars === undefined ? { seq, chars: 0 } : { seq, chars, value };
 }
 
@@ -50,7 +50,7 @@ function reduce(entry: Item, essentials: readonly string[]): Item {
   const item: Record<string, unknown> = {};
   for (const name of essentials) {
     const value = entry[name];
-    if (typeof value === "string") item[name] = clip(value, LIMITS.labelChars);
+    if (typeof value === "string") item[name] = clip(value, KEEP.labelChars);
     else if (typeof value === "boolean" || typeof value === "number") item[name] = value;
   }
   return item;
@@ -82,7 +82,7 @@ function roomLeft(value: unknown, room: number, depth: number): number {
   if (depth > MAX_DEPTH) return -1;
   let left = room - 2;
   if (Array.isArray(value)) {
-    for (let i = 0; i < value.length && left >= 0; i += 1) left = roomLeft(value[i], left - 1, depth + 1) ;
+    for (let i = 0; i < value.length && left >= 0; i += 1) left = roomLeft(value[i], left - 1, depth + 1);
     return left;
   }
   for (const name in value) {

@@ -1,10 +1,11 @@
 import { ErrorCode, errorResponse, resultResponse } from "../protocol/errors.ts";
 import { type Frame, rewrite } from "../protocol/frame.ts";
 import { parseClientRequestId } from "../protocol/ids.ts";
+import { currentSetup } from "./acp-state.ts";
 import { close, wantAgent } from "./agent-life.ts";
 import type { Batch } from "./batch.ts";
 import { badCursor } from "./replay.ts";
-import { type KeyedPrompt, promptKey, type SessionState } from "./state.ts";
+import { badPromptKey, type KeyedPrompt, promptKey } from "./state.ts";
 import { cancelPermissions, cancelQueued, dropQueued, promptRefusal } from "./turns.ts";
 
 /**
@@ -75,7 +76,8 @@ function prompt(batch: Batch, connection: string, frame: Frame, newTurnId: NewTu
   const { state } = batch;
   const known = state.prompts.find(({ key }) => key === promptKey(frame));
   if (known) return repeatPrompt(batch, connection, frame, known);
-  const refusal = promptRefusal(state);
+  const problem = badPromptKey(frame);
+  const refusal = problem ? { code: ErrorCode.invalidParams, message: problem } : promptRefusal(state);
   if (!refusal) return dispatch(batch, connection, frame, newTurnId());
   const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
   batch.frame("gateway", "in", errorResponse(frame.idText as string, refusal), { to: connection, re: seq });
@@ -150,7 +152,7 @@ function attach(batch: Batch, connection: string, frame: Frame): void {
     return;
   }
   batch.note("gateway", "session.loaded", { connection, request: seq, replay });
-  batch.frame("gateway", "in", resultResponse(frame.idText as string, currentSetup(batch.state)), {
+  batch.frame("gateway", "in", resultResponse(frame.idText as string, currentSetup(batch.state.acp)), {
     to: connection,
     re: seq,
   });
@@ -160,8 +162,4 @@ function closeFor(batch: Batch, connection: string, frame: Frame): void {
   const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
   if (!batch.state.closed) close(batch, connection);
   batch.frame("gateway", "in", resultResponse(frame.idText as string, {}), { to: connection, re: seq });
-}
-
-function currentSetup(_state: SessionState): object {
-  return {};
 }

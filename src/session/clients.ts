@@ -16,6 +16,8 @@ export const CLIENT_SCHEMA = `
 
 type Row = { connection: string; attach: number; start: number; merge: number };
 
+const DELIVERY_ATTEMPTS = 5;
+
 /** The clients of a session, each a cursor over the log. */
 export class Clients {
   readonly #sql: SqlStorage;
@@ -55,6 +57,10 @@ export class Clients {
     this.#sql.exec("DELETE FROM client WHERE connection = ?", connection);
   }
 
+  forget(): void {
+    this.#cursors.clear();
+  }
+
   /** How many of the frames numbered from `first` a call that was repeated has brought before. */
   alreadyReceived(connection: string, first: number): number {
     const [row] = this.#sql
@@ -79,17 +85,20 @@ export class Clients {
   }
 
   async #feed(cursor: ClientCursor): Promise<void> {
-    const sessionId = this.#journal.state?.sessionId;
-    if (sessionId === undefined) return;
-    try {
-      const present = await cursor.pump(sessionId, this.#port(cursor.connection), this.#reader);
-      if (!present && this.#cursors.get(cursor.connection) === cursor) this.detach(cursor.connection);
-    } catch (error) {
-      console.warn("delivery interrupted", {
-        sessionId,
-        connection: cursor.connection,
-        error: String(error),
-      });
+    const { connection } = cursor;
+    for (let attempt = 0; this.#cursors.get(connection) === cursor; attempt += 1) {
+      const sessionId = this.#journal.state?.sessionId;
+      if (sessionId === undefined) return;
+      try {
+        const present = await cursor.pump(sessionId, this.#port(connection), this.#reader);
+        if (!present && this.#cursors.get(connection) === cursor) this.detach(connection);
+        return;
+      } catch (error) {
+        // The connection's object was reset in between. If it stays out of reach, the next event tries again.
+        console.warn("delivery interrupted", { sessionId, connection, attempt, error: String(error) });
+        if (attempt === DELIVERY_ATTEMPTS) return;
+        await scheduler.wait(50 * 2 ** attempt);
+      }
     }
   }
 

@@ -7,8 +7,11 @@ import { type Frame, oneLine } from "../protocol/frame.ts";
  */
 export type LogEvent = FrameEvent | NoteEvent;
 
-/** Who wrote it: a client, the agent process, the host it runs on, or the gateway itself. */
-export type Source = "client" | "agent" | "host" | "gateway";
+/**
+ * Who wrote it: a client, the agent process, the host it runs on, or the gateway itself; in events that
+ * came from another system also what that calls its own.
+ */
+export type Source = "client" | "agent" | "host" | "gateway" | (string & Record<never, never>);
 
 /** What holds for a run of events. */
 export type Context = {
@@ -64,6 +67,8 @@ export type Route = {
    * `replay` of what the log has, with the `duplicate`s it makes of its own.
    */
   readonly stop?: "held" | "gateway" | "host" | "sent" | "stray" | "replay" | "duplicate";
+  /** The agent speaks of its next session before it has answered the session/new that opens it. */
+  readonly early?: true;
   /** Sequence number of the prompt this one repeats: same idempotency key, same answer. */
   readonly repeats?: number;
 };

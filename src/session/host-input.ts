@@ -1,4 +1,6 @@
+import { ErrorCode, errorResponse } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
+import { LIMITS } from "../protocol/limits.ts";
 import { type HostEvent, parseHostEvent } from "../protocol/link.ts";
 import { isHostServed } from "../protocol/methods.ts";
 import { bind, bound, isOpening, processEnded, processLost } from "./agent-life.ts";
@@ -108,17 +110,22 @@ function agentNotification(batch: Batch, frame: Frame): void {
  */
 function replayRoute(state: SessionState, frame: Frame): Route {
   if (state.agent !== "starting" || frame.method !== "session/update") return {};
-  const replaying = Object.values(state.asked).some(
-    (asked) => asked.method === "session/load" && isOpening(asked),
-  );
-  if (!replaying) return {};
-  return {
-    stop: chunkText(frame) !== null && chunkText(frame) === state.lastReplayed ? "duplicate" : "replay",
-  };
+  const opening = Object.values(state.asked).find(isOpening)?.method;
+  if (opening === "session/new" && frame.sessionId !== state.context.acpSessionId) return { early: true };
+  if (opening !== "session/load") return {};
+  const text = chunkText(frame);
+  return { stop: text !== null && text === state.lastReplayed ? "duplicate" : "replay" };
 }
 
 function agentRequest(batch: Batch, frame: Frame): void {
   const method = frame.method as string;
+  const id = frame.idText as string;
+  if (id.length > LIMITS.idChars) {
+    const error = { code: ErrorCode.invalidRequest, message: `The id exceeds ${LIMITS.idChars} characters` };
+    batch.frame("agent", "in", frame, { stop: "gateway" });
+    batch.frame("gateway", "out", errorResponse(id, error));
+    return;
+  }
   const seq = batch.frame("agent", "in", frame, isHostServed(method) ? { stop: "host" } : {});
   if (method === "session/request_permission") {
     const params = frame.value.params as { toolCall?: unknown; options?: unknown } | undefined;

@@ -21,7 +21,7 @@ export class HostLink {
 
   accept(): WebSocket {
     const { 0: client, 1: server } = new WebSocketPair();
-    this.#ctx.acceptWebSocket(server);
+    this.#ctx.acceptWebSocket(server, [TAG]);
     return client;
   }
 
@@ -32,10 +32,11 @@ export class HostLink {
 
   /** Makes this socket the one for the run. `delivered` is what the process got through earlier sockets. */
   adopt(ws: WebSocket, run: string, delivered: number): void {
-    for (const other of this.#ctx.getWebSockets()) {
+    for (const other of this.#ctx.getWebSockets(TAG)) {
       if (other !== ws && attachmentOf(other)) other.close(4408, "replaced");
     }
     ws.serializeAttachment({ run, sent: delivered } satisfies Attachment);
+    this.#read = { run, seq: delivered };
   }
 
   /** The open socket of the session's process. */
@@ -43,7 +44,7 @@ export class HostLink {
     const run = this.#journal.state?.run?.id;
     if (run === undefined) return undefined;
     return this.#ctx
-      .getWebSockets()
+      .getWebSockets(TAG)
       .find((ws) => ws.readyState === WebSocket.OPEN && attachmentOf(ws)?.run === run);
   }
 
@@ -72,6 +73,9 @@ export class HostLink {
     }
   }
 }
+
+/** Tells a host's socket from those of live readers. */
+const TAG = "host";
 
 function attachmentOf(ws: WebSocket): Attachment | undefined {
   return (ws.deserializeAttachment() as Attachment | null) ?? undefined;

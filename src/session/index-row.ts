@@ -24,7 +24,7 @@ export function indexRow(state: SessionState): IndexRow | undefined {
     workspace: identity.workspace,
     agent: identity.agent,
     cwd: run?.root ?? identity.cwd,
-    title: state.title,
+    title: state.acp.info.title,
     state: sessionStatus(state),
     createdAt: new Date(state.createdAt).toISOString(),
     updatedAt: new Date(state.lastAt).toISOString(),
@@ -55,4 +55,8 @@ export async function writeIndex(index: D1Database, row: IndexRow): Promise<void
       row.lastSeq,
     )
     .run();
+}
+
+export async function removeFromIndex(index: D1Database, sessionId: string): Promise<void> {
+  await index.prepare("DELETE FROM sessions WHERE id = ?").bind(sessionId).run();
 }

@@ -18,7 +18,7 @@ export class Journal {
     this.#sql = sql;
     this.log = new EventLog(sql);
     this.#snapshots = new Snapshots(sql);
-    const exists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'log'").toArray().length > 0;
+    const exists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'session'").toArray().length > 0;
     if (exists) this.#state = this.#snapshots.load(this.log);
   }
 
@@ -30,6 +30,19 @@ export class Journal {
   create(sessionId: string): void {
     this.#sql.exec(LOG_SCHEMA + SNAPSHOT_SCHEMA);
     this.#state = this.#snapshots.create(sessionId);
+  }
+
+  /** Makes a session of a log that was written beforehand and folds to the given state. */
+  adopt(state: SessionState): void {
+    this.#sql.exec(SNAPSHOT_SCHEMA);
+    this.#snapshots.create(state.sessionId);
+    this.#state = state;
+  }
+
+  /** The session was deleted. */
+  forget(): void {
+    this.#state = undefined;
+    this.#tail = [];
   }
 
   /**

@@ -16,9 +16,11 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
   if (!isFrame(event)) return [];
   const replay = event.seq <= viewer.replayUntil;
   if (event.direction === "out") {
-    const echo =
-      event.frame.method === "session/prompt" && (replay || event.route.connection !== viewer.connection);
-    return echo ? promptEcho(event, sessionId) : [];
+    // A prompt that was refused or repeats another is not part of the conversation.
+    const said = event.frame.method === "session/prompt" && event.route.stop !== "gateway";
+    return said && (replay || event.route.connection !== viewer.connection)
+      ? promptEcho(event, sessionId)
+      : [];
   }
   if (replay && (event.frame.method !== "session/update" || isNotice(event.frame))) return [];
   if (event.route.to !== undefined && event.route.to !== viewer.connection) return [];
@@ -36,7 +38,8 @@ function isNotice(frame: Frame): boolean {
 
 function fromAgent(event: FrameEvent, sessionId: string): string {
   const { frame, route, context, seq } = event;
-  const ours = context.acpSessionId === null || frame.sessionId === context.acpSessionId;
+  const ours =
+    context.acpSessionId === null || frame.sessionId === context.acpSessionId || route.early === true;
   const session = ours ? { sessionId: JSON.stringify(sessionId) } : {};
   switch (frame.kind) {
     case "request":

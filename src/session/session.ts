@@ -1,6 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { ulid } from "ulid";
 import type { Caller } from "../protocol/caller.ts";
+import { ErrorCode } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { decodeLink, encodeLink } from "../protocol/link.ts";
@@ -12,11 +13,16 @@ import { DEADLINE_SCHEMA, Deadlines } from "./deadlines.ts";
 import type { LogEvent } from "./event.ts";
 import { hostGone, hostHello, hostItem, isWelcome } from "./host-input.ts";
 import { HOST_HEAD, type HostHello, HostLink } from "./host-link.ts";
-import { indexRow, writeIndex } from "./index-row.ts";
+import { indexRow, removeFromIndex, writeIndex } from "./index-row.ts";
 import { Journal } from "./journal.ts";
 import { project } from "./projection.ts";
 import { attachment } from "./replay.ts";
 import type { SessionState } from "./state.ts";
+import { isStaged, SessionImport } from "./transfer/import.ts";
+import { type ImportOrder, imported } from "./transfer/imported.ts";
+import { type SegmentCursor, type SegmentPage, segmentPage } from "./transfer/segments.ts";
+import { dropQueued } from "./turns.ts";
+import { Watchers } from "./watchers.ts";
 
 export type OpenRequest = {
   sessionId: string;
@@ -28,6 +34,8 @@ export type OpenRequest = {
 };
 /** Frames of one client, numbered from `first`, so that a repeated call is noticed. */
 export type ClientFrames = { connection: string; caller: Caller; first: number; frames: string[] };
+/** A live reader, from the event after `after` on. */
+export type WatchRequest = { caller: Caller; after: number };
 export type EventsPage = { text: string; last: number; count: number };
 
 /**
@@ -40,7 +48,10 @@ export class AcpSession extends DurableObject<Env> {
   readonly #journal: Journal;
   readonly #clients: Clients;
   readonly #link: HostLink;
+  readonly #watchers: Watchers;
   readonly #deadlines: Deadlines<"place" | "agent-start" | "idle" | "index">;
+
+  #indexing: Promise<void> = Promise.resolve();
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -50,8 +61,11 @@ export class AcpSession extends DurableObject<Env> {
       env.ACP_CONNECTION_DO.getByName(connection),
     );
     this.#link = new HostLink(ctx, this.#journal);
+    this.#watchers = new Watchers(ctx, this.#journal);
     this.#deadlines = new Deadlines(ctx.storage);
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
+    // What an import has left that a crash ended.
+    if (isStaged(sql)) void ctx.blockConcurrencyWhile(() => ctx.storage.deleteAll());
   }
 
   // ---- clients ----------------------------------------------------------------------------------------
@@ -81,6 +95,29 @@ export class AcpSession extends DurableObject<Env> {
     return true;
   }
 
+  /** Takes a waiting prompt out of the queue; false if it does not wait. */
+  unqueue(caller: Caller, turnId: string): boolean {
+    const queued = this.#readable(caller)?.queue.find((item) => item.turnId === turnId);
+    if (!queued) return false;
+    const error = { code: ErrorCode.requestCancelled, message: "Taken out of the queue" };
+    this.#record((batch) => dropQueued(batch, queued, error));
+    return true;
+  }
+
+  /** Ends the session for good: process, history and its line in the index. */
+  async delete(caller: Caller): Promise<boolean> {
+    const state = this.#readable(caller);
+    if (!state) return false;
+    this.#link.stop("deleted");
+    this.#watchers.dismiss("deleted");
+    this.#journal.forget();
+    this.#clients.forget();
+    await this.ctx.storage.deleteAll();
+    await this.#indexing;
+    await removeFromIndex(this.env.INDEX, state.sessionId);
+    return true;
+  }
+
   /** A dropped client decides nothing: its turn goes on, its permissions stay open. */
   detach(connection: string): void {
     if (this.#journal.state) this.#clients.detach(connection);
@@ -90,6 +127,8 @@ export class AcpSession extends DurableObject<Env> {
 
   /** The host's socket for this session. The Worker has checked the token; the workspace is checked here. */
   override async fetch(request: Request): Promise<Response> {
+    const watch = request.headers.get("X-Acp-Watch");
+    if (watch !== null) return this.#watch(JSON.parse(watch) as WatchRequest);
     const host = JSON.parse(request.headers.get("X-Acp-Host") ?? "{}") as Partial<Record<string, string>>;
     const identity = this.#journal.state?.identity;
     if (identity?.tenant !== host.tenant || identity?.workspace !== host.workspace) {
@@ -101,6 +140,7 @@ export class AcpSession extends DurableObject<Env> {
   override webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): void {
     const state = this.#journal.state;
     if (!state || typeof message !== "string") return;
+    if (this.#watchers.isWatcher(ws)) return this.#watchers.next(ws);
     const { head, lines } = decodeLink(message);
     const checked = HOST_HEAD.safeParse(head);
     if (!checked.success) return ws.close(4400, "unknown message");
@@ -190,6 +230,30 @@ export class AcpSession extends DurableObject<Env> {
       : null;
   }
 
+  /** A piece of a segment file of the log; null for an unknown session. */
+  segment(caller: Caller, cursor: SegmentCursor, upTo: number): SegmentPage | null {
+    const state = this.#readable(caller);
+    if (!state) return null;
+    const envelopes = this.#journal.log.envelopes(state.sessionId, cursor.after);
+    return segmentPage(envelopes, cursor, upTo, LIMITS.deliverChars);
+  }
+
+  #watch({ caller, after }: WatchRequest): Response {
+    return this.#readable(caller)
+      ? this.#watchers.accept(after)
+      : new Response("Unknown session", { status: 404 });
+  }
+
+  /** Takes in a session from elsewhere; null when there is one here. The caller must dispose of it. */
+  import(order: ImportOrder): SessionImport | null {
+    if (this.#journal.state || isStaged(this.ctx.storage.sql)) return null;
+    return new SessionImport(this.ctx.storage, order, (state, opening) => {
+      this.#journal.adopt(state);
+      this.ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
+      this.#record((batch) => imported(batch, order, opening));
+    });
+  }
+
   #readable(caller: Caller): SessionState | undefined {
     const { state } = this.#journal;
     return state?.identity?.tenant === caller.tenant ? state : undefined;
@@ -212,6 +276,7 @@ export class AcpSession extends DurableObject<Env> {
     this.#followUp(events);
     this.#link.feed();
     this.#clients.feed();
+    this.#watchers.feed();
     this.#journal.trim(this.#clients.slowest());
   }
 
@@ -234,7 +299,8 @@ export class AcpSession extends DurableObject<Env> {
     if (INDEXED.some((kind) => kinds.has(kind))) {
       this.#deadlines.setUnlessSet("index", Date.now() + LIMITS.indexDelayMs);
     }
-    if (kinds.has("session.created")) this.ctx.waitUntil(this.#writeIndex(state));
+    if (kinds.has("session.created") || kinds.has("session.imported"))
+      this.ctx.waitUntil(this.#writeIndex(state));
   }
 
   #seekPlace(state: SessionState, delayMs: number): void {
@@ -255,15 +321,19 @@ export class AcpSession extends DurableObject<Env> {
     }
   }
 
-  async #writeIndex(state: SessionState): Promise<void> {
-    const row = indexRow(state);
-    if (!row) return;
-    try {
-      await writeIndex(this.env.INDEX, row);
-    } catch (error) {
-      console.error("index write failed", { sessionId: state.sessionId, error: String(error) });
-      this.#deadlines.setUnlessSet("index", Date.now() + LIMITS.indexRetryMs);
-    }
+  /** One write at a time, so that none comes after the session's removal. */
+  #writeIndex(state: SessionState): Promise<void> {
+    this.#indexing = this.#indexing.then(async () => {
+      const row = indexRow(state);
+      if (!row || this.#journal.state !== state) return;
+      try {
+        await writeIndex(this.env.INDEX, row);
+      } catch (error) {
+        console.error("index write failed", { sessionId: state.sessionId, error: String(error) });
+        this.#deadlines.setUnlessSet("index", Date.now() + LIMITS.indexRetryMs);
+      }
+    });
+    return this.#indexing;
   }
 }
 
@@ -277,6 +347,7 @@ function numberIn(event: LogEvent, key: string): number {
 const INDEXED = [
   "session.requested",
   "session.created",
+  "session.imported",
   "session.rebound",
   "session.loaded",
   "session.closed",

@@ -38,10 +38,13 @@ export class Snapshots {
   save(state: SessionState): void {
     if (state.lastSeq - this.#savedSeq < LIMITS.eventsPerSnapshot) return;
     this.#savedSeq = state.lastSeq;
+    const text = JSON.stringify(state);
+    // An older snapshot and a longer tail are slower, not wrong.
+    if (text.length > LIMITS.rowChars) return;
     this.#sql.exec(
       "INSERT INTO snapshot (one, seq, state) VALUES (1, ?, ?) ON CONFLICT (one) DO UPDATE SET seq = excluded.seq, state = excluded.state",
       state.lastSeq,
-      JSON.stringify(state),
+      text,
     );
   }
 }

@@ -1,7 +1,27 @@
 import type { Frame } from "../protocol/frame.ts";
-import { LIMITS } from "../protocol/limits.ts";
-import type { Context, FrameEvent, LogEvent } from "./event.ts";
+import { KEEP } from "../protocol/limits.ts";
+import {
+  type AcpState,
+  applyPermission,
+  applyResult,
+  applyUpdate,
+  choiceOf,
+  initialAcpState,
+} from "./acp-state.ts";
+import { clip } from "./bounded.ts";
+import type { Context, FrameEvent, LogEvent, Payload } from "./event.ts";
 import { isFrame } from "./event.ts";
+import { type Permission, permissionOf } from "./permission.ts";
+import {
+  addTurn,
+  countUpdate,
+  findTurn,
+  finishTurn,
+  initialTurnHistory,
+  startTurn,
+  type TurnHistory,
+  type TurnNote,
+} from "./turn-history.ts";
 
 /**
  * What a session knows, as a fold over its log: `apply` is its only writer, depends on nothing but the
@@ -20,6 +40,7 @@ export type SessionState = {
   /** Length of all frames in the log. */
   historyChars: number;
   closed: boolean;
+  closedAt: number | null;
   /** The process was stopped for want of work; the next prompt starts one again. */
   paused: boolean;
   identity: Identity | null;
@@ -34,7 +55,7 @@ export type SessionState = {
   /** Text of the last chunk an agent replayed after a restart: some say the same twice. */
   lastReplayed: string | null;
   turn: Turn | null;
-  turns: number;
+  turns: TurnHistory;
   /** Frames of clients that wait: for the agent to be ready, or for the turn before them to end. */
   queue: Queued[];
   /** Requests towards the agent that it has not answered, by sequence number. */
@@ -43,12 +64,13 @@ export type SessionState = {
   asking: Record<string, Asking>;
   /** Prompts that came with an idempotency key, the newest last. */
   prompts: KeyedPrompt[];
-  title: string | null;
+  /** What the agent tells of modes, commands, plans, tool calls and the like. */
+  acp: AcpState;
   lastError: string | null;
   lastExit: { code: number | null; signal: string | null; at: number; reason: string } | null;
 };
 
-export const STATE_VERSION = 1;
+export const STATE_VERSION = 2;
 
 /** Who and where: given once, when the session is made. */
 export type Identity = {
@@ -94,6 +116,8 @@ export type Asked = {
   method: string;
   connection?: string;
   id?: string;
+  /** What was chosen, if the answer alone does not say it. */
+  choice?: string;
   /** Others who sent the same request again and wait for the same answer. */
   also?: { connection: string; id: string }[];
 };
@@ -101,7 +125,13 @@ export type Asked = {
 /** A prompt by its idempotency key; `answer` is the place of its response. */
 export type KeyedPrompt = { key: string; seq: number; answer: number | null };
 
-export type Asking = { method: string; id: string; by: "client" | "host" };
+export type Asking = {
+  method: string;
+  id: string;
+  by: "client" | "host";
+  since: number;
+  permission?: Permission;
+};
 
 export function initialState(sessionId: string): SessionState {
   return {
@@ -113,6 +143,7 @@ export function initialState(sessionId: string): SessionState {
     activeAt: 0,
     historyChars: 0,
     closed: false,
+    closedAt: null,
     paused: false,
     identity: null,
     context: { acpSessionId: null, agentSessionId: null, turnId: null },
@@ -122,12 +153,12 @@ export function initialState(sessionId: string): SessionState {
     crashes: 0,
     lastReplayed: null,
     turn: null,
-    turns: 0,
+    turns: initialTurnHistory(),
     queue: [],
     asked: {},
     asking: {},
     prompts: [],
-    title: null,
+    acp: initialAcpState(),
     lastError: null,
     lastExit: null,
   };
@@ -152,26 +183,24 @@ function applyFrame(state: SessionState, event: FrameEvent): void {
     if (frame.method === "session/prompt") rememberPrompt(state, event);
     if (frame.kind === "response" && route.re !== undefined) delete state.asking[route.re];
     if (frame.kind === "request" && route.stop !== "gateway" && route.stop !== "sent") {
+      if (frame.method === "session/prompt") acceptPrompt(state, event);
       state.asked[seq] = askedBy(state, event);
       if (route.re !== undefined) delete state.asked[route.re];
     }
     return;
   }
-  if (frame.kind === "request" && event.source === "agent") {
-    state.asking[seq] = {
-      method: frame.method as string,
-      id: frame.idText as string,
-      by: route.stop === "host" ? "host" : "client",
-    };
-  }
+  if (frame.kind === "request" && event.source === "agent") applyAgentRequest(state, event);
   if (frame.kind === "response") applyAnswer(state, event);
   if (route.stop === "replay") state.lastReplayed = chunkText(frame);
-  if (frame.method === "session/update") applyUpdate(state, frame.value.params);
+  if (frame.method === "session/update") applyAgentUpdate(state, event);
 }
 
 function applyAnswer(state: SessionState, { frame, route, source, seq }: FrameEvent): void {
   const { run } = state;
   if (route.re !== undefined) {
+    const asked = state.asked[route.re];
+    if (asked && source === "agent" && "result" in frame.value)
+      applyResult(state.acp, asked.method, asked.choice, frame.value.result, seq);
     delete state.asked[route.re];
     const prompt = state.prompts.find((known) => known.seq === route.re);
     if (prompt) prompt.answer ??= seq;
@@ -194,26 +223,36 @@ function rememberPrompt(state: SessionState, { frame, route, seq }: FrameEvent):
   const key = promptKey(frame);
   if (key === null || route.stop === "gateway") return;
   state.prompts.push({ key, seq, answer: null });
-  if (state.prompts.length > LIMITS.promptKeys) state.prompts.shift();
+  if (state.prompts.length > KEEP.promptKeys) state.prompts.shift();
 }
 
 /** By this a client may send a prompt again without it running twice. */
 export function promptKey(frame: Frame): string | null {
+  const key = statedKey(frame);
+  return typeof key === "string" && key.length <= KEEP.promptKeyChars ? key : null;
+}
+
+/** Why a prompt's key cannot be one, if so. */
+export function badPromptKey(frame: Frame): string | undefined {
+  if (statedKey(frame) == null || promptKey(frame) !== null) return undefined;
+  return `_meta["${IDEMPOTENCY_KEY}"] must be a string of at most ${KEEP.promptKeyChars} characters`;
+}
+
+function statedKey(frame: Frame): unknown {
   const params = frame.value.params as { _meta?: { [IDEMPOTENCY_KEY]?: unknown } | null } | null | undefined;
-  const key = params?._meta?.[IDEMPOTENCY_KEY];
-  return typeof key === "string" ? key : null;
+  return params?._meta?.[IDEMPOTENCY_KEY];
 }
 
 const IDEMPOTENCY_KEY = "acp-edge/idempotencyKey";
 
-/** The text of a message chunk; null for anything else. */
+/** The text of a message chunk worth comparing; null for anything else. */
 export function chunkText(frame: Frame): string | null {
   const params = frame.value.params as
     | { update?: { content?: { text?: unknown } | null } | null }
     | null
     | undefined;
   const text = params?.update?.content?.text;
-  return typeof text === "string" ? text : null;
+  return typeof text === "string" && text.length <= KEEP.replayedChars ? text : null;
 }
 
 /** A request of the gateway may carry out a client's: then the answer is that client's. */
@@ -221,15 +260,48 @@ function askedBy(state: SessionState, { frame, route }: FrameEvent): Asked {
   const method = frame.method as string;
   const original = route.re === undefined ? undefined : state.asked[route.re];
   if (original) return { ...original, method };
-  return route.connection === undefined
-    ? { method }
-    : { method, connection: route.connection, id: frame.idText as string };
+  const asked: Asked =
+    route.connection === undefined
+      ? { method }
+      : { method, connection: route.connection, id: frame.idText as string };
+  const choice = choiceOf(method, frame.value.params);
+  if (choice !== undefined) asked.choice = choice;
+  return asked;
 }
 
-function applyUpdate(state: SessionState, params: unknown): void {
-  const update = (params as { update?: Record<string, unknown> } | null)?.update;
-  if (update?.sessionUpdate === "session_info_update" && typeof update.title === "string")
-    state.title = update.title;
+function acceptPrompt(state: SessionState, { frame, seq, at, context, requestId }: FrameEvent): void {
+  const { params } = frame.value;
+  addTurn(state.turns, { turnId: context.turnId, prompt: seq, at, requestId, params });
+}
+
+function applyAgentRequest(state: SessionState, { frame, route, seq, at }: FrameEvent): void {
+  const asking: Asking = {
+    method: frame.method as string,
+    id: frame.idText as string,
+    by: route.stop === "host" ? "host" : "client",
+    since: at,
+  };
+  if (frame.method === "session/request_permission") {
+    const params = frame.value.params as { toolCall?: unknown } | null | undefined;
+    asking.permission = permissionOf(params, seq, Object.keys(state.asking).length);
+    applyPermission(state.acp, params?.toolCall, seq, at);
+  }
+  state.asking[seq] = asking;
+}
+
+/** Runs for every chunk the agent streams. What it replays after a restart has been counted before. */
+function applyAgentUpdate(state: SessionState, event: FrameEvent): void {
+  const { frame, route, context, source } = event;
+  if (source === "gateway" || route.stop !== undefined) return;
+  // An agent may tell of sessions below this one; before it has opened ours, its id is not known.
+  const { acpSessionId } = context;
+  if (frame.sessionId !== acpSessionId && acpSessionId !== null && state.agent === "ready") return;
+  const { acp, turn } = state;
+  const update = (frame.value.params as { update?: unknown } | null | undefined)?.update;
+  const calls = acp.toolCalls.total;
+  applyUpdate(acp, update, event.seq, event.at);
+  const record = turn && findTurn(state.turns, turn);
+  if (record) countUpdate(record, update, acp.toolCalls.total - calls);
 }
 
 function applyNote(
@@ -242,18 +314,30 @@ function applyNote(
     case "session.requested":
       state.identity = payload as Identity;
       return;
+    case "session.imported":
+      // Whose it was elsewhere is part of its history; nothing runs here yet.
+      state.identity = payload as Identity;
+      state.agent = "gone";
+      return;
     case "session.created":
     case "session.rebound":
       state.context = event.context;
       state.agent = "ready";
       return;
+    case "session.agent_session_id.updated":
+      state.context = event.context;
+      return;
     case "session.loaded":
       // By the agent in its new process, or by a client, which opens a closed session again.
       if (payload.method !== undefined) state.agent = "ready";
-      else state.closed = false;
+      else {
+        state.closed = false;
+        state.closedAt = null;
+      }
       return;
     case "session.closed":
       state.closed = true;
+      state.closedAt = event.at;
       endRun(state);
       return;
     case "queue.owner.idle_expired":
@@ -266,9 +350,9 @@ function applyNote(
       return;
     case "runtime.connected":
       state.run = {
-        id: payload.run as string,
-        host: payload.host as string,
-        root: payload.root as string,
+        id: text(payload.run) ?? "",
+        host: text(payload.host) ?? "",
+        root: text(payload.root) ?? "",
         since: event.seq,
         received: 0,
         connected: true,
@@ -290,8 +374,8 @@ function applyNote(
       return;
     case "queue.owner.started":
       if (state.run) {
-        state.run.pid = payload.pid as number | null;
-        state.run.command = payload.command as string;
+        state.run.pid = typeof payload.pid === "number" ? payload.pid : null;
+        state.run.command = text(payload.command);
         state.run.startedAt = event.at;
       }
       return;
@@ -305,45 +389,56 @@ function applyNote(
       for (const [seq, asked] of Object.entries(state.asked))
         if (asked.connection === undefined) delete state.asked[seq];
       state.lastExit = {
-        code: (payload.code as number | null) ?? null,
-        signal: (payload.signal as string | null) ?? null,
+        code: typeof payload.code === "number" ? payload.code : null,
+        signal: text(payload.signal),
         at: event.at,
-        reason: payload.reason as string,
+        reason: clip(text(payload.reason) ?? "unknown", KEEP.reasonChars),
       };
       return;
     case "queue.enqueued":
-      state.queue.push({ seq: payload.seq as number, turnId: (payload.turnId as string | null) ?? null });
+      if (typeof payload.seq === "number")
+        state.queue.push({ seq: payload.seq, turnId: text(payload.turnId) });
       return;
     case "queue.dequeued":
       state.queue = state.queue.filter((item) => item.seq !== payload.seq);
       return;
-    case "turn.started":
-      state.turn = {
-        turnId: payload.turnId as string,
-        prompt: payload.prompt as number,
-        startedAt: event.at,
-        cancelled: false,
-      };
-      state.turns += 1;
+    case "turn.started": {
+      const { turnId } = turnNote(event, payload);
+      const prompt = typeof payload.prompt === "number" ? payload.prompt : event.seq;
+      state.turn = { turnId: turnId ?? "", prompt, startedAt: event.at, cancelled: false };
+      startTurn(state.turns, { ...payload, turnId, prompt }, event.at);
       state.context = event.context;
       return;
+    }
     case "turn.completed":
       state.crashes = 0;
-      return endTurn(state, payload.turnId);
+      return endTurn(state, "completed", turnNote(event, payload), event.at);
     case "turn.cancelled":
+      return endTurn(state, "cancelled", turnNote(event, payload), event.at);
     case "turn.failed":
-      return endTurn(state, payload.turnId);
+      return endTurn(state, "failed", turnNote(event, payload), event.at);
     case "error":
-      state.lastError = payload.message as string;
+      state.lastError = clip(text(payload.message) ?? "unknown", KEEP.reasonChars);
       if (payload.detailCode === "agent_unavailable" || payload.detailCode === "crash_loop")
         state.agent = "failed";
       return;
   }
 }
 
+/** Other systems name the turn in the envelope alone. */
+function turnNote({ context }: LogEvent, payload: Payload): TurnNote {
+  return { ...payload, turnId: text(payload.turnId) ?? context.turnId };
+}
+
 /** A queued prompt may end without having become the turn. */
-function endTurn(state: SessionState, turnId: unknown): void {
-  if (state.turn?.turnId !== turnId) return;
+function endTurn(
+  state: SessionState,
+  status: "completed" | "cancelled" | "failed",
+  note: TurnNote,
+  at: number,
+): void {
+  finishTurn(state.turns, status, note, at);
+  if (state.turn?.turnId !== note.turnId) return;
   state.turn = null;
   state.context = { ...state.context, turnId: null };
 }
@@ -351,4 +446,9 @@ function endTurn(state: SessionState, turnId: unknown): void {
 function endRun(state: SessionState): void {
   state.agent = "gone";
   if (state.run) state.run.stopping = true;
+}
+
+/** A log may come from elsewhere, and its notes may hold anything. */
+function text(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
 }

@@ -1,4 +1,4 @@
-import { LIMITS } from "../protocol/limits.ts";
+import { KEEP } from "../protocol/limits.ts";
 import { clip, isRecord } from "./bounded.ts";
 
 /** The latest turns with a glimpse of what was said, so that a list of them needs no look into the log. */
@@ -36,7 +36,13 @@ export function initialTurnHistory(): TurnHistory {
 /** A prompt was accepted: its turn begins now or when those before it have ended. */
 export function addTurn(
   history: TurnHistory,
-  turn: { turnId: unknown; prompt: number; at: number; requestId?: string | undefined; params?: unknown },
+  turn: {
+    turnId: string | null;
+    prompt: number;
+    at: number;
+    requestId?: string | undefined;
+    params?: unknown;
+  },
 ): TurnRecord {
   const record: TurnRecord = {
     turnId: text(turn.turnId),
@@ -52,45 +58,69 @@ export function addTurn(
     updates: 0,
     toolCalls: 0,
   };
-  if (turn.requestId !== undefined) record.requestId = clip(turn.requestId, LIMITS.labelChars);
+  if (turn.requestId !== undefined) record.requestId = clip(turn.requestId, KEEP.labelChars);
   history.recent.push(record);
   history.total += 1;
   makeRoom(history.recent);
   return record;
 }
 
-export function startTurn(
-  history: TurnHistory,
-  { turnId, prompt }: { readonly turnId?: unknown; readonly prompt?: unknown },
-  at: number,
-): void {
-  if (typeof prompt !== "number") return;
-  const record = findTurn(history, prompt) ?? addTurn(history, { turnId, prompt, at });
+/**
+ * What the notes of a turn say. Those of other systems may name it by its id alone, and those made from a
+ * mere record of the past bring previews instead of frames.
+ */
+export type TurnNote = {
+  readonly turnId: string | null;
+  readonly prompt?: unknown;
+  readonly promptPreview?: unknown;
+  readonly replyPreview?: unknown;
+  readonly stopReason?: unknown;
+  readonly reason?: unknown;
+};
+
+export function startTurn(history: TurnHistory, note: TurnNote & { prompt: number }, at: number): void {
+  const { turnId, prompt } = note;
+  const record = findTurn(history, note) ?? addTurn(history, { turnId, prompt, at });
   record.turnId = text(turnId);
   record.status = "running";
   record.startedAt = at;
+  addPreviews(record, note);
 }
 
 export function finishTurn(
   history: TurnHistory,
   status: "completed" | "cancelled" | "failed",
-  payload: { readonly prompt?: unknown; readonly stopReason?: unknown; readonly reason?: unknown },
+  note: TurnNote,
   at: number,
 ): void {
-  const record = typeof payload.prompt === "number" ? findTurn(history, payload.prompt) : undefined;
+  const record = findTurn(history, note);
   if (!record || record.endedAt !== null) return;
   record.status = status;
   record.endedAt = at;
-  record.stopReason = text(payload.stopReason);
-  record.reason = text(payload.reason);
+  record.stopReason = text(note.stopReason);
+  record.reason = text(note.reason);
+  addPreviews(record, note);
 }
 
-export function findTurn({ recent }: TurnHistory, prompt: number): TurnRecord | undefined {
+/** By the prompt's number or, without one, by the turn's id. */
+export function findTurn(
+  { recent }: TurnHistory,
+  { prompt, turnId = null }: { readonly prompt?: unknown; readonly turnId?: string | null },
+): TurnRecord | undefined {
+  const byPrompt = typeof prompt === "number";
+  if (!byPrompt && turnId === null) return undefined;
   for (let i = recent.length - 1; i >= 0; i -= 1) {
     const record = recent[i] as TurnRecord;
-    if (record.prompt === prompt) return record;
+    if (byPrompt ? record.prompt === prompt : record.turnId === turnId) return record;
   }
   return undefined;
+}
+
+function addPreviews(record: TurnRecord, { promptPreview, replyPreview }: TurnNote): void {
+  if (record.promptPreview === "" && typeof promptPreview === "string")
+    record.promptPreview = extend("", promptPreview);
+  if (record.replyPreview === "" && typeof replyPreview === "string")
+    record.replyPreview = extend("", replyPreview);
 }
 
 /** An update of the agent during the turn, which began `newToolCalls` tool calls. Runs for every chunk. */
@@ -100,14 +130,14 @@ export function countUpdate(record: TurnRecord, update: unknown, newToolCalls: n
   if (newToolCalls > 0) {
     record.toolCalls += newToolCalls;
     // What is said after a tool call is another message.
-    if (preview !== "" && preview.length < LIMITS.previewChars && !preview.endsWith("\n"))
+    if (preview !== "" && preview.length < KEEP.previewChars && !preview.endsWith("\n"))
       record.replyPreview = `${preview}\n`;
     return;
   }
-  if (preview.length >= LIMITS.previewChars) return;
-  const { sessionUpdate, content } = update as { sessionUpdate?: unknown; content?: { text?: unknown } | null };
-  if (sessionUpdate === "agent_message_chunk" && typeof content?.text === "string")
-    record.replyPreview += clip(content.text, LIMITS.previewChars - preview.length);
+  if (preview.length >= KEEP.previewChars || !isRecord(update)) return;
+  const { sessionUpdate, content } = update;
+  if (sessionUpdate === "agent_message_chunk" && isRecord(content) && typeof content.text === "string")
+    record.replyPreview = extend(preview, content.text);
 }
 
 function promptPreview(params: unknown): string {
@@ -115,22 +145,27 @@ function promptPreview(params: unknown): string {
   if (!Array.isArray(blocks)) return "";
   let preview = "";
   for (const block of blocks) {
+    if (preview.length >= KEEP.previewChars) break;
     if (!isRecord(block) || block.type !== "text" || typeof block.text !== "string") continue;
-    const separator = preview === "" || block.text === "" ? "" : "\n";
-    preview = clip(preview + separator + clip(block.text, LIMITS.previewChars), LIMITS.previewChars);
-    if (preview.length >= LIMITS.previewChars - 1) break;
+    preview = extend(preview === "" ? preview : `${preview}\n`, block.text);
   }
   return preview;
 }
 
-/** Turns that have not ended come on top of the limit; the queue has its own. */
+/** A preview with more text; once it has been cut, it is as long as it gets. */
+function extend(preview: string, more: string): string {
+  const room = KEEP.previewChars - preview.length;
+  return more.length <= room ? preview + more : `${preview}${clip(more, room)}…`;
+}
+
+/** Turns that have not ended are the last to go. */
 function makeRoom(recent: TurnRecord[]): void {
-  if (recent.length <= LIMITS.turnHistory) return;
+  if (recent.length <= KEEP.endedTurns) return;
   const ended = recent.findIndex((record) => record.endedAt !== null);
   if (ended >= 0) recent.splice(ended, 1);
-  else if (recent.length > LIMITS.turnHistory + LIMITS.queueLength) recent.shift();
+  else if (recent.length > KEEP.turns) recent.shift();
 }
 
 function text(value: unknown): string | null {
-  return typeof value === "string" ? clip(value, LIMITS.labelChars) : null;
+  return typeof value === "string" ? clip(value, KEEP.labelChars) : null;
 }

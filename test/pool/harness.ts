@@ -26,8 +26,9 @@ export async function token(claims: {
     .sign(key);
 }
 
-export async function get(path: string, bearer?: string): Promise<Response> {
+export async function get(path: string, bearer?: string, method = "GET"): Promise<Response> {
   return exports.default.fetch(`https://edge.test${path}`, {
+    method,
     headers: bearer ? { Authorization: `Bearer ${bearer}` } : {},
   });
 }
@@ -79,15 +80,15 @@ export class Peer {
 export class Client extends Peer {
   #nextId = 0;
 
-  static async open(workspace: string, query = ""): Promise<Client> {
-    const peer = await Client.raw(workspace, query);
+  static async open(workspace: string, query = "", tenant = "acme"): Promise<Client> {
+    const peer = await Client.raw(workspace, query, tenant);
     await peer.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
     return peer;
   }
 
-  static async raw(workspace: string, query = ""): Promise<Client> {
+  static async raw(workspace: string, query = "", tenant = "acme"): Promise<Client> {
     const response = await exports.default.fetch(`https://edge.test/acp?workspace=${workspace}${query}`, {
-      headers: { Upgrade: "websocket", Authorization: `Bearer ${await token({ workspace })}` },
+      headers: { Upgrade: "websocket", Authorization: `Bearer ${await token({ workspace, tenant })}` },
     });
     if (!response.webSocket) throw new Error(`No socket: ${response.status}`);
     return new Client(response.webSocket);
@@ -127,6 +128,8 @@ export class Client extends Peer {
 export class Host extends Peer {
   readonly workspace: string;
   readonly instance = crypto.randomUUID();
+  /** What its agents say they can do. */
+  capabilities: object = {};
 
   constructor(socket: WebSocket, workspace: string) {
     super(socket);
@@ -170,7 +173,7 @@ export class Host extends Peer {
     const order = await this.takeJson();
     if (order.t !== "open") throw new Error(`Expected open, got ${JSON.stringify(order)}`);
     const agent = await Agent.start(this.workspace, order.sessionId as string);
-    agent.start();
+    agent.start(this.capabilities);
     return agent;
   }
 }
@@ -189,6 +192,7 @@ export class Agent {
   #link: Peer;
   #items: string[] = [];
   #lines: { seq: number; frame: string }[] = [];
+  #stop: string | undefined;
   delivered = 0;
   acknowledged = 0;
 
@@ -215,18 +219,19 @@ export class Agent {
   /** A new socket for the same process, as after a lost connection. */
   async reconnect(): Promise<void> {
     this.#link.socket.close();
+    this.#lines = [];
     this.#link = new Peer(await Host.dial(this.#workspace, `/host/sessions/${this.sessionId}`));
     await this.#hello();
   }
 
-  start(): void {
+  start(agentCapabilities: object = {}): void {
     this.items(
       JSON.stringify(["started", { pid: 1, command: "scripted" }]),
       JSON.stringify([
         "sent",
         '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}',
       ]),
-      JSON.stringify({ jsonrpc: "2.0", id: 0, result: INITIALIZED }),
+      JSON.stringify({ jsonrpc: "2.0", id: 0, result: { ...INITIALIZED, agentCapabilities } }),
     );
   }
 
@@ -255,6 +260,17 @@ export class Agent {
       }
       await this.#read();
     }
+  }
+
+  /** Waits until that many lines have come that the agent has not taken. */
+  async arrived(lines: number): Promise<void> {
+    while (this.#lines.length < lines) await this.#read();
+  }
+
+  /** Waits until the gateway wants the process to end, and says why. */
+  async stopped(): Promise<string> {
+    while (this.#stop === undefined) await this.#read();
+    return this.#stop;
   }
 
   /** Waits until the gateway has everything sent so far. */
@@ -290,7 +306,12 @@ export class Agent {
   /** Takes one message; true for the welcome. */
   async #read(): Promise<boolean> {
     const [head, ...lines] = (await this.#link.take()).split("\n");
-    const { t, received } = JSON.parse(head as string) as { t: string; received?: number };
+    const { t, received, reason } = JSON.parse(head as string) as {
+      t: string;
+      received?: number;
+      reason?: string;
+    };
+    if (t === "stop") this.#stop = reason ?? "";
     if (received !== undefined) this.acknowledged = received;
     for (const line of lines) {
       const space = line.indexOf(" ");
@@ -309,21 +330,18 @@ export function updateText(text: string, sessionId = "agent-session"): string {
 }
 
 /** A workspace with a host, a client and an open session. */
-export async function openSession(): Promise<{
-  workspace: string;
-  host: Host;
-  client: Client;
-  agent: Agent;
-  sessionId: string;
-}> {
+export async function openSession(capabilities: object = {}): Promise<Opened> {
   const workspace = `w-${crypto.randomUUID()}`;
   const host = await Host.join(workspace);
+  host.capabilities = capabilities;
   const client = await Client.open(workspace);
   const opening = client.newSession();
   const agent = await host.agent();
   await agent.openSession();
   return { workspace, host, client, agent, sessionId: await opening };
 }
+
+export type Opened = { workspace: string; host: Host; client: Client; agent: Agent; sessionId: string };
 
 export async function eventsText(workspace: string, sessionId: string, query = ""): Promise<string> {
   const response = await get(`/api/sessions/${sessionId}/events${query}`, await token({ workspace }));

@@ -251,11 +251,14 @@ describe("the host's link", () => {
 
   it("sends a line again when the host does not have it", async () => {
     const { client, agent, sessionId } = await openSession();
-    client.call("session/prompt", prompt(sessionId));
-    // The line is on the socket, but the host lost it with the socket before the agent got it.
-    await agent.durable();
+    client.notify("_one", { sessionId });
+    expect((await agent.line()).method).toBe("_one");
+    client.notify("_two", { sessionId });
+    client.notify("_three", { sessionId });
+    await agent.arrived(2);
+    // Both are on the socket, but the host lost them with the socket before the agent got them.
     await agent.reconnect();
-    expect((await agent.line()).method).toBe("session/prompt");
+    expect([(await agent.line()).method, (await agent.line()).method]).toEqual(["_two", "_three"]);
   });
 
   it("is closed when items are missing", async () => {

@@ -1,0 +1,47 @@
+/**
+ * A file's change as unified diff lines: what the two texts share at their beginning and end is left out,
+ * all between is shown as removed and added. One hunk, in linear time whatever the size.
+ */
+export function unifiedDiff(path: string, oldText: string | null, newText: string): string {
+  const before = linesOf(oldText ?? "");
+  const after = linesOf(newText);
+  let head = 0;
+  while (head < before.length && head < after.length && before[head] === after[head]) head += 1;
+  let tail = 0;
+  while (
+    tail < before.length - head &&
+    tail < after.length - head &&
+    before[before.length - 1 - tail] === after[after.length - 1 - tail]
+  )
+    tail += 1;
+  const start = Math.max(0, head - CONTEXT);
+  const stop = Math.max(0, tail - CONTEXT);
+  const removed = before.slice(start, before.length - stop);
+  const added = after.slice(start, after.length - stop);
+  return [
+    oldText === null ? "--- /dev/null" : `--- a/${relative(path)}`,
+    `+++ b/${relative(path)}`,
+    `@@ -${range(start, removed.length)} +${range(start, added.length)} @@`,
+    ...before.slice(start, head).map((line) => ` ${line}`),
+    ...before.slice(head, before.length - tail).map((line) => `-${line}`),
+    ...after.slice(head, after.length - tail).map((line) => `+${line}`),
+    ...after.slice(after.length - tail, after.length - stop).map((line) => ` ${line}`),
+  ].join("\n");
+}
+
+const CONTEXT = 3;
+
+function linesOf(text: string): string[] {
+  if (text === "") return [];
+  const lines = text.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return lines;
+}
+
+function range(start: number, length: number): string {
+  return `${length === 0 ? start : start + 1},${length}`;
+}
+
+function relative(path: string): string {
+  return path.replace(/^\/+/, "");
+}

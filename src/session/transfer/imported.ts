@@ -1,0 +1,73 @@
+import type { Caller } from "../../protocol/caller.ts";
+import { ErrorCode } from "../../protocol/errors.ts";
+import type { Batch } from "../batch.ts";
+import { isFrame, type LogEvent } from "../event.ts";
+import { dropQueued, failRunning } from "../turns.ts";
+
+/** What is to be imported, for whom. */
+export type ImportOrder = {
+  /** The id it gets here, and the one it had. */
+  sessionId: string;
+  recordId: string;
+  format: "acpx" | "record";
+  caller: Caller;
+  workspace: string;
+  /** The agent that goes on with it: as asked for, or else the one it had, or else the workspace's default. */
+  agent: string | null;
+  defaultAgent: string;
+  /** Its directory, where the log does not say. */
+  cwd: string | null;
+};
+
+/** The client's request that made the session, for its agent to be asked again. */
+export type OpeningRequest = { seq: number; cwd: string };
+
+export function openingRequest(event: LogEvent): OpeningRequest | undefined {
+  if (!isFrame(event) || event.direction !== "out" || event.frame.kind !== "request") return undefined;
+  if (event.frame.method !== "session/new") return undefined;
+  const cwd = (event.frame.value.params as { cwd?: unknown } | null | undefined)?.cwd;
+  return typeof cwd === "string" ? { seq: event.seq, cwd } : undefined;
+}
+
+/**
+ * The first events of an imported session's life here: whose it is from now on, and that nothing of what
+ * ran or waited when it was exported does so any more. The next prompt starts a process.
+ */
+export function imported(batch: Batch, order: ImportOrder, opening: OpeningRequest | undefined): void {
+  const { state } = batch;
+  const { run, identity: before, lastSeq } = state;
+  const { tenant, subject: owner } = order.caller;
+  const cwd = before?.cwd ?? opening?.cwd ?? order.cwd ?? "/";
+  const payload = {
+    from: {
+      format: order.format,
+      acpxRecordId: order.recordId,
+      lastSeq,
+      tenant: before?.tenant ?? null,
+      owner: before?.owner ?? null,
+      workspace: before?.workspace ?? null,
+    },
+    tenant,
+    owner,
+    workspace: order.workspace,
+    agent: order.agent ?? before?.agent ?? order.defaultAgent,
+    cwd,
+    request: opening?.seq ?? batch.nextSeq + 1,
+  };
+  batch.note("gateway", "session.imported", payload, { ...state.context, turnId: null });
+  if (!opening) {
+    const params = { cwd, mcpServers: [] };
+    batch.frame("gateway", "out", JSON.stringify({ jsonrpc: "2.0", id: 0, method: "session/new", params }), {
+      stop: "gateway",
+    });
+  }
+  const error = { code: ErrorCode.internal, message: MOVED, data: { outcome: "unknown" } };
+  for (const item of [...state.queue]) dropQueued(batch, item, error);
+  if (run || Object.keys(state.asked).length > 0 || Object.keys(state.asking).length > 0) {
+    const exit = { run: run?.id ?? null, code: null, signal: null, reason: MOVED, expected: true };
+    batch.note("gateway", "queue.owner.stopped", exit);
+  }
+  failRunning(batch, "imported", error);
+}
+
+const MOVED = "The session was exported while this was going on";

@@ -1,0 +1,72 @@
+import { oneLine } from "../protocol/frame.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import type { Journal } from "./journal.ts";
+import { slices } from "./log-row.ts";
+
+/** What the object remembers of a watcher's socket: the last event sent, and whether it wants the next. */
+type Attachment = { watch: number; waiting: boolean };
+
+/**
+ * Readers of the live log. Each asks for a page when it has room for one, and gets it as soon as there is
+ * one: nothing is ever sent that was not asked for, so a slow reader costs no memory. An event stream ends
+ * in the Worker, because an unfinished response would keep this object awake; its socket does not.
+ */
+export class Watchers {
+  readonly #ctx: DurableObjectState;
+  readonly #journal: Journal;
+
+  constructor(ctx: DurableObjectState, journal: Journal) {
+    this.#ctx = ctx;
+    this.#journal = journal;
+  }
+
+  accept(after: number): Response {
+    if (this.#ctx.getWebSockets(TAG).length >= LIMITS.watchersPerSession)
+      return new Response("Too many watchers", { status: 429 });
+    const { 0: client, 1: server } = new WebSocketPair();
+    this.#ctx.acceptWebSocket(server, [TAG]);
+    server.serializeAttachment({ watch: after, waiting: false } satisfies Attachment);
+    return new Response(null, { status: 101, webSocket: client });
+  }
+
+  isWatcher(ws: WebSocket): boolean {
+    return this.#ctx.getTags(ws).includes(TAG);
+  }
+
+  /** A watcher has room for a page. */
+  next(ws: WebSocket): void {
+    const { watch } = ws.deserializeAttachment() as Attachment;
+    const { text, last } = this.#page(watch);
+    ws.serializeAttachment({ watch: last, waiting: text === "" } satisfies Attachment);
+    for (const piece of text === "" ? [] : slices(text)) ws.send(piece);
+  }
+
+  /** There is something new for those who wait. */
+  feed(): void {
+    for (const ws of this.#ctx.getWebSockets(TAG)) {
+      const isOpen = ws.readyState === WebSocket.OPEN;
+      if (isOpen && (ws.deserializeAttachment() as Attachment).waiting) this.next(ws);
+    }
+  }
+
+  /** The session is gone. */
+  dismiss(reason: string): void {
+    for (const ws of this.#ctx.getWebSockets(TAG)) ws.close(1000, reason);
+  }
+
+  /** Events as an event stream has them. A line break in an envelope can only be white space. */
+  #page(after: number): { text: string; last: number } {
+    const { state, log } = this.#journal;
+    let text = "";
+    let last = after;
+    if (!state || after >= state.lastSeq) return { text, last };
+    for (const { seq, line } of log.envelopes(state.sessionId, after)) {
+      if (text !== "" && text.length + line.length > LIMITS.deliverChars) break;
+      text += `id: ${seq}\ndata: ${oneLine(line)}\n\n`;
+      last = seq;
+    }
+    return { text, last };
+  }
+}
+
+const TAG = "watch";
