@@ -124,8 +124,13 @@ class Intake {
 
   /** Nothing is left of an import that has not come to its end. */
   async close(): Promise<void> {
-    await this.#target?.abort();
-    this.#target?.[Symbol.dispose]();
+    try {
+      await this.#target?.abort();
+      this.#target?.[Symbol.dispose]();
+    } catch (error) {
+      // The object was reset: it clears away the rest when it starts again.
+      console.warn("import could not be undone", { sessionId: this.#sessionId, error: String(error) });
+    }
   }
 }
 

@@ -22,7 +22,7 @@ export function inline(value: unknown): string {
 }
 
 /** A fence longer than any in the text. */
-export function fenced(language: string, body: string): string {
+function fenced(language: string, body: string): string {
   const longest = Math.max(2, ...(body.match(/`+/g) ?? []).map((ticks) => ticks.length));
   const fence = "`".repeat(longest + 1);
   return `${fence}${language}\n${body.replace(/\n$/, "")}\n${fence}`;

@@ -7,7 +7,7 @@ import { isTurnKind, type TurnMark, turnMark } from "./turn-index.ts";
  * the same log gives the same files every time, and a log that was imported and has grown since gives the
  * files it came in, followed by new ones.
  */
-export const SEGMENT = {
+const SEGMENT = {
   /** One line may be larger: then it is a segment of its own. */
   bytes: 8 * 1024 * 1024,
   events: 10_000,
