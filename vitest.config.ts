@@ -27,6 +27,7 @@ export default defineConfig({
           cloudflareTest(async () => ({
             wrangler: { configPath: "./wrangler.toml" },
             miniflare: {
+              r2Buckets: ["ARCHIVE"],
               bindings: { TEST_MIGRATIONS: await readD1Migrations("./migrations"), ...(await testKeys()) },
             },
           })),

@@ -4,6 +4,8 @@ interface Env {
   WORKSPACE_STATE_DO: DurableObjectNamespace<import("./workspace/workspace.ts").WorkspaceState>;
   ACP_CONNECTION_DO: DurableObjectNamespace<import("./connection/connection.ts").AcpConnection>;
   INDEX: D1Database;
+  /** Where old parts of long histories go; optional. */
+  ARCHIVE?: R2Bucket;
   AUTH_ISSUER: string;
   AUTH_AUDIENCE: string;
   /** JSON Web Key Set with the public keys that may sign tokens. */

@@ -30,6 +30,9 @@ const DEFAULTS = {
   /** Characters of history a session may hold before it takes no more prompts. */
   historyChars: 100 * 1024 * 1024,
 
+  /** Characters of log that go to the archive as one file. */
+  segmentChars: 8 * 1024 * 1024,
+
   /** Prompts that may wait behind the running one. */
   queueLength: 50,
 

@@ -91,7 +91,12 @@ function repeatPrompt(batch: Batch, connection: string, frame: Frame, { seq, ans
     return;
   }
   const re = batch.frame("client", "out", frame, { connection, stop: "gateway" });
-  batch.frame("gateway", "in", rewrite(batch.frameAt(answer).frame, { id }), { to: connection, re });
+  const archived = { code: ErrorCode.notFound, message: "The prompt has run; its answer is in the archive" };
+  const raw =
+    answer > batch.state.archivedUpTo
+      ? rewrite(batch.frameAt(answer).frame, { id })
+      : errorResponse(id, archived);
+  batch.frame("gateway", "in", raw, { to: connection, re });
 }
 
 /** Sends a frame on to the agent, or puts it in the queue when it has to wait. */

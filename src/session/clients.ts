@@ -1,3 +1,4 @@
+import type { Archive } from "./archive.ts";
 import type { LogEvent } from "./event.ts";
 import { ClientCursor, type ClientPort, type Reader } from "./fanout.ts";
 import type { Journal } from "./journal.ts";
@@ -22,12 +23,14 @@ const DELIVERY_ATTEMPTS = 5;
 export class Clients {
   readonly #sql: SqlStorage;
   readonly #journal: Journal;
+  readonly #archive: Archive;
   readonly #port: (connection: string) => ClientPort;
   readonly #cursors = new Map<string, ClientCursor>();
 
-  constructor(sql: SqlStorage, journal: Journal, port: (connection: string) => ClientPort) {
+  constructor(sql: SqlStorage, journal: Journal, archive: Archive, port: (connection: string) => ClientPort) {
     this.#sql = sql;
     this.#journal = journal;
+    this.#archive = archive;
     this.#port = port;
     if (!journal.state) return;
     for (const { connection, attach, start, merge } of sql.exec<Row>("SELECT * FROM client")) {
@@ -103,6 +106,7 @@ export class Clients {
   }
 
   readonly #reader: Reader = {
+    reach: (seq) => this.#archive.reach(seq),
     after: (seq, maxChars) => this.#journal.after(seq, maxChars),
     openRequests: (upTo) => this.#openRequests(upTo),
   };

@@ -46,6 +46,8 @@ export class ClientCursor {
         this.#position = position.upTo ?? start;
       }
       for (;;) {
+        const reaching = log.reach(this.#position);
+        if (reaching) await reaching;
         const events = log.after(this.#position, LIMITS.deliverChars);
         const last = events.at(-1);
         if (!last) return true;
@@ -91,6 +93,8 @@ export class ClientCursor {
 }
 
 export type Reader = {
+  /** Brings the event after `seq` within reach, if it is in the archive. */
+  reach(seq: number): Promise<void> | undefined;
   after(seq: number, maxChars: number): LogEvent[];
   /** Requests of the agent up to `seq` that clients may still answer. */
   openRequests(seq: number): LogEvent[];

@@ -58,7 +58,10 @@ export class HostLink {
     const attachment = ws && attachmentOf(ws);
     if (!ws || !attachment) return;
     const { run, sent } = attachment;
-    for (let seq = Math.max(sent, this.#read.run === run ? this.#read.seq : 0); ; this.#read = { run, seq }) {
+    const read = this.#read.run === run ? this.#read.seq : 0;
+    // What is in the archive is older than anything an agent could still wait for.
+    const start = Math.max(sent, read, this.#journal.log.archivedUpTo);
+    for (let seq = start; ; this.#read = { run, seq }) {
       const events = this.#journal.after(seq, LIMITS.linkBatchChars);
       const last = events.at(-1);
       if (!last) return;

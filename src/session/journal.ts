@@ -3,7 +3,7 @@ import { Batch } from "./batch.ts";
 import { type FrameEvent, isFrame, type LogEvent } from "./event.ts";
 import { EventLog, LOG_SCHEMA } from "./log.ts";
 import { SNAPSHOT_SCHEMA, Snapshots } from "./snapshot.ts";
-import type { SessionState } from "./state.ts";
+import { apply, type SessionState } from "./state.ts";
 
 /** The log with the state it folds to: the one place where a session changes. */
 export class Journal {
@@ -19,7 +19,23 @@ export class Journal {
     this.log = new EventLog(sql);
     this.#snapshots = new Snapshots(sql);
     const exists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'session'").toArray().length > 0;
-    if (exists) this.#state = this.#snapshots.load(this.log);
+    if (exists) this.#state = this.#snapshots.load();
+    this.catchUp();
+  }
+
+  /**
+   * Folds the rest of the log into the state. False: the rest begins in the archive, because there is no
+   * snapshot that knows it; the caller brings it within reach and calls again.
+   */
+  catchUp(): boolean {
+    const state = this.#state;
+    for (;;) {
+      if (!state) return true;
+      if (this.log.outOfReach(state.lastSeq)) return false;
+      const events = this.log.read(state.lastSeq, LIMITS.deliverChars);
+      if (events.length === 0) return true;
+      for (const event of events) apply(state, event);
+    }
   }
 
   /** Undefined as long as no session has been made here: asking for an unknown id leaves no trace. */
@@ -76,7 +92,7 @@ export class Journal {
   }
 
   eventAt(seq: number): LogEvent | undefined {
-    return this.after(seq - 1, 0)[0];
+    return seq <= this.log.archivedUpTo ? this.log.pinned(seq) : this.after(seq - 1, 0)[0];
   }
 
   frameAt(seq: number): FrameEvent | undefined {

@@ -125,7 +125,7 @@ function isLine(head: Head): head is { n: number; line: 1 } {
 }
 
 function decode(head: Head, text: string, place: { seq: number; at: number; context: Context }): LogEvent {
-  if (isLine(head)) return ofLine(text);
+  if (isLine(head)) return eventOfLine(text);
   if (typeof head === "number") {
     return { ...place, kind: "acp.frame", source: "agent", direction: "in", frame: frameOf(text), route: {} };
   }
@@ -134,7 +134,7 @@ function decode(head: Head, text: string, place: { seq: number; at: number; cont
   return { ...base, kind: "acp.frame", direction: head.d, frame: frameOf(text), route: head.r ?? {} };
 }
 
-function ofLine(line: string): LogEvent {
+export function eventOfLine(line: string): LogEvent {
   const read = readEnvelope(line);
   if (isLineFault(read)) throw new Error(`The log holds a line that is no event: ${read.fault}`);
   return read.event;

@@ -1,5 +1,15 @@
+import type { Segment } from "./archive.ts";
 import { eventIdPrefix, type LogEvent } from "./event.ts";
-import { type Envelope, type NewRow, type Row, rows, type Stored, slices, storedIn } from "./log-row.ts";
+import {
+  type Envelope,
+  eventOfLine,
+  type NewRow,
+  type Row,
+  rows,
+  type Stored,
+  slices,
+  storedIn,
+} from "./log-row.ts";
 
 /**
  * The append-only log of one session in SQLite.
@@ -22,10 +32,15 @@ export const LOG_SCHEMA = `
     body TEXT NOT NULL,
     PRIMARY KEY (seq, part)
   );
+  -- What has been moved to the archive, and the one event of it that is needed at hand.
+  CREATE TABLE segment (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, key TEXT NOT NULL, chars INTEGER NOT NULL);
+  CREATE TABLE pinned (seq INTEGER PRIMARY KEY, line TEXT NOT NULL);
 `;
 
 export class EventLog {
   readonly #sql: SqlStorage;
+  #archivedUpTo: number | undefined;
+  #held: HeldSegment | undefined;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
@@ -77,11 +92,13 @@ export class EventLog {
     for (const { seq, event, line } of this.#from(after)) yield { seq, event, line: line(sessionId) };
   }
 
-  at(seq: number): LogEvent | undefined {
-    return this.read(seq - 1, 0, 1).find((event) => event.seq === seq);
-  }
-
   *#from(after: number): Generator<Stored> {
+    const held = this.#held;
+    if (after < this.archivedUpTo) {
+      // What is out of reach ends the page; the reader reaches for it and comes again.
+      if (held && after + 1 >= held.first && after < held.last) yield* held.after(after);
+      return;
+    }
     const [start] = this.#sql
       .exec<{ seq: number }>("SELECT seq FROM log WHERE seq <= ? ORDER BY seq DESC LIMIT 1", after + 1)
       .toArray();
@@ -89,6 +106,87 @@ export class EventLog {
     for (const row of this.#sql.exec<Row>("SELECT * FROM log WHERE seq >= ? ORDER BY seq", start.seq)) {
       yield* storedIn(row, after, () => this.#parts(row.seq));
     }
+  }
+
+  // ---- the archived part ------------------------------------------------------------------------------
+
+  /** Every event up to this one is in the archive. */
+  get archivedUpTo(): number {
+    this.#archivedUpTo ??= this.segments().at(-1)?.last ?? 0;
+    return this.#archivedUpTo;
+  }
+
+  segments(): Segment[] {
+    return this.#sql.exec<Segment>("SELECT first, last, key, chars FROM segment ORDER BY first").toArray();
+  }
+
+  /** The segment a reading after `after` would need and does not have. */
+  outOfReach(after: number): Segment | undefined {
+    if (
+      after >= this.archivedUpTo ||
+      (this.#held && after + 1 >= this.#held.first && after < this.#held.last)
+    ) {
+      return undefined;
+    }
+    return this.#sql
+      .exec<Segment>(
+        "SELECT first, last, key, chars FROM segment WHERE last > ? ORDER BY first LIMIT 1",
+        after,
+      )
+      .toArray()[0];
+  }
+
+  /** Keeps a segment's text at hand; the one before it is let go. */
+  hold({ first, last }: Segment, text: string): void {
+    this.#held = new HeldSegment(first, last, text.split("\n"));
+  }
+
+  /** The last event of the last row that ends by `seq`, after at most about `maxChars`. */
+  rowEndingBy(seq: number, maxChars: number): number | undefined {
+    let chars = 0;
+    let end: number | undefined;
+    let start: number | undefined;
+    for (const row of this.#sql.exec<{ seq: number; n: number }>(
+      `SELECT seq, length(body) + coalesce((SELECT sum(length(body)) FROM log_part WHERE log_part.seq = log.seq), 0) AS n
+       FROM log ORDER BY seq`,
+    )) {
+      // A row ends where the next one starts.
+      if (start !== undefined) {
+        if (row.seq - 1 > seq) break;
+        end = row.seq - 1;
+        if (chars > maxChars) break;
+      }
+      start = row.seq;
+      chars += row.n;
+    }
+    return end;
+  }
+
+  /** Keeps an event within reach when the rest of its segment goes. */
+  pin(sessionId: string, seq: number): void {
+    const [envelope] = this.envelopes(sessionId, seq - 1);
+    if (envelope)
+      this.#sql.exec("INSERT OR REPLACE INTO pinned (seq, line) VALUES (?, ?)", seq, envelope.line);
+  }
+
+  /** Forgets a segment's rows, which are in the archive now. */
+  remove({ first, last, key, chars }: Segment): void {
+    this.#sql.exec("DELETE FROM log WHERE seq <= ?", last);
+    this.#sql.exec("DELETE FROM log_part WHERE seq <= ?", last);
+    this.#sql.exec(
+      "INSERT INTO segment (first, last, key, chars) VALUES (?, ?, ?, ?)",
+      first,
+      last,
+      key,
+      chars,
+    );
+    this.#archivedUpTo = last;
+  }
+
+  /** An event that was kept within reach. */
+  pinned(seq: number): LogEvent | undefined {
+    const [row] = this.#sql.exec<{ line: string }>("SELECT line FROM pinned WHERE seq = ?", seq).toArray();
+    return row && eventOfLine(row.line);
   }
 
   #parts(seq: number): string {
@@ -112,6 +210,26 @@ export class EventLog {
     );
     for (const [i, part] of parts.entries()) {
       this.#sql.exec("INSERT INTO log_part (seq, part, body) VALUES (?, ?, ?)", seq, i + 1, part);
+    }
+  }
+}
+
+/** An archived segment at hand: line i is event first + i. */
+class HeldSegment {
+  readonly first: number;
+  readonly last: number;
+  readonly #lines: string[];
+
+  constructor(first: number, last: number, lines: string[]) {
+    this.first = first;
+    this.last = last;
+    this.#lines = lines;
+  }
+
+  *after(after: number): Generator<Stored> {
+    for (let seq = after + 1; seq <= this.last; seq += 1) {
+      const line = this.#lines[seq - this.first] as string;
+      yield { seq, size: line.length, event: () => eventOfLine(line), line: () => line };
     }
   }
 }

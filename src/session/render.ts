@@ -24,8 +24,8 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
   }
   if (replay && (event.frame.method !== "session/update" || isNotice(event.frame))) return [];
   if (event.route.to !== undefined && event.route.to !== viewer.connection) return [];
-  // What the gateway wrote itself is in the client's terms already.
-  if (event.source === "gateway") return [event.frame.raw];
+  // What the gateway wrote itself is in the client's terms already, except in a copy under another id.
+  if (event.source === "gateway") return [rewrite(event.frame, { sessionId: JSON.stringify(sessionId) })];
   if (event.route.stop !== undefined) return [];
   return [fromAgent(event, sessionId)];
 }

@@ -1,11 +1,12 @@
 import { DurableObject } from "cloudflare:workers";
 import { ulid } from "ulid";
-import type { Caller } from "../protocol/caller.ts";
+import { type Caller, mayUseWorkspace } from "../protocol/caller.ts";
 import { ErrorCode } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { decodeLink, encodeLink } from "../protocol/link.ts";
 import { idleCheck, processLost, unavailable } from "./agent-life.ts";
+import { Archive } from "./archive.ts";
 import type { Batch } from "./batch.ts";
 import { clientFrame, open } from "./client-input.ts";
 import { CLIENT_SCHEMA, Clients } from "./clients.ts";
@@ -46,10 +47,11 @@ export type EventsPage = { text: string; last: number; count: number };
  */
 export class AcpSession extends DurableObject<Env> {
   readonly #journal: Journal;
+  readonly #archive: Archive;
   readonly #clients: Clients;
   readonly #link: HostLink;
   readonly #watchers: Watchers;
-  readonly #deadlines: Deadlines<"place" | "agent-start" | "idle" | "index">;
+  readonly #deadlines: Deadlines<"place" | "agent-start" | "idle" | "archive" | "index">;
 
   #indexing: Promise<void> = Promise.resolve();
 
@@ -57,15 +59,22 @@ export class AcpSession extends DurableObject<Env> {
     super(ctx, env);
     const { sql } = ctx.storage;
     this.#journal = new Journal(sql);
-    this.#clients = new Clients(sql, this.#journal, (connection) =>
+    this.#archive = new Archive(env.ARCHIVE, this.#journal);
+    this.#clients = new Clients(sql, this.#journal, this.#archive, (connection) =>
       env.ACP_CONNECTION_DO.getByName(connection),
     );
     this.#link = new HostLink(ctx, this.#journal);
-    this.#watchers = new Watchers(ctx, this.#journal);
+    this.#watchers = new Watchers(ctx, this.#journal, this.#archive);
     this.#deadlines = new Deadlines(ctx.storage);
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     // What an import has left that a crash ended.
     if (isStaged(sql)) void ctx.blockConcurrencyWhile(() => ctx.storage.deleteAll());
+    if (!this.#journal.catchUp()) void ctx.blockConcurrencyWhile(() => this.#replayArchive());
+  }
+
+  /** There is no snapshot to start from, and the log's beginning is in the archive. */
+  async #replayArchive(): Promise<void> {
+    while (!this.#journal.catchUp()) await this.#archive.reach(this.#journal.state?.lastSeq ?? 0);
   }
 
   // ---- clients ----------------------------------------------------------------------------------------
@@ -110,6 +119,7 @@ export class AcpSession extends DurableObject<Env> {
     if (!state) return false;
     this.#link.stop("deleted");
     this.#watchers.dismiss("deleted");
+    await this.#archive.delete();
     this.#journal.forget();
     this.#clients.forget();
     await this.ctx.storage.deleteAll();
@@ -137,7 +147,7 @@ export class AcpSession extends DurableObject<Env> {
     return new Response(null, { status: 101, webSocket: this.#link.accept() });
   }
 
-  override webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): void {
+  override webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): void | Promise<void> {
     const state = this.#journal.state;
     if (!state || typeof message !== "string") return;
     if (this.#watchers.isWatcher(ws)) return this.#watchers.next(ws);
@@ -198,6 +208,9 @@ export class AcpSession extends DurableObject<Env> {
         case "idle":
           this.#record((batch) => idleCheck(batch));
           break;
+        case "archive":
+          await this.#archive.run(state, (decide) => this.#record(decide));
+          break;
         case "index":
           await this.#writeIndex(state);
       }
@@ -223,17 +236,18 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   /** A page of the log as NDJSON; null for an unknown session. */
-  events(caller: Caller, after: number, maxEvents: number): EventsPage | null {
+  async events(caller: Caller, after: number, maxEvents: number): Promise<EventsPage | null> {
     const state = this.#readable(caller);
-    return state
-      ? this.#journal.log.readEnvelopes(state.sessionId, after, LIMITS.deliverChars, maxEvents)
-      : null;
+    if (!state) return null;
+    await this.#archive.reach(after);
+    return this.#journal.log.readEnvelopes(state.sessionId, after, LIMITS.deliverChars, maxEvents);
   }
 
   /** A piece of a segment file of the log; null for an unknown session. */
-  segment(caller: Caller, cursor: SegmentCursor, upTo: number): SegmentPage | null {
+  async segment(caller: Caller, cursor: SegmentCursor, upTo: number): Promise<SegmentPage | null> {
     const state = this.#readable(caller);
     if (!state) return null;
+    await this.#archive.reach(cursor.after);
     const envelopes = this.#journal.log.envelopes(state.sessionId, cursor.after);
     return segmentPage(envelopes, cursor, upTo, LIMITS.deliverChars);
   }
@@ -256,7 +270,8 @@ export class AcpSession extends DurableObject<Env> {
 
   #readable(caller: Caller): SessionState | undefined {
     const { state } = this.#journal;
-    return state?.identity?.tenant === caller.tenant ? state : undefined;
+    const { tenant, workspace } = state?.identity ?? {};
+    return tenant === caller.tenant && mayUseWorkspace(caller, workspace ?? "") ? state : undefined;
   }
 
   // ---- log first --------------------------------------------------------------------------------------
@@ -296,6 +311,7 @@ export class AcpSession extends DurableObject<Env> {
     }
     if (kinds.has("queue.owner.idle_expired")) this.#link.stop("idle");
     if (kinds.has("session.closed")) this.#link.stop("closed");
+    if (this.#archive.wanted(state)) this.#deadlines.setUnlessSet("archive", Date.now());
     if (INDEXED.some((kind) => kinds.has(kind))) {
       this.#deadlines.setUnlessSet("index", Date.now() + LIMITS.indexDelayMs);
     }

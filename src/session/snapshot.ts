@@ -1,6 +1,5 @@
 import { LIMITS } from "../protocol/limits.ts";
-import type { EventLog } from "./log.ts";
-import { apply, initialState, type SessionState, STATE_VERSION } from "./state.ts";
+import { initialState, type SessionState, STATE_VERSION } from "./state.ts";
 
 /** The state as of some event, so that waking up costs the snapshot and the tail, not the whole log. */
 export const SNAPSHOT_SCHEMA = `
@@ -21,17 +20,13 @@ export class Snapshots {
     return initialState(sessionId);
   }
 
-  /** The newest usable snapshot, brought up to date from the log. Without one the whole log is replayed. */
-  load(log: EventLog): SessionState {
+  /** The newest usable snapshot; without one the state before the first event. */
+  load(): SessionState {
     const { id } = this.#sql.exec<{ id: string }>("SELECT id FROM session").one();
     const [row] = this.#sql.exec<{ state: string }>("SELECT state FROM snapshot").toArray();
     const state = (row && parseSnapshot(row.state)) ?? initialState(id);
     this.#savedSeq = state.lastSeq;
-    for (;;) {
-      const events = log.read(state.lastSeq, LIMITS.deliverChars);
-      if (events.length === 0) return state;
-      for (const event of events) apply(state, event);
-    }
+    return state;
   }
 
   /** Saves the state now and then; it commits with the events that led to it. */

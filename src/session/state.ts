@@ -37,8 +37,10 @@ export type SessionState = {
   lastAt: number;
   /** When the last frame passed, either way. */
   activeAt: number;
-  /** Length of all frames in the log. */
+  /** Length of the frames in the log, less those in the archive. */
   historyChars: number;
+  /** The last event that is in the archive. */
+  archivedUpTo: number;
   closed: boolean;
   closedAt: number | null;
   /** The process was stopped for want of work; the next prompt starts one again. */
@@ -142,6 +144,7 @@ export function initialState(sessionId: string): SessionState {
     lastAt: 0,
     activeAt: 0,
     historyChars: 0,
+    archivedUpTo: 0,
     closed: false,
     closedAt: null,
     paused: false,
@@ -323,6 +326,10 @@ function applyNote(
     case "session.rebound":
       state.context = event.context;
       state.agent = "ready";
+      return;
+    case "log.archived":
+      state.historyChars -= payload.chars as number;
+      state.archivedUpTo = payload.last as number;
       return;
     case "session.agent_session_id.updated":
       state.context = event.context;

@@ -1,5 +1,6 @@
 import { oneLine } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
+import type { Archive } from "./archive.ts";
 import type { Journal } from "./journal.ts";
 import { slices } from "./log-row.ts";
 
@@ -14,10 +15,12 @@ type Attachment = { watch: number; waiting: boolean };
 export class Watchers {
   readonly #ctx: DurableObjectState;
   readonly #journal: Journal;
+  readonly #archive: Archive;
 
-  constructor(ctx: DurableObjectState, journal: Journal) {
+  constructor(ctx: DurableObjectState, journal: Journal, archive: Archive) {
     this.#ctx = ctx;
     this.#journal = journal;
+    this.#archive = archive;
   }
 
   accept(after: number): Response {
@@ -34,8 +37,10 @@ export class Watchers {
   }
 
   /** A watcher has room for a page. */
-  next(ws: WebSocket): void {
+  async next(ws: WebSocket): Promise<void> {
     const { watch } = ws.deserializeAttachment() as Attachment;
+    const reaching = this.#archive.reach(watch);
+    if (reaching) await reaching;
     const { text, last } = this.#page(watch);
     ws.serializeAttachment({ watch: last, waiting: text === "" } satisfies Attachment);
     for (const piece of text === "" ? [] : slices(text)) ws.send(piece);
@@ -45,7 +50,7 @@ export class Watchers {
   feed(): void {
     for (const ws of this.#ctx.getWebSockets(TAG)) {
       const isOpen = ws.readyState === WebSocket.OPEN;
-      if (isOpen && (ws.deserializeAttachment() as Attachment).waiting) this.next(ws);
+      if (isOpen && (ws.deserializeAttachment() as Attachment).waiting) void this.next(ws);
     }
   }
 

@@ -39,12 +39,12 @@ export function segmentPage(
   const turns: TurnMark[] = [];
   const cursor = { ...start };
   let size = 0;
-  let ends = true;
+  let full = false;
   for (const { seq, event, line } of envelopes) {
     if (seq > upTo) break;
     const bytes = ENCODER.encode(`${line}\n`);
-    ends = cursor.events > 0 && (isFull(cursor, bytes.length) || event().kind === "session.imported");
-    if (ends) break;
+    full = cursor.events > 0 && (isFull(cursor, bytes.length) || event().kind === "session.imported");
+    if (full) break;
     if (size > 0 && size + bytes.length > maxBytes) break;
     if (isTurnKind(event().kind)) turns.push(turnMark(event()));
     lines.push(bytes);
@@ -52,9 +52,8 @@ export function segmentPage(
     cursor.after = seq;
     cursor.bytes += bytes.length;
     cursor.events += 1;
-    ends = true;
   }
-  return { bytes: concat(lines), cursor, ends, turns };
+  return { bytes: concat(lines), cursor, ends: full || cursor.after >= upTo, turns };
 }
 
 function isFull({ bytes, events }: SegmentCursor, more: number): boolean {

@@ -1,0 +1,138 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, describe, expect, it } from "vitest";
+import { LIMITS, overrideLimits } from "../../src/protocol/limits.ts";
+import {
+  Client,
+  events,
+  eventsText,
+  get,
+  type Opened,
+  openSession,
+  texts,
+  token,
+  updateText,
+} from "./harness.ts";
+
+const original = { ...LIMITS };
+
+afterEach(() => overrideLimits(JSON.stringify(original)));
+
+const session = (id: string) => env.ACP_SESSION_DO.getByName(id);
+
+/** A session with a history past its limit, in rows of a few thousand characters. */
+async function longSession(): Promise<Opened & { sent: string[] }> {
+  overrideLimits('{"historyChars": 100000, "segmentChars": 20000}');
+  const opened = await openSession();
+  const sent: string[] = [];
+  for (let i = 0; i < 60; i += 1) {
+    const chunk = Array.from({ length: 10 }, (_, k) => `${i}.${k} `);
+    sent.push(...chunk);
+    opened.agent.items(...chunk.map((text) => updateText(text)));
+  }
+  await opened.agent.durable();
+  return { ...opened, sent };
+}
+
+async function archive(sessionId: string): Promise<void> {
+  await runInDurableObject(session(sessionId), (object) => object.alarm());
+}
+
+async function firstStored(sessionId: string): Promise<number> {
+  return runInDurableObject(
+    session(sessionId),
+    (_, state) => state.storage.sql.exec<{ seq: number }>("SELECT min(seq) AS seq FROM log").one().seq,
+  );
+}
+
+describe("a history past its limit", () => {
+  it("goes to the archive, oldest first, and every reader reads on across the boundary", async () => {
+    const { client, sessionId, workspace, sent } = await longSession();
+    const before = await eventsText(workspace, sessionId);
+    await archive(sessionId);
+    expect(await firstStored(sessionId)).toBeGreaterThan(1);
+    const { objects } = await env.ARCHIVE!.list({ prefix: `sessions/${sessionId}/` });
+    expect(objects.length).toBeGreaterThan(1);
+
+    // Whole, in pages, from the middle, and as an archive.
+    const after = await eventsText(workspace, sessionId);
+    expect(after.startsWith(before)).toBe(true);
+    const whole = after.split("\n").slice(0, -1);
+    for (const from of [0, 5, 100, 333, whole.length - 3]) {
+      const page = await eventsText(workspace, sessionId, `?after=${from}&limit=3`);
+      expect(page).toBe(
+        whole
+          .slice(from, from + 3)
+          .map((line) => `${line}\n`)
+          .join(""),
+      );
+    }
+    const exported = await get(`/api/sessions/${sessionId}/export?format=ndjson`, await token({ workspace }));
+    expect(new TextDecoder().decode(await exported.arrayBuffer())).toBe(after);
+
+    // The conversation, for one who loads it, and for one who was there.
+    const again = await Client.open(workspace);
+    const { before: replayed } = await again.request("session/load", { sessionId, cwd: "/", mcpServers: [] });
+    expect(texts(replayed).join("")).toBe(sent.join(""));
+    const live: string[] = [];
+    while (live.length < sent.length) live.push(...texts([await client.takeJson()]));
+    expect(live).toEqual(sent);
+  });
+
+  it("is recorded as an event, and prompts go on", async () => {
+    const { client, agent, sessionId, workspace } = await longSession();
+    await archive(sessionId);
+    const archived = (await events(workspace, sessionId)).filter((e) => e.kind === "log.archived");
+    expect(archived[0]).toMatchObject({ payload: { first: 1 } });
+    const id = client.call("session/prompt", { sessionId, prompt: [] });
+    agent.answer(await agent.line(), { stopReason: "end_turn" });
+    expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
+  });
+
+  it("still has what a restart of the agent needs", async () => {
+    const { client, agent, host, sessionId } = await longSession();
+    await archive(sessionId);
+    agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
+    const id = client.call("session/prompt", { sessionId, prompt: [] });
+    const next = await host.agent();
+    expect(await next.openSession()).toMatchObject({
+      method: "session/new",
+      params: { cwd: "/workspace", mcpServers: [] },
+    });
+    next.answer(await next.line(), { stopReason: "end_turn" });
+    expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
+  });
+
+  it("gives the same state without a snapshot: the archive is replayed too", async () => {
+    const { sessionId, workspace } = await longSession();
+    await archive(sessionId);
+    const bearer = await token({ workspace });
+    const before = await (await get(`/api/sessions/${sessionId}`, bearer)).text();
+    await runInDurableObject(
+      session(sessionId),
+      (_, state) => void state.storage.sql.exec("DELETE FROM snapshot"),
+    );
+    await evictDurableObject(session(sessionId));
+    expect(await (await get(`/api/sessions/${sessionId}`, bearer)).text()).toBe(before);
+  });
+
+  it("is archived once, also when the alarm rings again or a crash repeats the copy", async () => {
+    const { sessionId, workspace } = await longSession();
+    const before = await eventsText(workspace, sessionId);
+    await archive(sessionId);
+    const { objects } = await env.ARCHIVE!.list({ prefix: `sessions/${sessionId}/` });
+    await archive(sessionId);
+    await archive(sessionId);
+    const again = await env.ARCHIVE!.list({ prefix: `sessions/${sessionId}/` });
+    expect(again.objects.map((o) => [o.key, o.etag])).toEqual(objects.map((o) => [o.key, o.etag]));
+    expect((await eventsText(workspace, sessionId)).startsWith(before)).toBe(true);
+  });
+
+  it("goes with the session when it is deleted", async () => {
+    const { client, sessionId } = await longSession();
+    await archive(sessionId);
+    const id = client.call("session/delete", { sessionId });
+    await client.until(id);
+    expect((await env.ARCHIVE!.list({ prefix: `sessions/${sessionId}/` })).objects).toEqual([]);
+  });
+});
