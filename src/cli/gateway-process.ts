@@ -46,7 +46,6 @@ function miniflareOptions({ port, stateDir, config, jwks }: GatewayOptions, code
     unsafeHandleRuntimeRestart: onWorkerdRestart,
     // Otherwise Miniflare asks the internet where this machine is.
     cf: false,
-    ...(process.env.INSPECT ? { inspectorPort: Number(process.env.INSPECT) } : {}),
     resourcePersistencePath: join(stateDir, "workerd"),
     workers: [
       {

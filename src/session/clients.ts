@@ -15,7 +15,7 @@ export const CLIENT_SCHEMA = `
   );
 `;
 
-type Row = { connection: string; attach: number; start: number; merge: number };
+type Row = { connection: string; attach: number; start: number; merge: number; received: number };
 
 const DELIVERY_ATTEMPTS = 5;
 
@@ -26,6 +26,7 @@ export class Clients {
   readonly #archive: Archive;
   readonly #port: (connection: string) => ClientPort;
   readonly #cursors = new Map<string, ClientCursor>();
+  readonly #received = new Map<string, number>();
 
   constructor(sql: SqlStorage, journal: Journal, archive: Archive, port: (connection: string) => ClientPort) {
     this.#sql = sql;
@@ -33,8 +34,9 @@ export class Clients {
     this.#archive = archive;
     this.#port = port;
     if (!journal.state) return;
-    for (const { connection, attach, start, merge } of sql.exec<Row>("SELECT * FROM client")) {
+    for (const { connection, attach, start, merge, received } of sql.exec<Row>("SELECT * FROM client")) {
       this.#cursors.set(connection, new ClientCursor(connection, { attach, start, merge: merge === 1 }));
+      this.#received.set(connection, received);
     }
   }
 
@@ -57,22 +59,22 @@ export class Clients {
 
   detach(connection: string): void {
     this.#cursors.delete(connection);
+    this.#received.delete(connection);
     this.#sql.exec("DELETE FROM client WHERE connection = ?", connection);
   }
 
   forget(): void {
     this.#cursors.clear();
+    this.#received.clear();
   }
 
   /** How many of the frames numbered from `first` a call that was repeated has brought before. */
   alreadyReceived(connection: string, first: number): number {
-    const [row] = this.#sql
-      .exec<{ received: number }>("SELECT received FROM client WHERE connection = ?", connection)
-      .toArray();
-    return Math.max(0, (row?.received ?? 0) + 1 - first);
+    return Math.max(0, (this.#received.get(connection) ?? 0) + 1 - first);
   }
 
   received(connection: string, last: number): void {
+    this.#received.set(connection, last);
     this.#sql.exec("UPDATE client SET received = ? WHERE connection = ?", last, connection);
   }
 

@@ -11,8 +11,11 @@ type Attachment = { run: string; sent: number };
 export class HostLink {
   readonly #ctx: DurableObjectState;
   readonly #journal: Journal;
-  /** How far it has read. The socket remembers the last line sent; this also what needed none. */
-  #read = { run: "", seq: 0 };
+  /**
+   * The socket in use and how far it has read. Its attachment remembers the last line sent, which is enough
+   * after a wake; this also knows what needed no line.
+   */
+  #live: { ws: WebSocket; run: string; read: number } | undefined;
 
   constructor(ctx: DurableObjectState, journal: Journal) {
     this.#ctx = ctx;
@@ -27,7 +30,7 @@ export class HostLink {
 
   /** The process a socket has said hello for. */
   runOf(ws: WebSocket): string | undefined {
-    return attachmentOf(ws)?.run;
+    return this.#live?.ws === ws ? this.#live.run : attachmentOf(ws)?.run;
   }
 
   /** Makes this socket the one for the run. `delivered` is what the process got through earlier sockets. */
@@ -36,16 +39,24 @@ export class HostLink {
       if (other !== ws && attachmentOf(other)) other.close(4408, "replaced");
     }
     ws.serializeAttachment({ run, sent: delivered } satisfies Attachment);
-    this.#read = { run, seq: delivered };
+    this.#live = { ws, run, read: delivered };
   }
 
   /** The open socket of the session's process. */
   socket(): WebSocket | undefined {
+    return this.#current()?.ws;
+  }
+
+  #current() {
     const run = this.#journal.state?.run?.id;
-    if (run === undefined) return undefined;
-    return this.#ctx
-      .getWebSockets(TAG)
-      .find((ws) => ws.readyState === WebSocket.OPEN && attachmentOf(ws)?.run === run);
+    if (this.#live?.run === run && this.#live?.ws.readyState === WebSocket.OPEN) return this.#live;
+    this.#live = undefined;
+    for (const ws of run === undefined ? [] : this.#ctx.getWebSockets(TAG)) {
+      const attachment = attachmentOf(ws);
+      if (ws.readyState !== WebSocket.OPEN || !attachment || attachment.run !== run) continue;
+      this.#live = { ws, run, read: attachment.sent };
+    }
+    return this.#live;
   }
 
   stop(reason: string): void {
@@ -54,25 +65,22 @@ export class HostLink {
 
   /** Sends the agent what the log has for it. */
   feed(): void {
-    const ws = this.socket();
-    const attachment = ws && attachmentOf(ws);
-    if (!ws || !attachment) return;
-    const { run, sent } = attachment;
-    const read = this.#read.run === run ? this.#read.seq : 0;
+    const live = this.#current();
+    if (!live) return;
     // What is in the archive is older than anything an agent could still wait for.
-    const start = Math.max(sent, read, this.#journal.log.archivedUpTo);
-    for (let seq = start; ; this.#read = { run, seq }) {
-      const events = this.#journal.after(seq, LIMITS.linkBatchChars);
+    live.read = Math.max(live.read, this.#journal.log.archivedUpTo);
+    for (;;) {
+      const events = this.#journal.after(live.read, LIMITS.linkBatchChars);
       const last = events.at(-1);
       if (!last) return;
+      live.read = last.seq;
       const lines = events.flatMap((event) => {
         const line = forAgent(event, (held) => this.#journal.frameAt(held));
         return line === undefined ? [] : [`${event.seq} ${line}`];
       });
-      seq = last.seq;
       if (lines.length === 0) continue;
-      ws.send(encodeLink({ t: "lines" }, lines));
-      ws.serializeAttachment({ run, sent: seq } satisfies Attachment);
+      live.ws.send(encodeLink({ t: "lines" }, lines));
+      live.ws.serializeAttachment({ run: live.run, sent: last.seq } satisfies Attachment);
     }
   }
 }
@@ -95,8 +103,14 @@ const HELLO = z.object({
 
 export type HostHello = z.infer<typeof HELLO>;
 
-/** What a host may say on a session's socket. */
-export const HOST_HEAD = z.union([
-  HELLO,
-  z.object({ t: z.literal("lines"), first: z.number().int().min(1) }),
-]);
+/** What a host may say on a session's socket; undefined for anything else. */
+export function readHead(head: unknown): HostHead | undefined {
+  // Every batch of a stream comes through here: its head is checked by hand.
+  const { t, first } = (head ?? {}) as { t?: unknown; first?: unknown };
+  if (t === "lines")
+    return Number.isSafeInteger(first) && (first as number) >= 1 ? { t, first: first as number } : undefined;
+  const hello = HELLO.safeParse(head);
+  return hello.success ? hello.data : undefined;
+}
+
+type HostHead = HostHello | { t: "lines"; first: number };

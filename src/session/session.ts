@@ -1,5 +1,4 @@
 import { DurableObject } from "cloudflare:workers";
-import { ulid } from "ulid";
 import { type Caller, mayUseWorkspace } from "../protocol/caller.ts";
 import { ErrorCode } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
@@ -11,9 +10,9 @@ import type { Batch } from "./batch.ts";
 import { clientFrame, open } from "./client-input.ts";
 import { CLIENT_SCHEMA, Clients } from "./clients.ts";
 import { DEADLINE_SCHEMA, Deadlines } from "./deadlines.ts";
-import type { LogEvent } from "./event.ts";
+import { type LogEvent, newId } from "./event.ts";
 import { hostGone, hostHello, hostItem, isWelcome } from "./host-input.ts";
-import { HOST_HEAD, type HostHello, HostLink } from "./host-link.ts";
+import { type HostHello, HostLink, readHead } from "./host-link.ts";
 import { indexRow, removeFromIndex, writeIndex } from "./index-row.ts";
 import { Journal } from "./journal.ts";
 import { project } from "./projection.ts";
@@ -97,7 +96,7 @@ export class AcpSession extends DurableObject<Env> {
       for (const frame of fresh) {
         const reading = attachment(frame, batch.nextSeq, this.#clients.has(connection));
         if (reading) this.#clients.attach(connection, reading);
-        clientFrame(batch, connection, frame, () => `turn_${ulid()}`);
+        clientFrame(batch, connection, frame, () => newId("turn"));
       }
       this.#clients.received(connection, first + frames.length - 1);
     });
@@ -152,10 +151,10 @@ export class AcpSession extends DurableObject<Env> {
     if (!state || typeof message !== "string") return;
     if (this.#watchers.isWatcher(ws)) return this.#watchers.next(ws);
     const { head, lines } = decodeLink(message);
-    const checked = HOST_HEAD.safeParse(head);
-    if (!checked.success) return ws.close(4400, "unknown message");
-    if (checked.data.t === "hello") this.#hello(ws, state, checked.data);
-    else this.#items(ws, state, checked.data.first, lines);
+    const checked = readHead(head);
+    if (!checked) return ws.close(4400, "unknown message");
+    if (checked.t === "hello") this.#hello(ws, state, checked);
+    else this.#items(ws, state, checked.first, lines);
   }
 
   override webSocketClose(ws: WebSocket, code: number, reason: string): void {
