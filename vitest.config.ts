@@ -43,7 +43,8 @@ export default defineConfig({
         test: {
           name: "processes",
           include: ["test/e2e/**/*.test.ts", "test/host/**/*.test.ts", "test/demo-agent/**/*.test.ts"],
-          // Each file runs whole systems; two cores serve a few of them at a time.
+          // Each file runs whole systems: after the others, and two at a time.
+          sequence: { groupOrder: 1 },
           maxWorkers: 2,
           testTimeout: 60_000,
           hookTimeout: 60_000,

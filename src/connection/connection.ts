@@ -1,5 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import type { Caller } from "../protocol/caller.ts";
+import { answerClose } from "../protocol/close.ts";
 import {
   ErrorCode,
   errorResponse,
@@ -66,7 +67,8 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     return this.#routing;
   }
 
-  override async webSocketClose(ws: WebSocket): Promise<void> {
+  override async webSocketClose(ws: WebSocket, code: number, reason: string): Promise<void> {
+    answerClose(ws, code, reason);
     const { connection, cursors } = this.#attached(ws);
     this.#attachment = undefined;
     await Promise.all(Object.keys(cursors).map((sessionId) => this.#session(sessionId).detach(connection)));

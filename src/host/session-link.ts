@@ -38,6 +38,8 @@ export class SessionLink {
   readonly #socket: GatewaySocket;
   /** Number of the last item sent on the current socket; undefined until its welcome. */
   #sent: number | undefined;
+  /** Last item of each message that the session has not acknowledged yet. */
+  #inFlight: number[] = [];
   /** Log sequence number of the last line handed to the agent. */
   #delivered = 0;
   /** The agent does not read: lines were left out, and are asked for again when it does. */
@@ -105,10 +107,12 @@ export class SessionLink {
       case "welcome":
         this.#acknowledged(head.received);
         this.#sent = this.#run.outbox.acked;
+        this.#inFlight = [];
         this.#pump();
         return;
       case "ack":
         this.#acknowledged(head.received);
+        this.#pump();
         return;
       case "lines":
         this.#deliver(lines);
@@ -162,13 +166,18 @@ export class SessionLink {
     });
   }
 
-  /** Sends while the socket takes it; what gathers meanwhile goes out as one message later. */
+  /**
+   * Keeps a few messages under way; what gathers until one of them is durable goes out as the next. A session
+   * that is slow gets larger messages instead of more of them, and one write for each.
+   */
   #pump(): void {
-    while (this.#sent !== undefined && this.#socket.bufferedAmount < LIMITS.linkBatchChars) {
+    this.#inFlight = this.#inFlight.filter((last) => last > this.#run.outbox.acked);
+    while (this.#sent !== undefined && this.#inFlight.length < LIMITS.linkMessages) {
       const items = this.#run.outbox.batch(this.#sent);
       if (items.length === 0) return;
       const first = this.#sent + 1;
       this.#sent += items.length;
+      this.#inFlight.push(this.#sent);
       this.#socket.send(encodeLink({ t: "lines", first }, items), () => this.#pumpSoon());
     }
   }

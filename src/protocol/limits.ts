@@ -18,6 +18,9 @@ const DEFAULTS = {
   /** What one message between host and session carries at most, unless one frame alone is larger. */
   linkBatchChars: 1024 * 1024,
 
+  /** Messages from a host to a session that may be under way at once. */
+  linkMessages: 2,
+
   /** Unacknowledged items a host keeps before it stops reading the agent's stdout. */
   hostWindowChars: 8 * 1024 * 1024,
 

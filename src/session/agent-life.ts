@@ -123,7 +123,12 @@ export function processEnded(
   const { state } = batch;
   const before = state.agent;
   const expected = state.run?.stopping === true;
-  const reason = exit.error ?? (exit.signal ? `killed by ${exit.signal}` : `exit code ${exit.code}`);
+  const how = exit.signal
+    ? `killed by ${exit.signal}`
+    : exit.code === null
+      ? undefined
+      : `exit code ${exit.code}`;
+  const reason = [exit.error, how].filter(Boolean).join(", ");
   batch.note("host", "queue.owner.stopped", { run: state.run?.id ?? null, ...exit, reason, expected });
   if (expected || before === "failed") return;
   if (before === "starting")

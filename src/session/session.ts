@@ -1,5 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import { type Caller, mayUseWorkspace } from "../protocol/caller.ts";
+import { answerClose } from "../protocol/close.ts";
 import { ErrorCode } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
@@ -158,6 +159,7 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   override webSocketClose(ws: WebSocket, code: number, reason: string): void {
+    answerClose(ws, code, reason);
     const run = this.#link.runOf(ws);
     if (run === undefined || this.#journal.state?.run?.id !== run || this.#link.socket()) return;
     this.#record((batch) => hostGone(batch, reason || `socket closed (${code})`));

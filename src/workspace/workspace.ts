@@ -1,5 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import { z } from "zod";
+import { answerClose } from "../protocol/close.ts";
 import { type GatewayControl, LINK_VERSION } from "../protocol/link.ts";
 
 export type AgentInfo = { id: string; name: string; default: boolean; ready: boolean; error: string | null };
@@ -104,7 +105,8 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#wake();
   }
 
-  override webSocketClose(ws: WebSocket): void {
+  override webSocketClose(ws: WebSocket, code: number, reason: string): void {
+    answerClose(ws, code, reason);
     // Its sessions stay where they are: the host comes back, with the same processes or with news of them.
     ws.serializeAttachment(null);
     this.#wake();
@@ -131,15 +133,16 @@ export class WorkspaceState extends DurableObject<Env> {
     for (const offer of hello.agents) {
       this.#sql.exec(
         `INSERT INTO agent (id, name, is_default) VALUES (?, ?, ?)
-         ON CONFLICT (id) DO UPDATE SET name = excluded.name, is_default = excluded.is_default`,
+         ON CONFLICT (id) DO UPDATE SET name = excluded.name, is_default = excluded.is_default, error = NULL`,
         offer.id,
         offer.name,
         offer.default ? 1 : 0,
       );
     }
-    const offered = hello.agents.map((offer) => offer.id);
-    for (const { id } of this.#agents())
-      if (!offered.includes(id)) this.#sql.exec("DELETE FROM agent WHERE id = ?", id);
+    const offered = new Set(this.#hosts().flatMap((one) => one.agents));
+    for (const { id } of this.#agents()) {
+      if (!offered.has(id)) this.#sql.exec("DELETE FROM agent WHERE id = ?", id);
+    }
     send(ws, { t: "welcome" });
     await this.#settlePlacements({ ...host, ws }, new Set(hello.runs.map((run) => run.sessionId)));
   }

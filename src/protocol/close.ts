@@ -1,0 +1,8 @@
+/** Answers a peer's close, as the protocol asks; some codes only stand for the lack of one and cannot be sent. */
+export function answerClose(
+  ws: { close(code: number, reason: string): void },
+  code: number,
+  reason: string,
+): void {
+  ws.close(code === 1005 || code === 1006 || code === 1015 ? 1000 : code, reason);
+}

@@ -1,0 +1,319 @@
+/** Clients of a running gateway: the official SDK as editors use it, and a bare socket for what the SDK would not send. */
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import {
+  type AnyMessage,
+  type ClientConnection,
+  client,
+  type MaybePromise,
+  methods,
+  PROTOCOL_VERSION,
+  type RequestPermissionRequest,
+  type RequestPermissionResponse,
+  type SessionUpdate,
+  type StopReason,
+} from "@agentclientprotocol/sdk";
+import { createWebSocketStream } from "@agentclientprotocol/sdk/experimental/ws-client";
+import WebSocket from "ws";
+import type { Gateway } from "./gateway.ts";
+
+/** Nothing waited for here takes this long unless it never comes. */
+const PATIENCE_MS = 20_000;
+
+/** A JSON-RPC message, as far as tests look into it. */
+export type Message = {
+  id?: unknown;
+  method?: string;
+  params?: { sessionId?: string; update?: SessionUpdate; [name: string]: unknown };
+  result?: unknown;
+  error?: RpcError;
+};
+export type RpcError = { code: number; message: string; data?: Record<string, unknown> };
+
+/** What happened, in order, for tests that wait for something to happen. */
+export class Transcript<Entry> {
+  readonly entries: Entry[] = [];
+  #wakers = new Set<() => void>();
+  #ended = false;
+
+  push(entry: Entry): void {
+    this.entries.push(entry);
+    this.#wake();
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#wake();
+  }
+
+  /** The first entry, from place `from` on, that is as described. */
+  async until(is: (entry: Entry) => boolean, from = 0): Promise<Entry> {
+    const deadline = Date.now() + PATIENCE_MS;
+    for (let at = from; ; at++) {
+      while (at >= this.entries.length) {
+        if (this.#ended) throw new Error(`The connection ended before ${is}`);
+        if (Date.now() >= deadline) throw new Error(`Not within ${PATIENCE_MS} ms: ${is}`);
+        await this.#change(deadline);
+      }
+      const entry = this.entries[at] as Entry;
+      if (is(entry)) return entry;
+    }
+  }
+
+  #change(deadline: number): Promise<void> {
+    return new Promise((resolve) => {
+      const wake = () => {
+        clearTimeout(timer);
+        this.#wakers.delete(wake);
+        resolve();
+      };
+      const timer = setTimeout(wake, deadline - Date.now());
+      this.#wakers.add(wake);
+    });
+  }
+
+  #wake(): void {
+    for (const wake of this.#wakers) wake();
+  }
+}
+
+/** A message as it went over the wire. The SDK calls its handlers later, and not in this order. */
+export type Wired = { by: "us" | "them"; message: Message };
+
+/** One turn, and where it stands in the transcript. */
+export type Turn = { stopReason: StopReason; updates: SessionUpdate[]; start: number; end: number };
+
+type Permission = (request: RequestPermissionRequest) => MaybePromise<RequestPermissionResponse>;
+
+/** An editor. */
+export class Client implements AsyncDisposable {
+  readonly wire = new Transcript<Wired>();
+  readonly closed: Promise<void>;
+  /** How its user answers; by default not at all. */
+  onPermission: Permission = () => new Promise(() => {});
+  readonly #gateway: Gateway;
+  readonly #connection: ClientConnection;
+
+  private constructor(gateway: Gateway, agent: string | undefined) {
+    this.#gateway = gateway;
+    const choice = agent === undefined ? "" : `&agent=${agent}`;
+    const { readable, writable } = createWebSocketStream(`${gateway.wsUrl}?token=${gateway.token}${choice}`);
+    const incoming = this.#recorder("them");
+    const outgoing = this.#recorder("us");
+    // A broken pipe ends the connection, which says so.
+    readable.pipeTo(incoming.writable).catch(() => {});
+    outgoing.readable.pipeTo(writable).catch(() => {});
+    this.#connection = client({ name: "e2e" })
+      .onNotification("*", () => {})
+      .onRequest(methods.client.session.requestPermission, ({ params }) => this.onPermission(params))
+      .connect({ readable: incoming.readable, writable: outgoing.writable });
+    this.closed = this.#connection.closed;
+    void this.closed.then(() => this.wire.end());
+  }
+
+  static async connect(gateway: Gateway, options: { agent?: string } = {}): Promise<Client> {
+    const client = new Client(gateway, options.agent);
+    await client.agent.request(methods.agent.initialize, {
+      protocolVersion: PROTOCOL_VERSION,
+      clientCapabilities: {},
+    });
+    return client;
+  }
+
+  get agent() {
+    return this.#connection.agent;
+  }
+
+  async newSession(): Promise<string> {
+    return (await this.openSession()).sessionId;
+  }
+
+  openSession() {
+    return this.agent.request(methods.agent.session.new, { cwd: this.#gateway.root, mcpServers: [] });
+  }
+
+  /** Replays the conversation; from a sequence number on, if given, and then each message as it was. */
+  load(sessionId: string, after?: number) {
+    const params = { sessionId, cwd: this.#gateway.root, mcpServers: [] };
+    const cursor = after === undefined ? {} : { _meta: { "acp-edge/after": after } };
+    return this.agent.request(methods.agent.session.load, { ...params, ...cursor });
+  }
+
+  async prompt(sessionId: string, text: string): Promise<Turn> {
+    const mark = randomUUID();
+    const { stopReason } = await this.agent.request(methods.agent.session.prompt, {
+      sessionId,
+      prompt: [{ type: "text", text }],
+      _meta: { "test/mark": mark },
+    });
+    const { entries } = this.wire;
+    const start = entries.findIndex(({ by, message }) => by === "us" && markOf(message) === mark);
+    const { id } = entries[start]!.message;
+    const end = entries.findIndex(({ by, message }) => by === "them" && message.id === id && !message.method);
+    return { stopReason, updates: this.updates(sessionId, start, end), start, end };
+  }
+
+  cancel(sessionId: string): Promise<void> {
+    return this.agent.notify(methods.agent.session.cancel, { sessionId });
+  }
+
+  /** The updates of a session, all of them or those within a part of the transcript. */
+  updates(sessionId: string, start = 0, end?: number): SessionUpdate[] {
+    return this.wire.entries
+      .slice(start, end)
+      .flatMap(({ by, message }) => (by === "them" ? (updateOf(message, sessionId) ?? []) : []));
+  }
+
+  /** Waits for a message of the gateway. */
+  async receives(is: (message: Message) => boolean): Promise<Message> {
+    return (await this.wire.until(({ by, message }) => by === "them" && is(message))).message;
+  }
+
+  /** Waits until the agent has said a text, within one chunk. */
+  async hears(sessionId: string, text: string): Promise<void> {
+    await this.updated(sessionId, (update) => textOf([update]).includes(text));
+  }
+
+  /** Waits for an update. */
+  async updated(sessionId: string, is: (update: SessionUpdate) => boolean): Promise<void> {
+    await this.receives((message) => {
+      const update = updateOf(message, sessionId);
+      return update !== undefined && is(update);
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#connection.close();
+    await this.closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #recorder(by: Wired["by"]): TransformStream<AnyMessage, AnyMessage> {
+    return new TransformStream({
+      transform: (message, controller) => {
+        this.wire.push({ by, message: message as Message });
+        controller.enqueue(message);
+      },
+    });
+  }
+}
+
+/** A socket and the texts that came through it. */
+export class RawClient implements AsyncDisposable {
+  readonly texts = new Transcript<string>();
+  readonly closed: Promise<{ code: number; reason: string }>;
+  readonly #socket: WebSocket;
+
+  private constructor(gateway: Gateway) {
+    this.#socket = new WebSocket(`${gateway.wsUrl}?token=${gateway.token}`, { maxPayload: 64 * 1024 * 1024 });
+    this.#socket.on("message", (data) => this.texts.push(String(data)));
+    this.closed = once(this.#socket, "close").then(([code, reason]) => {
+      this.texts.end();
+      return { code: code as number, reason: String(reason) };
+    });
+  }
+
+  /** Connects, and says nothing yet. */
+  static async connect(gateway: Gateway): Promise<RawClient> {
+    const client = new RawClient(gateway);
+    await once(client.#socket, "open");
+    return client;
+  }
+
+  static async initialized(gateway: Gateway): Promise<RawClient> {
+    const client = await RawClient.connect(gateway);
+    await client.request("initialize", { protocolVersion: PROTOCOL_VERSION, clientCapabilities: {} });
+    return client;
+  }
+
+  send(data: string | Buffer): void {
+    this.#socket.send(data);
+  }
+
+  /** Resolves to the response, be it a result or an error. */
+  async request(method: string, params: object): Promise<Message> {
+    const id = randomUUID();
+    const from = this.texts.entries.length;
+    this.send(JSON.stringify({ jsonrpc: "2.0", id, method, params }));
+    return parse(await this.texts.until((text) => parse(text).id === id, from));
+  }
+
+  /** The next response after what has come so far. */
+  async answer(): Promise<Message> {
+    return parse(await this.texts.until((text) => !parse(text).method, this.texts.entries.length));
+  }
+
+  async newSession(cwd: string): Promise<string> {
+    const { result } = await this.request("session/new", { cwd, mcpServers: [] });
+    return (result as { sessionId: string }).sessionId;
+  }
+
+  /** Says goodbye; `closed` tells how the gateway took it. */
+  close(code: number): void {
+    this.#socket.close(code);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#socket.terminate();
+    await this.closed;
+  }
+}
+
+/** An event of the log, as `GET /api/sessions/:id/events` gives it. */
+export type LogEvent = {
+  seq: number;
+  source: string;
+  kind: string;
+  turnId: string | null;
+  payload: Record<string, unknown> & { direction?: "in" | "out"; message?: Message };
+};
+
+export async function readLog(gateway: Gateway, sessionId: string): Promise<LogEvent[]> {
+  const response = await gateway.api(`/api/sessions/${sessionId}/events`);
+  if (!response.ok) throw new Error(`HTTP ${response.status}`);
+  return (await response.text())
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as LogEvent);
+}
+
+/** The updates an agent wrote, as the log has them. */
+export function loggedUpdates(log: LogEvent[]): SessionUpdate[] {
+  return log.flatMap(({ source, payload }) => (source === "agent" && payload.message?.params?.update) || []);
+}
+
+/** What the agent said, end to end. */
+export function textOf(updates: SessionUpdate[]): string {
+  return updates
+    .map((update) =>
+      update.sessionUpdate === "agent_message_chunk" && update.content.type === "text"
+        ? update.content.text
+        : "",
+    )
+    .join("");
+}
+
+/** The numbers of a `/stream`, also where a replay has joined its chunks. */
+export function streamed(updates: SessionUpdate[]): number[] {
+  return [...textOf(updates).matchAll(/(\d{6}) /g)].map(([, number]) => Number(number));
+}
+
+/** What `streamed` gives when nothing is lost, repeated or out of order. */
+export function upTo(count: number): number[] {
+  return Array.from({ length: count }, (_, index) => index);
+}
+
+export function parse(text: string): Message {
+  return JSON.parse(text) as Message;
+}
+
+function updateOf({ method, params }: Message, sessionId: string): SessionUpdate | undefined {
+  return method === "session/update" && params?.sessionId === sessionId ? params.update : undefined;
+}
+
+function markOf({ params }: Message): unknown {
+  return (params?._meta as Record<string, unknown> | undefined)?.["test/mark"];
+}

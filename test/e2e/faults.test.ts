@@ -1,0 +1,404 @@
+/** Bad input and bad agents: whoever causes trouble gets a clear error, the others nothing. */
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { realpathSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { RequestError } from "@agentclientprotocol/sdk";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import WebSocket from "ws";
+import { STARTUP_NOISE } from "../../src/demo-agent/misbehave.ts";
+import { offeredAgents } from "../../src/host/agent.ts";
+import { Host } from "../../src/host/host.ts";
+import { TIMING } from "../../src/host/timing.ts";
+import { LIMITS } from "../../src/protocol/limits.ts";
+import { Client, parse, RawClient, readLog, streamed, textOf, upTo } from "./client.ts";
+import { eventually, type Gateway, startGateway } from "./gateway.ts";
+
+const DEMO_AGENT = fileURLToPath(new URL("../../src/demo-agent/main.ts", import.meta.url));
+
+let gateway: Gateway;
+beforeAll(async () => {
+  gateway = await startGateway();
+});
+afterAll(() => gateway?.[Symbol.asyncDispose]());
+
+describe("a client", () => {
+  let client: RawClient;
+  let sessionId: string;
+  beforeAll(async () => {
+    client = await RawClient.initialized(gateway);
+    sessionId = await client.newSession(gateway.root);
+  });
+  afterAll(() => client?.[Symbol.asyncDispose]());
+
+  const prompt = (text: string) => ({ sessionId, prompt: [{ type: "text", text }] });
+  /** The connection and its session are as they were. */
+  const goesOn = async () =>
+    expect(await client.request("session/prompt", prompt("hi"))).toMatchObject({
+      result: { stopReason: "end_turn" },
+    });
+
+  test.each([
+    ["what is not JSON", "{oops", -32700],
+    ["an empty text", "", -32700],
+    ["an empty batch", "[]", -32600],
+    ["a batch", '[{"jsonrpc":"2.0","id":1,"method":"session/list"}]', -32600],
+    ["a number", "17", -32600],
+    ["null", "null", -32600],
+    ["an empty object", "{}", -32600],
+    ["an object that is no message", '{"hello":"world"}', -32600],
+    ["a method that is not a string", '{"jsonrpc":"2.0","id":1,"method":7}', -32600],
+  ])("that sends %s gets an error, and goes on", async (_, text, code) => {
+    const answer = client.answer();
+    client.send(text);
+    expect(await answer).toMatchObject({ jsonrpc: "2.0", id: null, error: { code } });
+    await goesOn();
+  });
+
+  test("that sends bytes is not answered, and goes on", async () => {
+    const before = client.texts.entries.length;
+    client.send(Buffer.from('{"jsonrpc":"2.0","id":1,"method":"initialize"}'));
+    await goesOn();
+    expect(client.texts.entries.slice(before).map((text) => parse(text).id)).not.toContain(1);
+  });
+
+  test.each(["session/prompt", "session/load", "session/set_mode", "_vendor/anything"])(
+    "that sends %s for an unknown session gets -32002 with the session id",
+    async (method) => {
+      for (const unknown of [randomUUID(), "no-uuid", sessionId.toUpperCase()]) {
+        const params = { ...prompt("hi"), sessionId: unknown, cwd: gateway.root, mcpServers: [] };
+        expect(await client.request(method, params)).toMatchObject({
+          error: { code: -32002, data: { sessionId: unknown } },
+        });
+      }
+      await goesOn();
+    },
+  );
+
+  test("that asks an unknown method of a session gets the agent's answer", async () => {
+    const method = `_vendor/${randomUUID()}`;
+    expect(await client.request(method, { sessionId })).toMatchObject({
+      error: RequestError.methodNotFound(method).toErrorResponse(),
+    });
+    const frames = (await readLog(gateway, sessionId)).filter(
+      ({ payload }) => payload.message?.method === method,
+    );
+    expect(frames).toMatchObject([{ source: "client", payload: { direction: "out" } }]);
+  });
+
+  test("that asks an unknown method of nobody gets -32601", async () => {
+    expect(await client.request("_vendor/nobody", {})).toMatchObject({ error: { code: -32601 } });
+    await goesOn();
+  });
+
+  test("that names no session where one is needed gets -32602", async () => {
+    expect(await client.request("session/prompt", { prompt: [] })).toMatchObject({ error: { code: -32602 } });
+    await goesOn();
+  });
+
+  test("that names no directory for a new session gets -32602", async () => {
+    expect(await client.request("session/new", {})).toMatchObject({ error: { code: -32602 } });
+    await goesOn();
+  });
+
+  test("that sends a notification or a response nobody waits for is not answered, and goes on", async () => {
+    const before = client.texts.entries.length;
+    client.send('{"jsonrpc":"2.0","method":"_vendor/note","params":{}}');
+    client.send(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"${randomUUID()}"}}`);
+    client.send('{"jsonrpc":"2.0","id":"nobody asked","result":{}}');
+    client.send(`{"jsonrpc":"2.0","id":"${sessionId}:1","result":{}}`);
+    client.send('{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":99}}');
+    await goesOn();
+    const errors = client.texts.entries.slice(before).filter((text) => parse(text).error);
+    expect(errors).toEqual([]);
+  });
+
+  test("that initializes twice gets -32600", async () => {
+    expect(await client.request("initialize", { protocolVersion: 1 })).toMatchObject({
+      error: { code: -32600 },
+    });
+    await goesOn();
+  });
+
+  test("that speaks no known kind of version gets -32602, and may try again", async () => {
+    await using other = await RawClient.connect(gateway);
+    expect(await other.request("initialize", { protocolVersion: "one" })).toMatchObject({
+      error: { code: -32602 },
+    });
+    expect(await other.request("initialize", { protocolVersion: 99 })).toMatchObject({
+      result: { protocolVersion: 1 },
+    });
+  });
+
+  test("that does not initialize first is closed with 1002", async () => {
+    await using other = await RawClient.connect(gateway);
+    other.send(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`);
+    expect(await other.closed).toMatchObject({ code: 1002 });
+    await goesOn();
+  });
+
+  test.each([
+    ["a request id", { id: "x".repeat(LIMITS.idChars + 1), method: "session/list", params: {} }],
+    [
+      "a session id",
+      { id: 1, method: "session/prompt", params: { sessionId: "x".repeat(LIMITS.idChars + 1) } },
+    ],
+  ])("with %s that is too long is closed with 1008", async (_, message) => {
+    await using other = await RawClient.initialized(gateway);
+    other.send(JSON.stringify({ jsonrpc: "2.0", ...message }));
+    expect(await other.closed).toMatchObject({ code: 1008 });
+    await goesOn();
+  });
+
+  test("with a frame that is too big is told so and closed with 1009, while others go on", async () => {
+    await using editor = await Client.connect(gateway);
+    const session = await editor.newSession();
+    const turn = editor.prompt(session, "/stream 300 100 2");
+    await editor.hears(session, "000010 ");
+
+    await using other = await RawClient.initialized(gateway);
+    const answer = other.answer();
+    const big = "x".repeat(17 * 1024 * 1024);
+    other.send(
+      JSON.stringify({ jsonrpc: "2.0", id: 1, method: "session/prompt", params: { ...prompt(big) } }),
+    );
+    expect(await answer).toMatchObject({
+      id: null,
+      error: { code: -32600, message: expect.stringContaining(String(LIMITS.frameChars)) },
+    });
+    expect(await other.closed).toMatchObject({ code: 1009 });
+    expect(streamed((await turn).updates)).toEqual(upTo(300));
+    await goesOn();
+  });
+
+  test("with a frame of 15 MiB is served", async () => {
+    const text = `/history ${"x".repeat(15 * 1024 * 1024)}`;
+    expect(await client.request("session/prompt", prompt(text))).toMatchObject({
+      result: { stopReason: "end_turn" },
+    });
+  });
+
+  test("that says goodbye hears it back at once", async () => {
+    const other = await RawClient.initialized(gateway);
+    other.close(1000);
+    expect(await other.closed).toMatchObject({ code: 1000 });
+  });
+
+  test.each([
+    ["without a token", ""],
+    ["with a token that is none", "?token=none"],
+    ["with a token signed by somebody else", "?token=eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"],
+  ])("%s is refused with 401", async (_, query) => {
+    expect(await upgradeStatus(query)).toBe(401);
+    expect((await fetch(`${gateway.url}/api/sessions${query}`)).status).toBe(401);
+  });
+
+  test("with a token that has been tampered with is refused with 401", async () => {
+    const [head, claims, signature] = gateway.token.split(".") as [string, string, string];
+    const forged = { ...JSON.parse(Buffer.from(claims, "base64url").toString()), tenant: "other" };
+    const query = `?token=${head}.${Buffer.from(JSON.stringify(forged)).toString("base64url")}.${signature}`;
+    expect(await upgradeStatus(query)).toBe(401);
+  });
+
+  test("with a token for hosts cannot prompt, and one for clients cannot be a host", async () => {
+    expect(await upgradeStatus(`?token=${gateway.hostToken}`)).toBe(403);
+    expect(await upgradeStatus(`?token=${gateway.token}`, "/host/control")).toBe(403);
+  });
+
+  test("for an unknown workspace or agent is told so", async () => {
+    expect(await upgradeStatus(`?token=${gateway.token}&workspace=elsewhere`)).toBe(404);
+    await expect(Client.connect(gateway, { agent: "nobody" })).rejects.toMatchObject({
+      code: -32602,
+      message: expect.stringContaining("nobody"),
+    });
+  });
+});
+
+describe("an agent", () => {
+  let client: Client;
+  let bystander: string;
+  beforeAll(async () => {
+    client = await Client.connect(gateway);
+    bystander = await client.newSession();
+  });
+  afterAll(() => client?.close());
+
+  /** Another session streams while `trouble` happens. */
+  const whileStreaming = async <T>(trouble: () => Promise<T>): Promise<T> => {
+    const turn = client.prompt(bystander, "/stream 300 100 1");
+    const result = await trouble();
+    expect(streamed((await turn).updates)).toEqual(upTo(300));
+    return result;
+  };
+
+  test("that prints garbage is understood; the garbage is in the log, never at the client", async () => {
+    const session = await client.newSession();
+    const { updates, stopReason } = await client.prompt(session, "/garbage\n/stream 20 40");
+    expect(stopReason).toBe("end_turn");
+    expect(textOf(updates)).toContain("Wrote garbage to stdout.\n");
+    expect(streamed(updates)).toEqual(upTo(20));
+    const noise = (await readLog(gateway, session)).filter(({ kind }) => kind === "runtime.noise");
+    expect(noise).toMatchObject([
+      { source: "host", payload: { text: "this line is not JSON" } },
+      { source: "host", payload: { text: '{"jsonrpc":"2.0","method":' } },
+      { source: "host", payload: { text: expect.stringMatching(/^no /) } },
+    ]);
+    const received = client.wire.entries.filter(({ by }) => by === "them");
+    expect(JSON.stringify(received)).not.toContain("this line is not JSON");
+  });
+
+  test("that floods stdout with noise does not hold up the others", async () => {
+    const session = await client.newSession();
+    const { stopReason, updates } = await whileStreaming(() => client.prompt(session, "/flood 200000"));
+    expect(stopReason).toBe("end_turn");
+    expect(textOf(updates)).toBe("Wrote 200000 lines of noise to stdout.\n");
+    const noise = (await readLog(gateway, session)).filter(({ kind }) => kind === "runtime.noise");
+    expect(noise.length).toBeGreaterThan(0);
+    expect(noise.length).toBeLessThan(2000);
+    expect((await client.prompt(session, "again")).stopReason).toBe("end_turn");
+  });
+
+  test("that crashes fails its turn, and the next prompt gets a new one", async () => {
+    const session = await client.newSession();
+    const crash = client.prompt(session, "/stderr it hurts\n/crash 7");
+    await expect(crash).rejects.toMatchObject({
+      code: -32603,
+      message: expect.stringContaining("exit code 7"),
+      data: { stderr: expect.stringContaining("it hurts") },
+    });
+    expect(textOf(client.updates(session))).toContain("Crashing.\n");
+    const { stopReason, updates } = await whileStreaming(() =>
+      client.prompt(session, "/stream 10 40\n/history"),
+    );
+    expect(stopReason).toBe("end_turn");
+    expect(streamed(updates)).toEqual(upTo(10));
+    expect(textOf(updates)).toContain("prompts: 1\n");
+    const kinds = (await readLog(gateway, session)).map(({ kind }) => kind);
+    expect(kinds.filter((kind) => /^turn\.|owner|rebound/.test(kind))).toEqual([
+      "queue.owner.started",
+      "turn.started",
+      "queue.owner.stopped",
+      "turn.failed",
+      "queue.owner.started",
+      "session.rebound",
+      "turn.started",
+      "turn.completed",
+    ]);
+  });
+
+  test("that crashes with prompts waiting runs them in a new process", async () => {
+    const session = await client.newSession();
+    const crash = client.prompt(session, "/slow 0.2\n/crash");
+    const waiting = client.prompt(session, "/history");
+    await expect(crash).rejects.toMatchObject({ code: -32603 });
+    expect(textOf((await waiting).updates)).toMatch(/prompts: 1\n$/);
+  });
+
+  test("that never answers a prompt holds up nobody else", async () => {
+    const other = await Client.connect(gateway);
+    const session = await other.newSession();
+    other.prompt(session, "/hang").catch(() => {});
+    await other.hears(session, "Hanging.");
+    await whileStreaming(async () => other.cancel(session));
+    await other.close();
+    expect((await client.prompt(bystander, "hi")).stopReason).toBe("end_turn");
+  });
+});
+
+describe("an agent that", () => {
+  const habits = ["exit", "silent", "version2", "garbage,early-update,ids"];
+  let host: Host;
+  beforeAll(() => {
+    host = new Host({
+      gateway: {
+        url: gateway.url,
+        token: gateway.hostToken,
+        timing: { ...TIMING, initializeMs: 2000 },
+        log: () => {},
+      },
+      workspace: gateway.workspace,
+      name: "zoo",
+      root: realpathSync(gateway.root),
+      agents: [
+        ...offeredAgents(undefined),
+        ...habits.map((habit) => ({
+          id: habit,
+          name: habit,
+          command: ["env", `DEMO_AGENT_MISBEHAVE=${habit}`, process.execPath, DEMO_AGENT],
+          default: false,
+        })),
+      ],
+      onRefused: (reason) => expect.unreachable(reason),
+    });
+  });
+  afterAll(() => host?.close());
+
+  const connect = async (agent: string): Promise<Client> => {
+    let client: Client | undefined;
+    await eventually(async () => {
+      client = await Client.connect(gateway, { agent });
+      return true;
+    });
+    return client!;
+  };
+
+  test("exits at once: session/new says so, with the exit code and the end of stderr", async () => {
+    await using client = await connect("exit");
+    const failure = {
+      code: -32603,
+      message: expect.stringContaining("exit code 3"),
+      data: { stderr: expect.stringContaining("refusing to start") },
+    };
+    await expect(client.newSession()).rejects.toMatchObject(failure);
+    await expect(client.newSession()).rejects.toMatchObject(failure);
+  });
+
+  test("never answers: session/new says so", async () => {
+    await using client = await connect("silent");
+    await expect(client.newSession()).rejects.toMatchObject({
+      code: -32603,
+      message: expect.stringContaining("did not answer initialize within 2000 ms"),
+    });
+  });
+
+  test("speaks another version: session/new says so", async () => {
+    await using client = await connect("version2");
+    await expect(client.newSession()).rejects.toMatchObject({
+      code: -32603,
+      message: expect.stringContaining("protocol version 2"),
+    });
+  });
+
+  test("starts with noise, talks before it is asked and writes strange ids works all the same", async () => {
+    await using client = await connect("garbage,early-update,ids");
+    client.onPermission = () => ({ outcome: { outcome: "selected", optionId: "allow" } });
+    const session = await client.newSession();
+    const { updates } = await client.prompt(session, "/permission\n/edit strange.txt\n/stream 50 40");
+    expect(textOf(updates)).toContain("Permission selected: allow\n");
+    expect(textOf(updates)).toContain("strange.txt\n");
+    expect(streamed(updates)).toEqual(upTo(50));
+    expect(client.updates(session)[0]?.sessionUpdate).toBe("available_commands_update");
+    const noise = (await readLog(gateway, session)).filter(({ kind }) => kind === "runtime.noise");
+    expect(noise.map(({ payload }) => payload.text)).toEqual(STARTUP_NOISE.split("\n").filter(Boolean));
+  });
+});
+
+test("a gateway whose agent does not exist says so for each session, and its other agent works", async () => {
+  await using gateway = await startGateway({ agent: "no-such-agent --acp" });
+  await using client = await Client.connect(gateway);
+  await expect(client.newSession()).rejects.toMatchObject({
+    code: -32603,
+    message: expect.stringContaining("no-such-agent"),
+  });
+  await using other = await Client.connect(gateway, { agent: "demo" });
+  expect((await other.prompt(await other.newSession(), "hi")).stopReason).toBe("end_turn");
+});
+
+/** The answer to an attempt to open a WebSocket. */
+async function upgradeStatus(query: string, path = "/acp"): Promise<number> {
+  const socket = new WebSocket(`${gateway.url.replace("http", "ws")}${path}${query}`);
+  socket.on("error", () => {});
+  const [, response] = await once(socket, "unexpected-response");
+  socket.terminate();
+  return (response as { statusCode: number }).statusCode;
+}
