@@ -31,7 +31,7 @@ export type Message = {
 export type RpcError = { code: number; message: string; data?: Record<string, unknown> };
 
 /** What happened, in order, for tests that wait for something to happen. */
-export class Transcript<Entry> {
+class Transcript<Entry> {
   readonly entries: Entry[] = [];
   #wakers = new Set<() => void>();
   #ended = false;
