@@ -1,0 +1,64 @@
+import { describe, expect, it } from "vitest";
+import { events, openSession } from "./harness.ts";
+
+/** The kinds of the session model that no other test makes happen. */
+describe("an event for", () => {
+  it("the id the agent's harness has for the session, when the agent tells it", async () => {
+    const { client, agent, host, sessionId, workspace } = await openSession();
+    agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
+    client.call("session/prompt", { sessionId, prompt: [] });
+    const next = await host.agent();
+    const opening = await next.line();
+    next.answer(opening, { sessionId: "another", _meta: { agentSessionId: "inner-1" } });
+    await next.line();
+    next.update("hi", "another");
+    await next.durable();
+    const log = await events(workspace, sessionId);
+    const updated = log.find((e) => e.kind === "session.agent_session_id.updated");
+    expect(updated).toMatchObject({
+      agentSessionId: "inner-1",
+      payload: { agentSessionId: "inner-1", previous: null },
+    });
+    expect(log.at(-1)).toMatchObject({ acpSessionId: "another", agentSessionId: "inner-1" });
+  });
+
+  it.each([
+    ["fs/read_text_file", "client.fs.read"],
+    ["fs/write_text_file", "client.fs.write"],
+    ["terminal/create", "client.terminal.create"],
+    ["terminal/output", "client.terminal.output"],
+    ["terminal/wait_for_exit", "client.terminal.wait_for_exit"],
+    ["terminal/kill", "client.terminal.kill"],
+    ["terminal/release", "client.terminal.release"],
+  ])("%s is %s, derived from the request and its answer", async (method, kind) => {
+    const { agent, sessionId, workspace } = await openSession();
+    agent.items(JSON.stringify({ jsonrpc: "2.0", id: "x", method, params: { sessionId: "agent-session" } }));
+    agent.items(JSON.stringify(["answer", '{"jsonrpc":"2.0","id":"x","result":{}}']));
+    await agent.line();
+    const log = await events(workspace, sessionId);
+    const { payload } = log.find((e) => e.kind === kind) as {
+      payload: { request: number; answer: number; ok: boolean };
+    };
+    expect(payload.ok).toBe(true);
+    expect(log[payload.request - 1]).toMatchObject({
+      source: "agent",
+      payload: { direction: "in", message: { method } },
+    });
+    expect(log[payload.answer - 1]).toMatchObject({
+      source: "host",
+      payload: { direction: "out", message: { id: "x" } },
+    });
+  });
+
+  it("what an agent says that is no message is noise, with its text", async () => {
+    const { agent, sessionId, workspace } = await openSession();
+    agent.items(JSON.stringify(["noise", "Loading model…"]), '{"broken":', '["unknown",1]');
+    await agent.durable();
+    const noise = (await events(workspace, sessionId)).filter((e) => e.kind === "runtime.noise");
+    expect(noise.map((e) => (e.payload as { text: string }).text)).toEqual([
+      "Loading model…",
+      '{"broken":',
+      '["unknown",1]',
+    ]);
+  });
+});

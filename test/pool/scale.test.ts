@@ -1,0 +1,72 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeAll, describe, expect, it } from "vitest";
+import { LIMITS } from "../../src/protocol/limits.ts";
+import { eventsText, get, type Opened, openSession, token, updateText } from "./harness.ts";
+
+const EVENTS = 100_000;
+
+/**
+ * What a reading touches is shown by damaging everything else: rows that are read although they need not be
+ * make it fail.
+ */
+describe("a session of 100,000 events", () => {
+  let opened: Opened;
+  let last: number;
+
+  const inObject = <T>(look: (sql: SqlStorage) => T) =>
+    runInDurableObject(env.ACP_SESSION_DO.getByName(opened.sessionId), (_, state) => look(state.storage.sql));
+
+  beforeAll(async () => {
+    opened = await openSession();
+    for (let i = 0; i < EVENTS; i += 1000) {
+      opened.agent.items(...Array.from({ length: 1000 }, (_, k) => updateText(`${i + k}`)));
+      await opened.agent.durable();
+    }
+    last = await inObject((sql) => {
+      const { seq, heads } = sql
+        .exec<{ seq: number; heads: string }>("SELECT seq, heads FROM log ORDER BY seq DESC LIMIT 1")
+        .one();
+      return seq + (JSON.parse(heads) as unknown[]).length - 1;
+    });
+    expect(last).toBeGreaterThan(EVENTS);
+  }, 120_000);
+
+  it("gives a page from the middle without reading what is before or after it", async () => {
+    const { workspace, sessionId } = opened;
+    const middle = Math.floor(last / 2);
+    const whole = await eventsText(workspace, sessionId, `?after=${middle}&limit=20`);
+    const kept = await inObject((sql) => damageAllBut(sql, middle, middle + 20));
+    expect(await eventsText(workspace, sessionId, `?after=${middle}&limit=20`)).toBe(whole);
+    await expect(eventsText(workspace, sessionId, "?after=0&limit=20")).rejects.toThrow();
+    await inObject((sql) => restore(sql));
+    expect(kept).toBeLessThan(4);
+  });
+
+  it("opens after an eviction from the snapshot and the tail alone", async () => {
+    const { workspace, sessionId } = opened;
+    const bearer = await token({ workspace });
+    const before = await (await get(`/api/sessions/${sessionId}`, bearer)).text();
+    const kept = await inObject((sql) => {
+      const { seq } = sql.exec<{ seq: number }>("SELECT seq FROM snapshot").one();
+      return damageAllBut(sql, seq, last);
+    });
+    expect(kept).toBeLessThan(LIMITS.eventsPerSnapshot / 10);
+    await evictDurableObject(env.ACP_SESSION_DO.getByName(sessionId));
+    expect(await (await get(`/api/sessions/${sessionId}`, bearer)).text()).toBe(before);
+    await inObject((sql) => restore(sql));
+  });
+});
+
+/** Makes every row unreadable that has no event after `after` and up to `upTo`; how many stayed. */
+function damageAllBut(sql: SqlStorage, after: number, upTo: number): number {
+  const first = sql
+    .exec<{ seq: number }>("SELECT max(seq) AS seq FROM log WHERE seq <= ?", after + 1)
+    .one().seq;
+  sql.exec("UPDATE log SET heads = 'damaged' || heads WHERE seq < ? OR seq > ?", first, upTo + 1000);
+  return sql.exec<{ n: number }>("SELECT count(*) AS n FROM log WHERE heads NOT LIKE 'damaged%'").one().n;
+}
+
+function restore(sql: SqlStorage): void {
+  sql.exec("UPDATE log SET heads = substr(heads, 8) WHERE heads LIKE 'damaged%'");
+}
