@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import { styleText } from "node:util";
 
 /** The one line of `--json`. */
@@ -33,7 +34,11 @@ ${dim("Ctrl-C ends it. Sessions are kept and found again at the next start.")}
 `;
 }
 
+/** The bridge as it is in this checkout: it needs nothing to be installed. */
+const CONNECT = fileURLToPath(new URL("connect.ts", import.meta.url));
+
 function zedSnippet({ wsUrl, token }: ReadyInfo): string {
-  const server = { type: "custom", command: "npx", args: ["acp-edge", "connect", wsUrl, "--token", token] };
+  const env = { ACP_EDGE_TOKEN: token };
+  const server = { type: "custom", command: process.execPath, args: [CONNECT, wsUrl], env };
   return JSON.stringify({ agent_servers: { "acp-edge": server } }, null, 2);
 }
