@@ -1,7 +1,10 @@
 import { ErrorCode, type RpcError } from "../protocol/errors.ts";
 
-/** What the gateway adds to any agent: it has the history, so it can always load and resume. */
-const OWN_CAPABILITIES = { loadSession: true, sessionCapabilities: { resume: {} } };
+/** What the gateway adds to any agent: it has the history and the index, so it can do all of this itself. */
+const OWN_CAPABILITIES = {
+  loadSession: true,
+  sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, fork: {} },
+};
 
 /** The gateway's answer to `initialize`: the agent's own, with the session methods the gateway provides. */
 export function initializeResult(agent: Record<string, unknown> | null): Record<string, unknown> {

@@ -1,25 +1,53 @@
-import { Hono } from "hono";
+import { type Context, Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
-import type { Handover } from "../connection/connection.ts";
-import { mayUseWorkspace } from "../protocol/caller.ts";
+import type { Handover } from "../connection/client.ts";
+import { asObserver, mayUseWorkspace } from "../protocol/caller.ts";
+import { isUuid } from "../protocol/ids.ts";
+import { postMessage } from "./acp-post.ts";
+import { openStream } from "./acp-stream.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
-import { requireUpgrade } from "./upgrade.ts";
 
-/** Where ACP clients connect. The socket is handed over to an object of its own, which outlives this request. */
+/**
+ * Where ACP clients connect: with a WebSocket, which is handed over to an object of its own, or over Streamable
+ * HTTP, whose requests meet in such an object. What needs no state is settled here.
+ */
 export const acp = new Hono<AppEnv>();
 
-acp.get("/", requireUpgrade, requireScope("session:prompt"), (c) => {
-  const caller = c.get("caller");
+acp.all("/", requireScope("session:prompt", "session:read"), async (c): Promise<Response> => {
+  // Not `c.req.method`: a HEAD request comes here as a GET.
+  switch (c.req.raw.method) {
+    case "GET":
+      return c.req.header("Upgrade")?.toLowerCase() === "websocket" ? handOver(c) : openStream(c);
+    case "POST":
+      return postMessage(c, () => handover(c));
+    case "DELETE":
+      return remove(c);
+    default:
+      return c.text("Method Not Allowed", 405, { Allow: "GET, POST, DELETE" });
+  }
+});
+
+/** `more` is what a connection must know besides where its client comes from. */
+export function handOver(c: Context<AppEnv>, more: Partial<Handover> = {}): Promise<Response> {
+  const order = { ...handover(c), ...more };
+  return c.env.ACP_CONNECTION_DO.getByName(order.connection).fetch("https://connection/", {
+    headers: { Upgrade: "websocket", "X-Acp-Handover": JSON.stringify(order) },
+  });
+}
+
+async function remove(c: Context<AppEnv>): Promise<Response> {
+  const connection = c.req.header("Acp-Connection-Id");
+  if (!connection) return c.text("Missing Acp-Connection-Id", 400);
+  if (!isUuid(connection)) return c.text("Unknown Acp-Connection-Id", 404);
+  const { status, reason } = await c.env.ACP_CONNECTION_DO.getByName(connection).remove(c.get("caller"));
+  return status === 202 ? c.body(null, status) : c.text(reason, status);
+}
+
+/** A new connection, in the workspace the client names or its token is for. */
+function handover(c: Context<AppEnv>): Handover {
+  const caller = c.req.query("role") === "observer" ? asObserver(c.get("caller")) : c.get("caller");
   const workspace = c.req.query("workspace") ?? caller.workspaces.find((name) => name !== "*");
   if (workspace === undefined) throw new HTTPException(400, { message: "Say which workspace: ?workspace=" });
   if (!mayUseWorkspace(caller, workspace)) throw new HTTPException(404, { message: "Unknown workspace" });
-  const handover: Handover = {
-    connection: crypto.randomUUID(),
-    caller,
-    workspace,
-    agent: c.req.query("agent") ?? null,
-  };
-  return c.env.ACP_CONNECTION_DO.getByName(handover.connection).fetch("https://connection/", {
-    headers: { Upgrade: "websocket", "X-Acp-Handover": JSON.stringify(handover) },
-  });
-});
+  return { connection: crypto.randomUUID(), caller, workspace, agent: c.req.query("agent") ?? null };
+}

@@ -1,10 +1,12 @@
-import { Hono } from "hono";
+import { type Context, Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import { mayUseWorkspace } from "../protocol/caller.ts";
+import { PERMISSION_POLICY } from "../protocol/policy.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
 import { liveEvents } from "./live.ts";
 import { parse, sessionOf, unknownSession } from "./params.ts";
+import { permissions } from "./permissions.ts";
 import { listSessions } from "./session-index.ts";
 import { transfer } from "./transfer.ts";
 
@@ -13,14 +15,15 @@ export const api = new Hono<AppEnv>();
 
 api.use(requireScope("session:read"));
 api.route("/", transfer);
+api.route("/", permissions);
 
 api.get("/sessions", async (c) => {
   const { limit, cursor } = parse(LIST_QUERY, c.req.query());
-  return c.json(await listSessions(c.env.INDEX, c.get("caller"), limit, cursor));
+  return c.json(await listSessions(c.env.INDEX, c.get("caller"), limit, { cursor }));
 });
 
 api.get("/sessions/:id", async (c) => {
-  const session = await sessionOf(c.env, c.req.param("id")).describe(c.get("caller"));
+  const session = await sessionOf(c.env, c.req.param("id")).view(c.get("caller"));
   if (!session) throw unknownSession();
   return c.body(session, 200, { "Content-Type": "application/json" });
 });
@@ -53,10 +56,24 @@ api.get("/sessions/:id/events", liveEvents, async (c) => {
 
 api.get("/workspaces/:id", async (c) => {
   const id = c.req.param("id");
+  return c.json(await workspaceOf(c, id).view(id));
+});
+
+api.put("/workspaces/:id", requireScope("workspace:admin"), async (c) => {
+  const id = c.req.param("id");
+  const workspace = workspaceOf(c, id);
+  const { policy } = parse(WORKSPACE, await c.req.json().catch(() => null));
+  await workspace.setPolicy(policy);
+  return c.json(await workspace.view(id));
+});
+
+function workspaceOf(c: Context<AppEnv>, id: string) {
   const caller = c.get("caller");
   if (!mayUseWorkspace(caller, id)) throw new HTTPException(404, { message: "Unknown workspace" });
-  return c.json(await c.env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${id}`).view(id));
-});
+  return c.env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${id}`);
+}
+
+const WORKSPACE = z.strictObject({ policy: PERMISSION_POLICY });
 
 const LIST_QUERY = z.object({
   limit: z.coerce.number().int().min(1).max(200).default(50),

@@ -1,6 +1,7 @@
 import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { acp } from "./acp.ts";
+import { agentWs } from "./agent-ws.ts";
 import { api } from "./api.ts";
 import type { AppEnv } from "./auth.ts";
 import { host } from "./host.ts";
@@ -10,6 +11,7 @@ export const app = new Hono<AppEnv>();
 app.get("/healthz", (c) => c.json({ ok: true }));
 app.get("/", (c) => c.text("acp-edge: connect an ACP client to /acp, read sessions at /api/sessions\n"));
 app.route("/acp", acp);
+app.route("/agent/ws", agentWs);
 app.route("/host", host);
 app.route("/api", api);
 

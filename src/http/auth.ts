@@ -15,13 +15,13 @@ const CLAIMS = z.object({
 
 export type AppEnv = { Bindings: Env; Variables: { caller: Caller } };
 
-/** Lets a request through when its token is good for the given scope. */
-export function requireScope(scope: string) {
+/** Lets a request through when its token is good for one of the given scopes. */
+export function requireScope(...scopes: readonly [string, ...string[]]) {
   return createMiddleware<AppEnv>(async (c, next) => {
     const caller = await authenticate(c.req.raw, c.env);
     if (!caller) throw new HTTPException(401, { message: "A valid token is required" });
-    if (!caller.scopes.includes(scope))
-      throw new HTTPException(403, { message: `The token lacks the scope ${scope}` });
+    if (!scopes.some((scope) => caller.scopes.includes(scope)))
+      throw new HTTPException(403, { message: `The token lacks the scope ${scopes[0]}` });
     c.set("caller", caller);
     await next();
   });

@@ -13,7 +13,7 @@ export type WatchSocket = {
  */
 export function eventStream(
   socket: WatchSocket,
-  { keepAliveMs, endsAt }: { keepAliveMs: number; endsAt: number },
+  { keepAliveMs, endsAt, signal }: { keepAliveMs: number; endsAt: number; signal: AbortSignal },
 ): ReadableStream<Uint8Array> {
   const arrived: string[] = [];
   let asked = false;
@@ -30,6 +30,8 @@ export function eventStream(
   };
   socket.addEventListener("close", end);
   socket.addEventListener("error", end);
+  // A client that vanishes aborts its request; the stream itself is not cancelled then.
+  signal.addEventListener("abort", () => socket.close(1000, "reader gone"));
 
   /** Waits for news; false when time has passed without any. */
   const news = (ms: number) =>

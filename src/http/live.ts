@@ -27,6 +27,7 @@ export const liveEvents = createMiddleware<AppEnv>(async (c, next) => {
   const body = eventStream(response.webSocket, {
     keepAliveMs: LIMITS.keepAliveMs,
     endsAt: caller.expires * 1000,
+    signal: c.req.raw.signal,
   });
   return c.body(body, 200, {
     "Content-Type": "text/event-stream; charset=utf-8",

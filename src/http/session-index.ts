@@ -5,6 +5,7 @@ type Row = {
   workspace: string;
   agent: string;
   cwd: string;
+  client_cwd: string | null;
   title: string | null;
   state: string;
   created_at: string;
@@ -17,6 +18,8 @@ export type SessionSummary = {
   workspace: string;
   agent: string;
   cwd: string;
+  /** As its client named it when it asked for the session. */
+  clientCwd: string;
   title: string | null;
   state: string;
   createdAt: string;
@@ -29,7 +32,7 @@ export async function listSessions(
   index: D1Database,
   caller: Caller,
   limit: number,
-  cursor?: string,
+  { cursor, cwd }: { cursor?: string | undefined; cwd?: string | undefined } = {},
 ): Promise<{ sessions: SessionSummary[]; nextCursor: string | null }> {
   const everywhere = caller.workspaces.includes("*");
   const [updatedAt, id] = cursor?.split(" ") ?? [];
@@ -38,6 +41,10 @@ export async function listSessions(
   if (!everywhere) {
     where.push("workspace IN (SELECT value FROM json_each(?))");
     values.push(JSON.stringify(caller.workspaces));
+  }
+  if (cwd !== undefined) {
+    where.push("(client_cwd = ? OR cwd = ?)");
+    values.push(cwd, cwd);
   }
   if (updatedAt !== undefined && id !== undefined) {
     where.push("(updated_at, id) < (?, ?)");
@@ -56,12 +63,13 @@ export async function listSessions(
 }
 
 function summary(row: Row): SessionSummary {
-  const { id, created_at, updated_at, last_seq, workspace, agent, cwd, title, state } = row;
+  const { id, created_at, updated_at, last_seq, workspace, agent, cwd, client_cwd, title, state } = row;
   return {
     sessionId: id,
     workspace,
     agent,
     cwd,
+    clientCwd: client_cwd ?? cwd,
     title,
     state,
     createdAt: created_at,

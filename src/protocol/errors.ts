@@ -8,6 +8,8 @@ export const ErrorCode = {
   requestCancelled: -32800,
   authRequired: -32000,
   notFound: -32002,
+  /** Ours: the token is good, but not for this. (-32000 would make an editor ask for a login.) */
+  forbidden: -32003,
 } as const;
 
 export type RpcError = { code: number; message: string; data?: unknown };
@@ -23,6 +25,11 @@ export function resultResponse(idText: string, result: unknown): string {
 
 export function notification(method: string, params: unknown): string {
   return `{"jsonrpc":"2.0","method":${JSON.stringify(method)},"params":${JSON.stringify(params)}}`;
+}
+
+/** An observer wants more than to look on. */
+export function forbidden(method: string): RpcError {
+  return { code: ErrorCode.forbidden, message: `${method} is not for observers: they may only read` };
 }
 
 export function unknownSession(sessionId: string): RpcError {

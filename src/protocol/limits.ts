@@ -67,6 +67,16 @@ const DEFAULTS = {
   /** Sessions one connection may have open; their cursors live in a socket attachment of 16 KiB. */
   sessionsPerConnection: 150,
 
+  /**
+   * Messages of a connection over HTTP that are in no session's log: as many may wait for its reader, and as
+   * many are kept after that for a reader that comes back.
+   */
+  outboxMessages: 1000,
+  outboxChars: 4 * 1024 * 1024,
+
+  /** A connection over HTTP that nobody reads or writes for this long is forgotten. */
+  connectionIdleMs: 2 * 60 * 60 * 1000,
+
   /** Live readers (`text/event-stream`) one session may have; each new event is offered to every one of them. */
   watchersPerSession: 100,
 

@@ -77,8 +77,14 @@ export type Compaction = {
   startedAt: number;
 };
 
-/** How often the agent broke a rule that the projection had to hold up for it. */
-export type Violations = { backwardStatus: number; duplicateToolCall: number };
+/** How often the agent broke a rule of the stream. Where the projection can, it holds that up for it. */
+export type Violations = {
+  backwardStatus: number;
+  duplicateToolCall: number;
+  changedContent: number;
+  foreignSession: number;
+  noMessage: number;
+};
 
 export function initialAcpState(): AcpState {
   return {
@@ -93,7 +99,13 @@ export function initialAcpState(): AcpState {
     usage: null,
     compaction: null,
     meta: null,
-    violations: { backwardStatus: 0, duplicateToolCall: 0 },
+    violations: {
+      backwardStatus: 0,
+      duplicateToolCall: 0,
+      changedContent: 0,
+      foreignSession: 0,
+      noMessage: 0,
+    },
   };
 }
 
@@ -122,6 +134,7 @@ export function applyResult(
     case "session/new":
     case "session/load":
     case "session/resume":
+    case "session/fork":
       return applySetup(acp, result, seq);
     case "session/set_mode":
       if (choice !== undefined) acp.modes = choose(acp.modes, choice);
@@ -338,7 +351,10 @@ function applyToolCall(acp: AcpState, update: Item, seq: number, at: number, by:
   if (typeof update.title === "string") call.title = clip(update.title, KEEP.labelChars);
   if (typeof update.name === "string") call.name = clip(update.name, KEEP.wordChars);
   if (typeof update.kind === "string") call.kind = clip(update.kind, KEEP.wordChars);
+  const over = call.endedAt !== null;
   setStatus(acp, call, update.status, at);
+  if (over && DETAILS.some((name) => differs(call.details[name], update[name])))
+    acp.violations.changedContent += 1;
   for (const name of DETAILS) {
     const value = update[name];
     if (value === undefined || value === null) continue;
@@ -348,6 +364,12 @@ function applyToolCall(acp: AcpState, update: Item, seq: number, at: number, by:
     call.details[name] = kept;
   }
   makeRoom(acp.toolCalls, call);
+}
+
+/** As far as it is known: of what was too long to keep nobody can say. */
+function differs(kept: Kept | undefined, value: unknown): boolean {
+  if (value === undefined || value === null || kept?.value === undefined) return false;
+  return jsonChars(value, kept.chars) !== kept.chars || JSON.stringify(value) !== JSON.stringify(kept.value);
 }
 
 function addToolCall({ toolCalls }: AcpState, toolCallId: string, seq: number, at: number): ToolCall {

@@ -1,17 +1,10 @@
 import { ErrorCode, notification, type RpcError } from "../protocol/errors.ts";
 import { type Frame, rewrite } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
+import { cancelQuestions, endQuestions } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import type { Asked, SessionState } from "./state.ts";
-import {
-  answerRoute,
-  cancelPermissions,
-  cancelQueued,
-  drainQueue,
-  dropQueued,
-  failRunning,
-  settle,
-} from "./turns.ts";
+import { answerRoute, cancelQueued, drainQueue, dropQueued, failRunning, settle } from "./turns.ts";
 
 /** The life of the agent's processes: wanted, bound to the session, ended, wanted again. */
 
@@ -49,24 +42,25 @@ export function bind(batch: Batch, method = openingMethod(batch.state)): void {
   batch.frame("gateway", "out", JSON.stringify({ jsonrpc: "2.0", id: Number(id), method, params }));
 }
 
-function openingMethod({ context, run }: SessionState): string {
+function openingMethod({ context, run, fork }: SessionState): string {
   if (context.acpSessionId === null) return "session/new";
+  if (fork) return fork.whole && run?.canFork ? "session/fork" : "session/new";
   if (run?.canResume) return "session/resume";
   return run?.canLoad ? "session/load" : "session/new";
 }
 
 export function isOpening({ method, connection }: Asked): boolean {
-  return (
-    method === "session/new" ||
-    (connection === undefined && (method === "session/load" || method === "session/resume"))
-  );
+  return method === "session/new" || (connection === undefined && REOPENING.has(method));
 }
+
+const REOPENING: ReadonlySet<string> = new Set(["session/load", "session/resume", "session/fork"]);
 
 /** The agent answered our wish to open the session. */
 export function bound(batch: Batch, frame: Frame, re: number, asked: Asked): void {
   const { context } = batch.state;
   const previous = context.acpSessionId;
-  const failed = asked.method === "session/new" ? frame.sessionId === undefined : "error" in frame.value;
+  const anew = asked.method === "session/new" || asked.method === "session/fork";
+  const failed = anew ? frame.sessionId === undefined : "error" in frame.value;
   if (failed) {
     batch.frame("agent", "in", frame, answerRoute(re, asked));
     // Some agents advertise session/load and cannot do it: a new session is better than none.
@@ -74,7 +68,7 @@ export function bound(batch: Batch, frame: Frame, re: number, asked: Asked): voi
     const { message } = (frame.value.error ?? { message: "it gave no session id" }) as RpcError;
     return unavailable(batch, `The agent did not open a session: ${message}`);
   }
-  if (asked.method !== "session/new") {
+  if (!anew) {
     batch.frame("agent", "in", frame, answerRoute(re, asked));
     batch.note("gateway", "session.loaded", { acpSessionId: previous, method: asked.method });
   } else {
@@ -87,7 +81,7 @@ export function bound(batch: Batch, frame: Frame, re: number, asked: Asked): voi
       { acpSessionId, previous },
       now,
     );
-    if (previous !== null) tellRebound(batch);
+    if (previous !== null && asked.method === "session/new") tellRebound(batch);
   }
   noteAgentSessionId(batch, frame);
   drainQueue(batch);
@@ -129,7 +123,9 @@ export function processEnded(
       ? undefined
       : `exit code ${exit.code}`;
   const reason = [exit.error, how].filter(Boolean).join(", ");
-  batch.note("host", "queue.owner.stopped", { run: state.run?.id ?? null, ...exit, reason, expected });
+  endQuestions(batch, `the agent process ended: ${reason}`, () =>
+    batch.note("host", "queue.owner.stopped", { run: state.run?.id ?? null, ...exit, reason, expected }),
+  );
   if (expected || before === "failed") return;
   if (before === "starting")
     return unavailable(batch, `The agent could not be started: ${reason}`, exit.stderr);
@@ -146,14 +142,10 @@ export function processEnded(
 export function processLost(batch: Batch, reason: string): void {
   const { state } = batch;
   if (!state.run) return;
-  const expected = state.run.stopping;
-  batch.note("gateway", "queue.owner.stopped", {
-    run: state.run.id,
-    code: null,
-    signal: null,
-    reason,
-    expected,
-  });
+  const { id: run, stopping: expected } = state.run;
+  endQuestions(batch, `the agent process was lost: ${reason}`, () =>
+    batch.note("gateway", "queue.owner.stopped", { run, code: null, signal: null, reason, expected }),
+  );
   const data = { outcome: "unknown" };
   failRunning(batch, "agent_lost", {
     code: ErrorCode.internal,
@@ -198,7 +190,7 @@ export function close(batch: Batch, by: string): void {
   cancelQueued(batch);
   for (const item of [...batch.state.queue])
     dropQueued(batch, item, { code: ErrorCode.requestCancelled, message: "The session was closed" });
-  cancelPermissions(batch);
+  cancelQuestions(batch, "session/close");
   if (turn) {
     settle(batch, turn.prompt, { result: { stopReason: "cancelled" } });
     batch.note("gateway", "turn.cancelled", {

@@ -1,12 +1,14 @@
-import { ErrorCode, errorResponse, resultResponse } from "../protocol/errors.ts";
+import { type Caller, mayAnswer, type Role, roleOf } from "../protocol/caller.ts";
+import { ErrorCode, errorResponse, forbidden, type RpcError, resultResponse } from "../protocol/errors.ts";
 import { type Frame, rewrite } from "../protocol/frame.ts";
 import { parseClientRequestId } from "../protocol/ids.ts";
 import { currentSetup } from "./acp-state.ts";
 import { close, wantAgent } from "./agent-life.ts";
+import { cancelQuestions, clientAnswer } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import { badCursor } from "./replay.ts";
 import { badPromptKey, type KeyedPrompt, promptKey } from "./state.ts";
-import { cancelPermissions, cancelQueued, dropQueued, promptRefusal } from "./turns.ts";
+import { cancelQueued, dropQueued, forProcess, promptRefusal } from "./turns.ts";
 
 /**
  * What a session does about what clients say. Each function turns one input into events and nothing else:
@@ -27,41 +29,76 @@ export function open(
   batch.note("gateway", "session.requested", { ...identity, cwd, request });
 }
 
+/** `answering`: all connections now that the agent's requests are put to. */
+export type ClientInput = { connection: string; caller: Caller; answering: readonly string[] };
+
 /** The same client's frame may come again after a reconnect between the objects; the caller filters those. */
-export function clientFrame(batch: Batch, connection: string, frame: Frame, newTurnId: NewTurnId): void {
+export function clientFrame(batch: Batch, client: ClientInput, frame: Frame, newTurnId: NewTurnId): void {
+  const { connection, caller } = client;
+  const refusal = refusalFor(caller, frame);
+  if (refusal) return refuse(batch, connection, frame, refusal);
   switch (frame.kind) {
     case "response":
-      return clientAnswer(batch, connection, frame);
+      return answer(batch, client, frame);
     case "notification":
       if (frame.method === "session/cancel") return cancelTurn(batch, connection, frame);
       if (frame.method === "$/cancel_request") return cancelRequest(batch, connection, frame);
       return dispatch(batch, connection, frame, null);
     case "request":
-      return clientRequest(batch, connection, frame, newTurnId);
+      return clientRequest(batch, client, frame, newTurnId);
     case "invalid":
       batch.frame("client", "out", frame, { connection, stop: "stray" });
   }
 }
 
-function clientAnswer(batch: Batch, connection: string, frame: Frame): void {
+/** Who looks on may read and nothing else; who may not answer is not asked. */
+function refusalFor(caller: Caller, { kind, method }: Frame): RpcError | undefined {
+  if (kind === "response") return mayAnswer(caller) ? undefined : forbidden("An answer");
+  if (roleOf(caller) === "controller" || OBSERVER_METHODS.has(method ?? "")) return undefined;
+  return forbidden(method ?? "This");
+}
+
+const OBSERVER_METHODS: ReadonlySet<string> = new Set(["session/load", "session/resume", "$/cancel_request"]);
+
+/** A request is answered with the reason; anything else goes no further, and the log has it. */
+function refuse(batch: Batch, connection: string, frame: Frame, error: RpcError): void {
+  const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
+  if (frame.kind === "request")
+    batch.frame("gateway", "in", errorResponse(frame.idText as string, error), { to: connection, re: seq });
+}
+
+function answer(batch: Batch, { connection, caller, answering }: ClientInput, frame: Frame): void {
   const seq = parseClientRequestId(frame.value.id)?.seq;
   const asking = seq === undefined ? undefined : batch.state.asking[seq];
-  if (seq === undefined || !asking || asking.by !== "client") {
+  if (seq === undefined || asking?.by !== "client" || (asking.to ?? connection) !== connection) {
     batch.frame("client", "out", frame, { connection, stop: "stray" });
     return;
   }
-  const answer = batch.frame("client", "out", frame, { connection, re: seq, id: asking.id });
-  if (asking.method === "session/request_permission") {
-    const outcome = (frame.value.result as { outcome?: unknown } | undefined)?.outcome ?? null;
-    batch.note("gateway", "permission.responded", { request: seq, answer, outcome, by: connection });
-  }
+  const said = [connection, ...(asking.declined ?? [])];
+  // A client that does not know the method must not win over one that does.
+  const another = said.length < DECLINES && answering.some((other) => !said.includes(other));
+  if (isUnknownMethod(frame) && !asking.to && another)
+    batch.frame("client", "out", frame, { connection, re: seq, stop: "declined" });
+  else clientAnswer(batch, { connection, subject: caller.subject }, seq, asking, frame);
 }
 
-function clientRequest(batch: Batch, connection: string, frame: Frame, newTurnId: NewTurnId): void {
+/** So many clients that do not know a method are taken for all of them. */
+const DECLINES = 50;
+
+function isUnknownMethod({ value }: Frame): boolean {
+  return (value.error as { code?: unknown } | null | undefined)?.code === ErrorCode.methodNotFound;
+}
+
+function clientRequest(
+  batch: Batch,
+  { connection, caller }: ClientInput,
+  frame: Frame,
+  newTurnId: NewTurnId,
+): void {
   switch (frame.method) {
     case "session/load":
     case "session/resume":
-      return attach(batch, connection, frame);
+      return attach(batch, connection, frame, roleOf(caller));
     case "session/close":
       return closeFor(batch, connection, frame);
     case "session/prompt":
@@ -78,9 +115,8 @@ function prompt(batch: Batch, connection: string, frame: Frame, newTurnId: NewTu
   if (known) return repeatPrompt(batch, connection, frame, known);
   const problem = badPromptKey(frame);
   const refusal = problem ? { code: ErrorCode.invalidParams, message: problem } : promptRefusal(state);
-  if (!refusal) return dispatch(batch, connection, frame, newTurnId());
-  const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
-  batch.frame("gateway", "in", errorResponse(frame.idText as string, refusal), { to: connection, re: seq });
+  if (refusal) return refuse(batch, connection, frame, refusal);
+  dispatch(batch, connection, frame, newTurnId());
 }
 
 /** The answer there is goes to this client as well; the one to come will. */
@@ -103,8 +139,9 @@ function repeatPrompt(batch: Batch, connection: string, frame: Frame, { seq, ans
 function dispatch(batch: Batch, connection: string, frame: Frame, turnId: string | null): void {
   const { state } = batch;
   const context = turnId === null ? state.context : { ...state.context, turnId };
-  const waits =
-    state.agent !== "ready" || (turnId !== null && (state.turn !== null || state.queue.length > 0));
+  const waits = forProcess(frame.method)
+    ? !state.run?.initialized || state.run.stopping
+    : state.agent !== "ready" || (turnId !== null && (state.turn !== null || state.queue.length > 0));
   const seq = batch.frame(
     "client",
     "out",
@@ -126,7 +163,7 @@ function cancelTurn(batch: Batch, connection: string, frame: Frame): void {
   const passes = turn !== null && agent === "ready";
   batch.frame("client", "out", frame, passes ? { connection } : { connection, stop: "gateway" });
   cancelQueued(batch);
-  if (turn) cancelPermissions(batch);
+  if (turn) cancelQuestions(batch, "session/cancel");
 }
 
 /** `$/cancel_request` names a request by the client's own id; the agent knows it by its place in the log. */
@@ -147,7 +184,7 @@ function cancelRequest(batch: Batch, connection: string, frame: Frame): void {
 }
 
 /** A client reads along. The answer carries what session/new would have said of modes and settings. */
-function attach(batch: Batch, connection: string, frame: Frame): void {
+function attach(batch: Batch, connection: string, frame: Frame, role: Role): void {
   const replay = frame.method === "session/load";
   const problem = badCursor(frame, batch.nextSeq);
   const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
@@ -156,7 +193,7 @@ function attach(batch: Batch, connection: string, frame: Frame): void {
     batch.frame("gateway", "in", error, { to: connection, re: seq });
     return;
   }
-  batch.note("gateway", "session.loaded", { connection, request: seq, replay });
+  batch.note("gateway", "session.loaded", { connection, request: seq, replay, role });
   batch.frame("gateway", "in", resultResponse(frame.idText as string, currentSetup(batch.state.acp)), {
     to: connection,
     re: seq,

@@ -1,7 +1,8 @@
+import type { Role } from "../protocol/caller.ts";
 import type { Archive } from "./archive.ts";
-import type { LogEvent } from "./event.ts";
 import { ClientCursor, type ClientPort, type Reader } from "./fanout.ts";
 import type { Journal } from "./journal.ts";
+import type { Presence } from "./presence.ts";
 import type { Reading } from "./replay.ts";
 
 export const CLIENT_SCHEMA = `
@@ -11,11 +12,22 @@ export const CLIENT_SCHEMA = `
     attach INTEGER NOT NULL,
     start INTEGER NOT NULL,
     merge INTEGER NOT NULL,
-    received INTEGER NOT NULL
+    received INTEGER NOT NULL,
+    -- JSON: the agent's requests to offer it, and who it is.
+    about TEXT NOT NULL
   );
 `;
 
-type Row = { connection: string; attach: number; start: number; merge: number; received: number };
+type Row = {
+  connection: string;
+  attach: number;
+  start: number;
+  merge: number;
+  received: number;
+  about: string;
+};
+type About = { offers: readonly number[]; presence: Presence };
+export type PresentClient = { connection: string; subject: string; role: Role; since: string };
 
 const DELIVERY_ATTEMPTS = 5;
 
@@ -34,22 +46,49 @@ export class Clients {
     this.#archive = archive;
     this.#port = port;
     if (!journal.state) return;
-    for (const { connection, attach, start, merge, received } of sql.exec<Row>("SELECT * FROM client")) {
-      this.#cursors.set(connection, new ClientCursor(connection, { attach, start, merge: merge === 1 }));
+    // Made by an older version: those who were attached have lost their sockets with it.
+    if (
+      sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'client' AND sql LIKE '%about%'").toArray()
+        .length === 0
+    )
+      sql.exec(`DROP TABLE IF EXISTS client; ${CLIENT_SCHEMA}`);
+    for (const { connection, received, about, ...row } of sql.exec<Row>("SELECT * FROM client")) {
+      const { offers, presence } = JSON.parse(about) as About;
+      const reading = { ...row, merge: row.merge === 1, offers };
+      this.#cursors.set(connection, new ClientCursor(connection, reading, presence));
       this.#received.set(connection, received);
     }
   }
 
-  attach(connection: string, reading: Reading): void {
-    this.#cursors.set(connection, new ClientCursor(connection, reading));
+  attach(connection: string, reading: Reading, presence: Presence): void {
+    this.#cursors.set(connection, new ClientCursor(connection, reading, presence));
+    const about: About = { offers: reading.offers, presence };
     this.#sql.exec(
-      `INSERT INTO client (connection, attach, start, merge, received) VALUES (?, ?, ?, ?, 0)
+      `INSERT INTO client (connection, attach, start, merge, received, about) VALUES (?, ?, ?, ?, 0, ?)
        ON CONFLICT (connection) DO UPDATE
-       SET attach = excluded.attach, start = excluded.start, merge = excluded.merge`,
+       SET attach = excluded.attach, start = excluded.start, merge = excluded.merge, about = excluded.about`,
       connection,
       reading.attach,
       reading.start,
       reading.merge ? 1 : 0,
+      JSON.stringify(about),
+    );
+  }
+
+  /** Who is attached now. */
+  present(): PresentClient[] {
+    return [...this.#cursors.values()].map(({ connection, presence: { subject, role, since } }) => ({
+      connection,
+      subject,
+      role,
+      since: new Date(since).toISOString(),
+    }));
+  }
+
+  /** Those that the agent's requests are put to. */
+  answering(): string[] {
+    return [...this.#cursors.values()].flatMap(({ connection, presence }) =>
+      presence.answers ? connection : [],
     );
   }
 
@@ -89,6 +128,13 @@ export class Clients {
     for (const cursor of this.#cursors.values()) void this.#feed(cursor);
   }
 
+  /** A client that rested can take more. */
+  ready(connection: string): void {
+    const cursor = this.#cursors.get(connection);
+    cursor?.wake();
+    if (cursor) void this.#feed(cursor);
+  }
+
   async #feed(cursor: ClientCursor): Promise<void> {
     const { connection } = cursor;
     for (let attempt = 0; this.#cursors.get(connection) === cursor; attempt += 1) {
@@ -110,12 +156,6 @@ export class Clients {
   readonly #reader: Reader = {
     reach: (seq) => this.#archive.reach(seq),
     after: (seq, maxChars) => this.#journal.after(seq, maxChars),
-    openRequests: (upTo) => this.#openRequests(upTo),
+    eventAt: (seq) => this.#journal.eventAt(seq),
   };
-
-  #openRequests(upTo: number): LogEvent[] {
-    return Object.entries(this.#journal.state?.asking ?? {})
-      .filter(([seq, asking]) => asking.by === "client" && Number(seq) <= upTo)
-      .flatMap(([seq]) => this.#journal.eventAt(Number(seq)) ?? []);
-  }
 }

@@ -55,6 +55,8 @@ export type Route = {
   readonly connection?: string;
   /** The only connection this frame is for. */
   readonly to?: string;
+  /** The one connection this frame is not for. */
+  readonly except?: string;
   /** JSON text of the id the receiver knows: of its own request, for a response. */
   readonly id?: string;
   /** Sequence number of the request this frame answers. */
@@ -63,10 +65,11 @@ export type Route = {
   readonly requestId?: string;
   /**
    * Why a frame does not go on to the other side: `held` until a queue.dequeued names it, `gateway`
-   * answers it, `host` serves it, it was `sent` already, it is `stray` (nobody waits for it), or an agent's
+   * answers it, `host` serves it, it was `sent` already, it is `stray` (nobody waits for it), it has been
+   * `declined` by a client that does not know the method while another may, or it is an agent's
    * `replay` of what the log has, with the `duplicate`s it makes of its own.
    */
-  readonly stop?: "held" | "gateway" | "host" | "sent" | "stray" | "replay" | "duplicate";
+  readonly stop?: "held" | "gateway" | "host" | "sent" | "stray" | "declined" | "replay" | "duplicate";
   /** The agent speaks of its next session before it has answered the session/new that opens it. */
   readonly early?: true;
   /** Sequence number of the prompt this one repeats: same idempotency key, same answer. */

@@ -1,34 +1,67 @@
 import { LIMITS } from "../protocol/limits.ts";
 import { isFrame, type LogEvent } from "./event.ts";
+import type { Presence } from "./presence.ts";
 import { forClient } from "./render.ts";
-import { merged, type Reading } from "./replay.ts";
+import { letsIn, merged, type Reading } from "./replay.ts";
 
 /** What a session needs of a connection: the receiving end of a cursor. */
 export type ClientPort = {
-  /** The last sequence number delivered since the given attachment, if any; null when the client is gone. */
-  position(sessionId: string, attach: number): Promise<{ upTo: number | null } | null>;
-  deliver(sessionId: string, page: Page): Promise<boolean>;
+  /** How far the client has been served since the given attachment; null when it is gone. */
+  position(sessionId: string, attach: number): Promise<Position | null>;
+  deliver(sessionId: string, page: Page): Promise<Taken>;
 };
 
+/** A place in what a client reads: after an event, and after that many of the next one's frames. */
+export type Place = { upTo: number; skip: number };
+
+/**
+ * `place` is null when nothing has been delivered yet. Who is `numbered` gets the place of each frame, and
+ * rests when it cannot take any: then nothing is sent before it says so, but `answers` if it waits for some.
+ */
+export type Position = {
+  place: Place | null;
+  numbered?: { rests: boolean; answers: boolean };
+};
+
+/** `enough`: that was taken, and no more before the client says so. `later`: not even that. */
+export type Taken = "more" | "enough" | "later" | "gone";
+
 /** Consecutive messages for one client. `attach` tells one attachment of the same connection from another. */
-export type Page = { attach: number; upTo: number; frames: string[] };
+export type Page = { attach: number; upTo: number; frames: string[]; numbers?: Numbers };
+
+/** The frames of a page by their places. `from` is where it continues; null when it is answers out of turn. */
+export type Numbers = { from: Place | null; marks: Mark[] };
+
+/** The event of a frame; its place among that event's frames if more follow; whether it is a response. */
+export type Mark = { seq: number; part: number | null; answer: boolean };
 
 /** One client's cursor. The receiver owns the position; ours is a copy, asked for again when we lost it. */
 export class ClientCursor {
   readonly connection: string;
+  readonly presence: Presence;
   readonly #reading: Reading;
   #position: number | undefined;
   #busy = false;
-  #welcome = false;
+  #woken = false;
+  /** For a client that is numbered: where it said it was, and how far its answers have been looked for. */
+  #numbered: { from: Place; rests: boolean; answers: boolean } | undefined;
+  #skimmed: number;
 
-  constructor(connection: string, reading: Reading) {
+  constructor(connection: string, reading: Reading, presence: Presence) {
     this.connection = connection;
+    this.presence = presence;
     this.#reading = reading;
+    this.#skimmed = reading.attach;
   }
 
   /** Where the cursor stands, if that is known. */
   get position(): number | undefined {
     return this.#position;
+  }
+
+  /** The client has room again, or wants to go on from somewhere else: it will say from where. */
+  wake(): void {
+    this.#woken = true;
   }
 
   /**
@@ -38,24 +71,17 @@ export class ClientCursor {
   async pump(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
     if (this.#busy) return true;
     this.#busy = true;
-    const { attach, start } = this.#reading;
     try {
-      if (this.#position === undefined) {
-        const position = await port.position(sessionId, attach);
-        if (position === null) return false;
-        this.#position = position.upTo ?? start;
-      }
-      for (;;) {
-        const reaching = log.reach(this.#position);
-        if (reaching) await reaching;
-        const events = log.after(this.#position, LIMITS.deliverChars);
-        const last = events.at(-1);
-        if (!last) return true;
-        const frames = this.#render(events, sessionId, log);
-        if (frames.length > 0 && !(await port.deliver(sessionId, { attach, upTo: last.seq, frames })))
-          return false;
-        this.#position = last.seq;
-      }
+      do {
+        if (this.#woken) this.#position = undefined;
+        this.#woken = false;
+        if (this.#position === undefined && !(await this.#locate(sessionId, port))) return false;
+        const present = await (this.#numbered?.rests
+          ? this.#skim(sessionId, port, log)
+          : this.#read(sessionId, port, log));
+        if (!present) return false;
+      } while (this.#woken);
+      return true;
     } catch (error) {
       // The connection's object may have been reset in between: what it has is for it to say.
       this.#position = undefined;
@@ -65,37 +91,132 @@ export class ClientCursor {
     }
   }
 
-  #render(events: readonly LogEvent[], sessionId: string, log: Reader): string[] {
-    const { attach, merge } = this.#reading;
-    const viewer = { connection: this.connection, replayUntil: attach };
-    const replaying = merge && (this.#position ?? 0) < attach;
-    const frames = replaying
-      ? merged(events, sessionId, viewer)
-      : events.flatMap((event) => forClient(event, sessionId, viewer));
-    return this.#welcomed(events) ? [...frames, ...this.#offers(sessionId, log)] : frames;
+  async #locate(sessionId: string, port: ClientPort): Promise<boolean> {
+    const { attach, start } = this.#reading;
+    const position = await port.position(sessionId, attach);
+    if (position === null) return false;
+    const place = position.place ?? { upTo: start, skip: 0 };
+    this.#numbered = position.numbered && { from: place, ...position.numbered };
+    this.#position = place.upTo;
+    return true;
   }
 
-  /** Whether the answer to the session/load or session/resume is among these events. */
-  #welcomed(events: readonly LogEvent[]): boolean {
+  async #read(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
+    while (this.#position !== undefined && !this.#woken) {
+      const reaching = log.reach(this.#position);
+      if (reaching) await reaching;
+      const events = log.after(this.#position, LIMITS.deliverChars);
+      const last = events.at(-1);
+      if (!last) return true;
+      const page = this.#page(events, last.seq, sessionId, log);
+      const taken = page.frames.length === 0 ? "nothing" : await port.deliver(sessionId, page);
+      if (taken === "gone") return false;
+      const numbered = this.#numbered;
+      if (numbered && (taken === "enough" || taken === "later")) numbered.rests = true;
+      if (taken === "later") return true;
+      this.#position = last.seq;
+      if (numbered && taken !== "nothing") numbered.from = { upTo: last.seq, skip: 0 };
+      if (taken === "enough") return true;
+    }
+    return true;
+  }
+
+  /** Looks for answers a resting client waits for: they do not belong on the stream that it does not read. */
+  async #skim(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
     const { attach } = this.#reading;
-    if (attach === 0 || this.#welcome) return false;
-    this.#welcome = events.some(
-      (event) => isFrame(event) && event.route.to === this.connection && event.route.re === attach,
-    );
-    return this.#welcome;
+    while (this.#numbered?.answers && !this.#woken) {
+      const reaching = log.reach(this.#skimmed);
+      if (reaching) await reaching;
+      const events = log.after(this.#skimmed, LIMITS.deliverChars);
+      const last = events.at(-1);
+      if (!last) return true;
+      const answers = this.#rendered(events.filter(isAnswer), sessionId, log).filter(
+        ({ mark }) => mark.answer,
+      );
+      if (answers.length > 0) {
+        const numbers = { from: null, marks: answers.map(({ mark }) => mark) };
+        const frames = answers.map(({ text }) => text);
+        const taken = await port.deliver(sessionId, { attach, upTo: last.seq, frames, numbers });
+        if (taken === "gone") return false;
+        this.#numbered.answers = taken === "more";
+      }
+      this.#skimmed = last.seq;
+    }
+    return true;
   }
 
-  /** What the agent still asks is offered to the newcomer. */
-  #offers(sessionId: string, log: Reader): string[] {
-    const viewer = { connection: this.connection, replayUntil: 0 };
-    return log.openRequests(this.#reading.attach).flatMap((event) => forClient(event, sessionId, viewer));
+  #page(events: readonly LogEvent[], upTo: number, sessionId: string, log: Reader): Page {
+    const { attach } = this.#reading;
+    if (!this.#numbered) return { attach, upTo, frames: this.#render(events, sessionId, log) };
+    const { from } = this.#numbered;
+    const rendered = this.#rendered(events, sessionId, log).filter(({ nth, mark }) => {
+      return mark.seq > from.upTo + 1 || nth >= from.skip;
+    });
+    const numbers = { from, marks: rendered.map(({ mark }) => mark) };
+    return { attach, upTo, frames: rendered.map(({ text }) => text), numbers };
   }
+
+  /** Frames with their places. A joined chunk has the place of its last event. */
+  #rendered(events: readonly LogEvent[], sessionId: string, log: Reader): Numbered[] {
+    const answers = new Set(events.filter(isAnswer).map(({ seq }) => seq));
+    const seqs: number[] = [];
+    const frames = this.#render(events, sessionId, log, seqs);
+    let nth = 0;
+    return frames.map((text, i) => {
+      const seq = seqs[i] as number;
+      nth = seqs[i - 1] === seq ? nth + 1 : 0;
+      const part = seqs[i + 1] === seq ? nth : null;
+      return { text, nth, mark: { seq, part, answer: nth === 0 && answers.has(seq) } };
+    });
+  }
+
+  /** The frames a client gets for these events; `seqs`, if given, gets the event of each. */
+  #render(events: readonly LogEvent[], sessionId: string, log: Reader, seqs?: number[]): string[] {
+    const { attach, merge } = this.#reading;
+    const { connection, presence } = this;
+    const viewer = { connection, replayUntil: attach, answers: presence.answers };
+    const replaying = merge && (this.#position ?? 0) < attach;
+    const render = (part: readonly LogEvent[]) =>
+      replaying
+        ? merged(part, sessionId, viewer, seqs)
+        : part.flatMap((event) => placed(forClient(event, sessionId, viewer), event.seq, seqs));
+    const entry = events.findIndex((event) => letsIn(event, connection, attach)) + 1;
+    if (entry === 0) return render(events);
+    const { seq } = events[entry - 1] as LogEvent;
+    return [
+      ...render(events.slice(0, entry)),
+      ...placed(this.#offers(sessionId, log), seq, seqs),
+      ...render(events.slice(entry)),
+    ];
+  }
+
+  /**
+   * What the agent asked and nobody had answered when the client came. If it has been answered since, the
+   * client reads that further on.
+   */
+  #offers(sessionId: string, log: Reader): string[] {
+    const viewer = { connection: this.connection, replayUntil: 0, answers: this.presence.answers };
+    return this.#reading.offers.flatMap((seq) => {
+      const event = log.eventAt(seq);
+      return event ? forClient(event, sessionId, viewer) : [];
+    });
+  }
+}
+
+type Numbered = { text: string; nth: number; mark: Mark };
+
+function placed(frames: string[], seq: number, seqs: number[] | undefined): string[] {
+  if (seqs) for (const _ of frames) seqs.push(seq);
+  return frames;
+}
+
+function isAnswer(event: LogEvent): boolean {
+  return isFrame(event) && event.direction === "in" && event.frame.kind === "response";
 }
 
 export type Reader = {
   /** Brings the event after `seq` within reach, if it is in the archive. */
   reach(seq: number): Promise<void> | undefined;
   after(seq: number, maxChars: number): LogEvent[];
-  /** Requests of the agent up to `seq` that clients may still answer. */
-  openRequests(seq: number): LogEvent[];
+  eventAt(seq: number): LogEvent | undefined;
 };

@@ -1,13 +1,16 @@
-import { ErrorCode, errorResponse } from "../protocol/errors.ts";
+import { ErrorCode, errorResponse, type RpcError } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { type HostEvent, parseHostEvent } from "../protocol/link.ts";
 import { isHostServed } from "../protocol/methods.ts";
 import { bind, bound, isOpening, processEnded, processLost } from "./agent-life.ts";
+import { cancelledByAgent, decide } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import type { Route } from "./event.ts";
+import { checked } from "./hygiene.ts";
+import { rulingOn } from "./policy.ts";
 import { chunkText, type SessionState } from "./state.ts";
-import { answerRoute, endTurn } from "./turns.ts";
+import { answerRoute, drainForProcess, endTurn } from "./turns.ts";
 
 /** What a session does about what the host and the agent say: events, as for clients. */
 
@@ -54,7 +57,7 @@ export function hostItem(batch: Batch, line: string): void {
     case "response":
       return agentAnswer(batch, frame);
     case "invalid":
-      batch.frame("agent", "in", frame, { stop: "stray" });
+      checked(batch, () => batch.frame("agent", "in", frame, { stop: "stray" }));
   }
 }
 
@@ -76,7 +79,7 @@ function hostEvent(batch: Batch, [kind, body]: HostEvent): void {
 
 /** What cannot be a frame is kept as what it was: text. */
 function noise(batch: Batch, text: string): void {
-  batch.note("host", "runtime.noise", { text: text.slice(0, NOISE_CHARS) });
+  checked(batch, () => batch.note("host", "runtime.noise", { text: text.slice(0, NOISE_CHARS) }));
 }
 
 const NOISE_CHARS = 4096;
@@ -89,19 +92,20 @@ function hostSent(batch: Batch, raw: string): void {
 
 function agentNotification(batch: Batch, frame: Frame): void {
   if (frame.method !== "$/cancel_request") {
-    batch.frame("agent", "in", frame, replayRoute(batch.state, frame));
+    checked(batch, () => batch.frame("agent", "in", frame, replayRoute(batch.state, frame)));
     return;
   }
   const span = frame.spans.requestId;
   const id = span && frame.raw.slice(span.start, span.end);
   const [key] = Object.entries(batch.state.asking).find(([, asking]) => asking.id === id) ?? [];
-  const sessionRequest = key === undefined ? undefined : batch.state.asking[key];
-  batch.frame(
-    "agent",
-    "in",
-    frame,
-    sessionRequest?.by === "client" ? { re: Number(key) } : { stop: "stray" },
-  );
+  const asking = key === undefined ? undefined : batch.state.asking[key];
+  if (asking?.by !== "client") {
+    batch.frame("agent", "in", frame, { stop: "stray" });
+    return;
+  }
+  const re = Number(key);
+  batch.frame("agent", "in", frame, asking.to === undefined ? { re } : { re, to: asking.to });
+  cancelledByAgent(batch, re, asking);
 }
 
 /**
@@ -111,7 +115,11 @@ function agentNotification(batch: Batch, frame: Frame): void {
 function replayRoute(state: SessionState, frame: Frame): Route {
   if (state.agent !== "starting" || frame.method !== "session/update") return {};
   const opening = Object.values(state.asked).find(isOpening)?.method;
-  if (opening === "session/new" && frame.sessionId !== state.context.acpSessionId) return { early: true };
+  if (
+    (opening === "session/new" || opening === "session/fork") &&
+    frame.sessionId !== state.context.acpSessionId
+  )
+    return { early: true };
   if (opening !== "session/load") return {};
   const text = chunkText(frame);
   return { stop: text !== null && text === state.lastReplayed ? "duplicate" : "replay" };
@@ -121,20 +129,42 @@ function agentRequest(batch: Batch, frame: Frame): void {
   const method = frame.method as string;
   const id = frame.idText as string;
   if (id.length > LIMITS.idChars) {
-    const error = { code: ErrorCode.invalidRequest, message: `The id exceeds ${LIMITS.idChars} characters` };
-    batch.frame("agent", "in", frame, { stop: "gateway" });
-    batch.frame("gateway", "out", errorResponse(id, error));
+    const message = `The id exceeds ${LIMITS.idChars} characters`;
+    return refuse(batch, frame, { code: ErrorCode.invalidRequest, message });
+  }
+  if (isHostServed(method)) checked(batch, () => batch.frame("agent", "in", frame, { stop: "host" }));
+  else if (method === "session/request_permission") askPermission(batch, frame);
+  else if (method === "elicitation/create" && frame.spans.requestId) askOne(batch, frame);
+  else checked(batch, () => batch.frame("agent", "in", frame));
+}
+
+function refuse(batch: Batch, frame: Frame, error: RpcError): void {
+  const re = batch.frame("agent", "in", frame, { stop: "gateway" });
+  batch.frame("gateway", "out", errorResponse(frame.idText as string, error), { re });
+}
+
+/** Where the workspace's policy has the answer, no client is asked. */
+function askPermission(batch: Batch, frame: Frame): void {
+  const params = frame.value.params as { toolCall?: unknown; options?: unknown } | null | undefined;
+  const ruling = rulingOn(batch.state, params);
+  const seq = checked(batch, () => batch.frame("agent", "in", frame, ruling ? { stop: "gateway" } : {}));
+  batch.note("gateway", "permission.requested", {
+    request: seq,
+    toolCall: params?.toolCall ?? null,
+    options: params?.options ?? [],
+  });
+  if (ruling) decide(batch, seq, ruling.outcome, ruling.decision);
+}
+
+/** A question about a client's request is for that client, who knows the request by another id. */
+function askOne(batch: Batch, frame: Frame): void {
+  const { start, end } = frame.spans.requestId as { start: number; end: number };
+  const { connection, id } = batch.state.asked[frame.raw.slice(start, end)] ?? {};
+  if (connection !== undefined && id !== undefined) {
+    batch.frame("agent", "in", frame, { to: connection, requestId: id });
     return;
   }
-  const seq = batch.frame("agent", "in", frame, isHostServed(method) ? { stop: "host" } : {});
-  if (method === "session/request_permission") {
-    const params = frame.value.params as { toolCall?: unknown; options?: unknown } | undefined;
-    batch.note("gateway", "permission.requested", {
-      request: seq,
-      toolCall: params?.toolCall ?? null,
-      options: params?.options ?? [],
-    });
-  }
+  refuse(batch, frame, { code: ErrorCode.invalidParams, message: "No client waits for that request" });
 }
 
 function hostAnswer(batch: Batch, raw: string): void {
@@ -167,7 +197,9 @@ function agentAnswer(batch: Batch, frame: Frame): void {
   if (state.run && !state.run.initialized) {
     // The host's own initialize is the first thing any process answers.
     batch.frame("agent", "in", frame, { stop: "host" });
-    if (state.run?.initialized) bind(batch);
+    if (!state.run?.initialized) return;
+    drainForProcess(batch);
+    bind(batch);
     return;
   }
   const seq = Number(frame.idText);

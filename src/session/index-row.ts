@@ -1,4 +1,4 @@
-import { sessionStatus } from "./projection.ts";
+import { pendingPermissions, sessionStatus } from "./projection.ts";
 import type { SessionState } from "./state.ts";
 
 /** A session's line in the D1 index. */
@@ -8,11 +8,14 @@ export type IndexRow = {
   workspace: string;
   agent: string;
   cwd: string;
+  clientCwd: string;
   title: string | null;
   state: string;
   createdAt: string;
   updatedAt: string;
   lastSeq: number;
+  /** JSON: what waits for an answer. */
+  permissions: string;
 };
 
 export function indexRow(state: SessionState): IndexRow | undefined {
@@ -24,20 +27,26 @@ export function indexRow(state: SessionState): IndexRow | undefined {
     workspace: identity.workspace,
     agent: identity.agent,
     cwd: run?.root ?? identity.cwd,
+    clientCwd: identity.cwd,
     title: state.acp.info.title,
     state: sessionStatus(state),
     createdAt: new Date(state.createdAt).toISOString(),
     updatedAt: new Date(state.lastAt).toISOString(),
     lastSeq: state.lastSeq,
+    permissions: JSON.stringify(pendingPermissions(state)),
   };
 }
 
 /** Writes may overtake each other; the one that knows more of the log wins. */
 export async function writeIndex(index: D1Database, row: IndexRow): Promise<void> {
-  await index
+  await index.batch([sessionRow(index, row), ...permissionRows(index, row)]);
+}
+
+function sessionRow(index: D1Database, row: IndexRow): D1PreparedStatement {
+  return index
     .prepare(
-      `INSERT INTO sessions (id, tenant, workspace, agent, cwd, title, state, created_at, updated_at, last_seq)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      `INSERT INTO sessions (id, tenant, workspace, agent, cwd, client_cwd, title, state, created_at, updated_at, last_seq)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET cwd = excluded.cwd, title = excluded.title, state = excluded.state,
          updated_at = excluded.updated_at, last_seq = excluded.last_seq
        WHERE excluded.last_seq > sessions.last_seq`,
@@ -48,15 +57,34 @@ export async function writeIndex(index: D1Database, row: IndexRow): Promise<void
       row.workspace,
       row.agent,
       row.cwd,
+      row.clientCwd,
       row.title,
       row.state,
       row.createdAt,
       row.updatedAt,
       row.lastSeq,
-    )
-    .run();
+    );
+}
+
+/** What waits is replaced as a whole, unless the line written before this knows more. */
+function permissionRows(index: D1Database, { id, lastSeq, tenant, workspace, permissions }: IndexRow) {
+  const newest = "(SELECT last_seq FROM sessions WHERE id = ?1) = ?2";
+  return [
+    index.prepare(`DELETE FROM permissions WHERE session = ?1 AND ${newest}`).bind(id, lastSeq),
+    index
+      .prepare(
+        `INSERT INTO permissions (session, seq, tenant, workspace, tool_call_id, title, kind, options, requested_at)
+         SELECT ?1, value ->> 'seq', ?3, ?4, value ->> 'toolCallId', value ->> 'title', value ->> 'kind',
+           value -> 'options', value ->> 'since'
+         FROM json_each(?5) WHERE ${newest}`,
+      )
+      .bind(id, lastSeq, tenant, workspace, permissions),
+  ];
 }
 
 export async function removeFromIndex(index: D1Database, sessionId: string): Promise<void> {
-  await index.prepare("DELETE FROM sessions WHERE id = ?").bind(sessionId).run();
+  await index.batch([
+    index.prepare("DELETE FROM sessions WHERE id = ?").bind(sessionId),
+    index.prepare("DELETE FROM permissions WHERE session = ?").bind(sessionId),
+  ]);
 }

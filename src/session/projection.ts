@@ -1,4 +1,4 @@
-import { type AcpState, type Choice, DETAILS, findToolCall, type ToolCall } from "./acp-state.ts";
+import { type Choice, DETAILS, findToolCall, type ToolCall } from "./acp-state.ts";
 import type { Kept } from "./bounded.ts";
 import type { Asking, Queued, SessionState } from "./state.ts";
 import { findTurn, type TurnRecord } from "./turn-history.ts";
@@ -59,7 +59,7 @@ export function project(state: SessionState): Record<string, unknown> {
     },
     turns: { total: state.turns.total, recent: state.turns.recent.map(turn) },
     queue: state.queue.map((item) => queued(state, item)),
-    pendingPermissions: pending(state, acp),
+    pendingPermissions: pendingPermissions(state),
     pendingRequests: Object.entries(state.asking).map(([seq, { method, by, since }]) => ({
       seq: Number(seq),
       method,
@@ -126,7 +126,7 @@ function queued({ turns }: SessionState, { seq, turnId }: Queued) {
 }
 
 /** A request may say less of the call than is known already. */
-function pending({ asking }: SessionState, acp: AcpState) {
+export function pendingPermissions({ asking, acp }: SessionState) {
   return Object.entries(asking).flatMap(([seq, { permission, since }]: [string, Asking]) => {
     if (!permission) return [];
     const { toolCallId, options } = permission;

@@ -8,8 +8,15 @@ import { type FrameEvent, isFrame, type LogEvent } from "./event.ts";
  * a replay and a resumed cursor cannot differ.
  */
 
-/** A client's place in the log. Up to `replayUntil` it gets the conversation, after it everything. */
-export type Viewer = { readonly connection: string; readonly replayUntil: number };
+/**
+ * A client's place in the log. Up to `replayUntil` it gets the conversation, after it everything; what the
+ * agent asks, and that it is settled, only if it `answers`.
+ */
+export type Viewer = {
+  readonly connection: string;
+  readonly replayUntil: number;
+  readonly answers: boolean;
+};
 
 /** The messages a client gets for an event, mostly one or none. */
 export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): string[] {
@@ -23,11 +30,17 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
       : [];
   }
   if (replay && (event.frame.method !== "session/update" || isNotice(event.frame))) return [];
-  if (event.route.to !== undefined && event.route.to !== viewer.connection) return [];
+  const { to, except } = event.route;
+  if ((to !== undefined && to !== viewer.connection) || except === viewer.connection) return [];
+  if (!viewer.answers && asksClient(event)) return [];
   // What the gateway wrote itself is in the client's terms already, except in a copy under another id.
   if (event.source === "gateway") return [rewrite(event.frame, { sessionId: JSON.stringify(sessionId) })];
   if (event.route.stop !== undefined) return [];
   return [fromAgent(event, sessionId)];
+}
+
+function asksClient({ frame }: FrameEvent): boolean {
+  return frame.kind === "request" || frame.method === "$/cancel_request";
 }
 
 /** Notices are for the moment: a replay leaves them out. */
@@ -43,7 +56,11 @@ function fromAgent(event: FrameEvent, sessionId: string): string {
   const session = ours ? { sessionId: JSON.stringify(sessionId) } : {};
   switch (frame.kind) {
     case "request":
-      return rewrite(frame, { ...session, id: JSON.stringify(clientRequestId(sessionId, seq)) });
+      return rewrite(frame, {
+        ...session,
+        id: JSON.stringify(clientRequestId(sessionId, seq)),
+        ...(route.requestId === undefined ? {} : { requestId: route.requestId }),
+      });
     case "response":
       return rewrite(frame, { ...session, ...(route.id === undefined ? {} : { id: route.id }) });
     default:

@@ -8,23 +8,36 @@ import { forClient, type Viewer } from "./render.ts";
 
 /**
  * `attach` is the place of the request that let the client in: up to it, it gets a replay. `start` is where
- * its reading begins. `merge` joins the chunks of a message, so that a long history loads fast.
+ * its reading begins. `merge` joins the chunks of a message, so that a long history loads fast. `offers` are
+ * the requests of the agent that were open then: the newcomer gets them as well.
  */
-export type Reading = { attach: number; start: number; merge: boolean };
+export type Reading = { attach: number; start: number; merge: boolean; offers: readonly number[] };
 
 /**
  * What a client's request means for its reading. Loading starts from the beginning, resuming from here, and
  * either of them after a cursor where it names one. Who speaks without having done either reads along from
- * here as well: it will want the answer.
+ * here as well, its own frame included: it will want the answer.
  */
-export function attachment(frame: Frame, seq: number, attached: boolean): Reading | undefined {
+export function attachment(
+  frame: Frame,
+  seq: number,
+  attached: boolean,
+  offers: readonly number[],
+): Reading | undefined {
   const load = frame.method === "session/load";
   const after = cursorOf(frame);
   const asks = load || frame.method === "session/resume";
   if (!asks || (after !== null && !validCursor(after, seq))) {
-    return attached ? undefined : { attach: seq, start: seq, merge: false };
+    return attached ? undefined : { attach: seq - 1, start: seq - 1, merge: false, offers };
   }
-  return { attach: seq, start: after ?? (load ? 0 : seq), merge: load && after === null };
+  return { attach: seq, start: after ?? (load ? 0 : seq), merge: load && after === null, offers };
+}
+
+/** Whether a client that attached with the event after `attach`, or was let in there, is let in by this one. */
+export function letsIn(event: LogEvent, connection: string, attach: number): boolean {
+  if (!isFrame(event)) return false;
+  const { to, re, connection: from } = event.route;
+  return (to === connection && re === attach) || (event.seq === attach + 1 && from === connection);
 }
 
 /** Why a session/load or session/resume cannot be, if so. */
@@ -45,12 +58,24 @@ function validCursor(after: unknown, seq: number): after is number {
   return typeof after === "number" && Number.isInteger(after) && after >= 0 && after < seq;
 }
 
-/** Messages for a client from a page of the log; consecutive text chunks of one message as one. */
-export function merged(events: readonly LogEvent[], sessionId: string, viewer: Viewer): string[] {
+/**
+ * Messages for a client from a page of the log; consecutive text chunks of one message as one. `seqs`, if
+ * given, gets the last event in each.
+ */
+export function merged(
+  events: readonly LogEvent[],
+  sessionId: string,
+  viewer: Viewer,
+  seqs?: number[],
+): string[] {
   const out: string[] = [];
   let run: Run | undefined;
+  const put = (frame: string, seq: number) => {
+    out.push(frame);
+    seqs?.push(seq);
+  };
   const flush = () => {
-    if (run) out.push(run.texts.length === 1 ? run.first : joined(run, sessionId));
+    if (run) put(run.texts.length === 1 ? run.first : joined(run, sessionId), run.last);
     run = undefined;
   };
   for (const event of events) {
@@ -59,7 +84,7 @@ export function merged(events: readonly LogEvent[], sessionId: string, viewer: V
     if (!chunk || frames.length !== 1) {
       // A turn's end closes a message even if nothing of it is shown.
       if (frames.length > 0 || event.kind.startsWith("turn.")) flush();
-      out.push(...frames);
+      for (const frame of frames) put(frame, event.seq);
       continue;
     }
     if (
@@ -67,8 +92,9 @@ export function merged(events: readonly LogEvent[], sessionId: string, viewer: V
       (run.kind !== chunk.kind || run.messageId !== chunk.messageId || run.chars > LIMITS.replayChunkChars)
     )
       flush();
-    run ??= { kind: chunk.kind, messageId: chunk.messageId, first: frames[0] as string, texts: [], chars: 0 };
+    run ??= { ...chunk, first: frames[0] as string, texts: [], chars: 0, last: event.seq };
     run.texts.push(chunk.text);
+    run.last = event.seq;
     run.chars += chunk.text.length;
   }
   flush();
@@ -76,7 +102,7 @@ export function merged(events: readonly LogEvent[], sessionId: string, viewer: V
 }
 
 type Chunk = { kind: string; messageId: unknown; text: string };
-type Run = { kind: string; messageId: unknown; first: string; texts: string[]; chars: number };
+type Run = Omit<Chunk, "text"> & { first: string; texts: string[]; chars: number; last: number };
 
 /** A text chunk that says nothing but its text: only such can be joined without losing anything. */
 function chunkOf({ frame, source }: FrameEvent): Chunk | undefined {

@@ -1,11 +1,20 @@
 import { DurableObject } from "cloudflare:workers";
-import { type Caller, mayUseWorkspace } from "../protocol/caller.ts";
+import { type Caller, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
 import { answerClose } from "../protocol/close.ts";
 import { ErrorCode } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { decodeLink, encodeLink } from "../protocol/link.ts";
-import { idleCheck, processLost, unavailable } from "./agent-life.ts";
+import type { PermissionPolicy } from "../protocol/policy.ts";
+import { currentSetup } from "./acp-state.ts";
+import { close, idleCheck, processLost, unavailable } from "./agent-life.ts";
+import {
+  choosePermission,
+  openToClients,
+  optionsIn,
+  type PermissionChoice,
+  type PermissionOption,
+} from "./answers.ts";
 import { Archive } from "./archive.ts";
 import type { Batch } from "./batch.ts";
 import { clientFrame, open } from "./client-input.ts";
@@ -16,9 +25,12 @@ import { hostGone, hostHello, hostItem, isWelcome } from "./host-input.ts";
 import { type HostHello, HostLink, readHead } from "./host-link.ts";
 import { indexRow, removeFromIndex, writeIndex } from "./index-row.ts";
 import { Journal } from "./journal.ts";
+import { expirePermissions, nextTimeout, setPolicy } from "./policy.ts";
+import { presenceOf } from "./presence.ts";
 import { project } from "./projection.ts";
 import { attachment } from "./replay.ts";
 import type { SessionState } from "./state.ts";
+import { copyLog, type Forked, type ForkOrder } from "./transfer/fork.ts";
 import { isStaged, SessionImport } from "./transfer/import.ts";
 import { type ImportOrder, imported } from "./transfer/imported.ts";
 import { type SegmentCursor, type SegmentPage, segmentPage } from "./transfer/segments.ts";
@@ -51,9 +63,11 @@ export class AcpSession extends DurableObject<Env> {
   readonly #clients: Clients;
   readonly #link: HostLink;
   readonly #watchers: Watchers;
-  readonly #deadlines: Deadlines<"place" | "agent-start" | "idle" | "archive" | "index">;
+  readonly #deadlines: Deadlines<"place" | "agent-start" | "idle" | "permission" | "archive" | "index">;
 
   #indexing: Promise<void> = Promise.resolve();
+  /** Permissions that were open when the index last heard of them. */
+  #pending: string | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -84,9 +98,39 @@ export class AcpSession extends DurableObject<Env> {
     if (this.#journal.state) return;
     this.#journal.create(sessionId);
     this.ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
-    this.#clients.attach(connection, { attach: 0, start: 0, merge: false });
+    const reading = { attach: 0, start: 0, merge: false, offers: [] };
+    this.#clients.attach(connection, reading, presenceOf(caller, Date.now()));
     const { tenant, subject: owner } = caller;
     this.#record((batch) => open(batch, connection, ownFrame(raw), { tenant, owner, workspace, agent }));
+  }
+
+  /**
+   * Makes this session a copy of another, up to the event `at` or to its end, and attaches the client that
+   * asked. Null: there is no such session for it.
+   */
+  async fork(order: ForkOrder): Promise<Forked | null> {
+    const { sessionId, from, connection, caller, opening } = order;
+    const source = this.env.ACP_SESSION_DO.getByName(from);
+    const origin = await source.origin(caller);
+    if (!origin) return null;
+    const { workspace, agent, lastSeq } = origin;
+    const at = order.at ?? lastSeq;
+    if (at > lastSeq) return { refused: `The session's last event is ${lastSeq}` };
+    const copy = { format: "fork", recordId: from, whole: at === lastSeq, opening, cwd: null } as const;
+    const target = this.import({ ...copy, sessionId, caller, workspace, agent, defaultAgent: agent });
+    if (!target) throw new Error("There is a session here");
+    await copyLog(source, caller, at, target);
+    const state = this.#journal.state as SessionState;
+    const attach = state.lastSeq;
+    const reading = { attach, start: attach, merge: false, offers: [] };
+    this.#clients.attach(connection, reading, presenceOf(caller, Date.now()));
+    return { attach, setup: JSON.stringify(currentSetup(state.acp)) };
+  }
+
+  /** What a fork has to know beforehand. */
+  origin(caller: Caller): { workspace: string; agent: string; lastSeq: number } | null {
+    const { identity, lastSeq } = this.#readable(caller) ?? {};
+    return identity && lastSeq ? { workspace: identity.workspace, agent: identity.agent, lastSeq } : null;
   }
 
   /** False: there is no such session for this caller. */
@@ -95,13 +139,37 @@ export class AcpSession extends DurableObject<Env> {
     const fresh = frames.slice(this.#clients.alreadyReceived(connection, first)).map(ownFrame);
     this.#record((batch) => {
       for (const frame of fresh) {
-        const reading = attachment(frame, batch.nextSeq, this.#clients.has(connection));
-        if (reading) this.#clients.attach(connection, reading);
-        clientFrame(batch, connection, frame, () => newId("turn"));
+        const attached = this.#clients.has(connection);
+        const reading = attachment(frame, batch.nextSeq, attached, openToClients(batch.state));
+        if (reading) this.#clients.attach(connection, reading, presenceOf(caller, batch.at));
+        const answering = this.#clients.answering();
+        clientFrame(batch, { connection, caller, answering }, frame, () => newId("turn"));
       }
       this.#clients.received(connection, first + frames.length - 1);
     });
     return true;
+  }
+
+  /** Answers a permission request of the agent in place of a client; `by` is the connection, or what else asks. */
+  answerPermission(
+    caller: Caller,
+    seq: number,
+    choice: PermissionChoice,
+    by: string,
+  ): "answered" | "unknown" | "no-option" {
+    if (!this.#readable(caller)?.asking[seq]?.permission) return "unknown";
+    if (!caller.scopes.includes("permission:answer")) return "unknown";
+    let result: "answered" | "unknown" | "no-option" = "unknown";
+    this.#record((batch) => {
+      result = choosePermission(batch, seq, choice, { by, subject: caller.subject, why: "answered" });
+    });
+    return result;
+  }
+
+  /** What may be answered to a permission request; null when it is not open. */
+  permissionOptions(caller: Caller, seq: number): PermissionOption[] | null {
+    if (!this.#readable(caller)?.asking[seq]?.permission) return null;
+    return optionsIn(this.#journal.frameAt(seq)?.frame.value.params);
   }
 
   /** Takes a waiting prompt out of the queue; false if it does not wait. */
@@ -113,10 +181,18 @@ export class AcpSession extends DurableObject<Env> {
     return true;
   }
 
+  /** Ends the work in place of a client, and the process with it; the history stays. False: there is none to end. */
+  close(caller: Caller, by: string): boolean {
+    const state = this.#readable(caller);
+    if (!state || state.closed || roleOf(caller) !== "controller") return false;
+    this.#record((batch) => close(batch, by));
+    return true;
+  }
+
   /** Ends the session for good: process, history and its line in the index. */
   async delete(caller: Caller): Promise<boolean> {
     const state = this.#readable(caller);
-    if (!state) return false;
+    if (!state || roleOf(caller) !== "controller") return false;
     this.#link.stop("deleted");
     this.#watchers.dismiss("deleted");
     await this.#archive.delete();
@@ -126,6 +202,11 @@ export class AcpSession extends DurableObject<Env> {
     await this.#indexing;
     await removeFromIndex(this.env.INDEX, state.sessionId);
     return true;
+  }
+
+  /** A client whose reading rested can go on, from where its connection says. */
+  ready(connection: string): void {
+    this.#clients.ready(connection);
   }
 
   /** A dropped client decides nothing: its turn goes on, its permissions stay open. */
@@ -171,6 +252,11 @@ export class AcpSession extends DurableObject<Env> {
     this.#record((batch) => processLost(batch, `host ${host} was restarted`));
   }
 
+  /** The workspace's policy has changed. */
+  policy(policy: PermissionPolicy): void {
+    if (this.#journal.state) this.#record((batch) => setPolicy(batch, policy));
+  }
+
   #hello(ws: WebSocket, state: SessionState, hello: HostHello): void {
     if (!isWelcome(state, hello.run)) return ws.close(4409, "superseded");
     this.#record((batch) => {
@@ -209,6 +295,9 @@ export class AcpSession extends DurableObject<Env> {
         case "idle":
           this.#record((batch) => idleCheck(batch));
           break;
+        case "permission":
+          this.#permissionsTimedOut(state);
+          break;
         case "archive":
           await this.#archive.run(state, (decide) => this.#record(decide));
           break;
@@ -228,7 +317,19 @@ export class AcpSession extends DurableObject<Env> {
     this.#record((batch) => unavailable(batch, reason));
   }
 
+  #permissionsTimedOut(state: SessionState): void {
+    this.#record((batch) => expirePermissions(batch));
+    const next = nextTimeout(state);
+    if (next !== null) this.#deadlines.set("permission", next);
+  }
+
   // ---- readers of the state and the log ---------------------------------------------------------------
+
+  /** The projection with who is attached, as JSON text; null for an unknown session. */
+  view(caller: Caller): string | null {
+    const state = this.#readable(caller);
+    return state ? JSON.stringify({ ...project(state), clients: this.#clients.present() }) : null;
+  }
 
   /** The projection as JSON text; null for an unknown session. */
   describe(caller: Caller): string | null {
@@ -312,12 +413,29 @@ export class AcpSession extends DurableObject<Env> {
     }
     if (kinds.has("queue.owner.idle_expired")) this.#link.stop("idle");
     if (kinds.has("session.closed")) this.#link.stop("closed");
+    if (kinds.has("permission.requested") || kinds.has("permission.policy")) {
+      const at = nextTimeout(state);
+      if (at !== null) this.#deadlines.set("permission", at);
+    }
     if (this.#archive.wanted(state)) this.#deadlines.setUnlessSet("archive", Date.now());
     if (INDEXED.some((kind) => kinds.has(kind))) {
       this.#deadlines.setUnlessSet("index", Date.now() + LIMITS.indexDelayMs);
     }
-    if (kinds.has("session.created") || kinds.has("session.imported"))
+    if (
+      kinds.has("session.created") ||
+      kinds.has("session.imported") ||
+      this.#permissionsChanged(state, kinds)
+    )
       this.ctx.waitUntil(this.#writeIndex(state));
+  }
+
+  /** People wait for these, so the index hears of them at once. */
+  #permissionsChanged({ asking }: SessionState, kinds: ReadonlySet<string>): boolean {
+    if (!PERMISSIONS.some((kind) => kinds.has(kind))) return false;
+    const open = Object.keys(asking).filter((seq) => asking[seq]?.permission);
+    const changed = open.join() !== this.#pending;
+    this.#pending = open.join();
+    return changed;
   }
 
   #seekPlace(state: SessionState, delayMs: number): void {
@@ -330,8 +448,12 @@ export class AcpSession extends DurableObject<Env> {
     if (!identity) return;
     const workspace = this.env.WORKSPACE_STATE_DO.getByName(`${identity.tenant}/${identity.workspace}`);
     try {
-      const refused = await workspace.place(sessionId, identity.agent);
-      if (refused) this.#record((batch) => unavailable(batch, refused));
+      const { refused, policy } = await workspace.place(sessionId, identity.agent);
+      if (!this.#journal.state) return;
+      this.#record((batch) => {
+        setPolicy(batch, policy);
+        if (refused !== null) unavailable(batch, refused);
+      });
     } catch (error) {
       // The deadline for the start is set: should nobody hear of the wish, the client hears of that.
       console.error("place failed", { sessionId, error: String(error) });
@@ -354,6 +476,9 @@ export class AcpSession extends DurableObject<Env> {
   }
 }
 
+/** Events that open or settle a permission. */
+const PERMISSIONS = ["permission.requested", "permission.responded", "permission.withdrawn"];
+
 const READY = ["session.created", "session.rebound", "session.loaded"];
 
 function numberIn(event: LogEvent, key: string): number {
@@ -375,6 +500,7 @@ const INDEXED = [
   "turn.failed",
   "queue.owner.stopped",
   "error",
+  ...PERMISSIONS,
 ];
 
 /** Connections send on only what they have read as a frame themselves. */

@@ -1,5 +1,6 @@
 import type { Frame } from "../protocol/frame.ts";
 import { KEEP } from "../protocol/limits.ts";
+import { ASK_ALWAYS, PERMISSION_POLICY, type PermissionPolicy } from "../protocol/policy.ts";
 import {
   type AcpState,
   applyPermission,
@@ -7,9 +8,10 @@ import {
   applyUpdate,
   choiceOf,
   initialAcpState,
+  type Violations,
 } from "./acp-state.ts";
-import { clip } from "./bounded.ts";
-import type { Context, FrameEvent, LogEvent, Payload } from "./event.ts";
+import { clip, isRecord } from "./bounded.ts";
+import type { Context, FrameEvent, LogEvent, Payload, Route } from "./event.ts";
 import { isFrame } from "./event.ts";
 import { type Permission, permissionOf } from "./permission.ts";
 import {
@@ -43,6 +45,8 @@ export type SessionState = {
   archivedUpTo: number;
   closed: boolean;
   closedAt: number | null;
+  /** A copy of another session: its agent must not go on in that one's, but may fork it if all of it was copied. */
+  fork: { whole: boolean } | null;
   /** The process was stopped for want of work; the next prompt starts one again. */
   paused: boolean;
   identity: Identity | null;
@@ -64,15 +68,19 @@ export type SessionState = {
   asked: Record<string, Asked>;
   /** Requests of the agent that nobody has answered, by sequence number. */
   asking: Record<string, Asking>;
+  /** What the workspace decides without asking. */
+  policy: PermissionPolicy;
   /** Prompts that came with an idempotency key, the newest last. */
   prompts: KeyedPrompt[];
   /** What the agent tells of modes, commands, plans, tool calls and the like. */
   acp: AcpState;
+  /** Violations since the turn began or the last one ended, by kind. */
+  violations: Partial<Record<keyof Violations, number>>;
   lastError: string | null;
   lastExit: { code: number | null; signal: string | null; at: number; reason: string } | null;
 };
 
-export const STATE_VERSION = 2;
+export const STATE_VERSION = 3;
 
 /** Who and where: given once, when the session is made. */
 export type Identity = {
@@ -106,6 +114,7 @@ export type Run = {
   initialized: boolean;
   canLoad: boolean;
   canResume: boolean;
+  canFork: boolean;
   /** It has been told to end: its end is no failure. */
   stopping: boolean;
 };
@@ -132,7 +141,15 @@ export type Asking = {
   id: string;
   by: "client" | "host";
   since: number;
+  /** The one connection it is for. */
+  to?: string;
+  /** Connections whose client does not know the method. */
+  declined?: string[];
+  /** No client was shown it. */
+  hidden?: true;
   permission?: Permission;
+  /** Nobody answered in time, and the policy had no answer either. */
+  expired?: true;
 };
 
 export function initialState(sessionId: string): SessionState {
@@ -147,6 +164,7 @@ export function initialState(sessionId: string): SessionState {
     archivedUpTo: 0,
     closed: false,
     closedAt: null,
+    fork: null,
     paused: false,
     identity: null,
     context: { acpSessionId: null, agentSessionId: null, turnId: null },
@@ -160,8 +178,10 @@ export function initialState(sessionId: string): SessionState {
     queue: [],
     asked: {},
     asking: {},
+    policy: ASK_ALWAYS,
     prompts: [],
     acp: initialAcpState(),
+    violations: {},
     lastError: null,
     lastExit: null,
   };
@@ -184,7 +204,7 @@ function applyFrame(state: SessionState, event: FrameEvent): void {
   state.historyChars += frame.raw.length;
   if (event.direction === "out") {
     if (frame.method === "session/prompt") rememberPrompt(state, event);
-    if (frame.kind === "response" && route.re !== undefined) delete state.asking[route.re];
+    if (frame.kind === "response" && route.re !== undefined) settleAsking(state, route, route.re);
     if (frame.kind === "request" && route.stop !== "gateway" && route.stop !== "sent") {
       if (frame.method === "session/prompt") acceptPrompt(state, event);
       state.asked[seq] = askedBy(state, event);
@@ -192,10 +212,37 @@ function applyFrame(state: SessionState, event: FrameEvent): void {
     }
     return;
   }
+  const before = event.source === "agent" ? { ...state.acp.violations } : undefined;
+  if (isForeign(state, event)) state.acp.violations.foreignSession += 1;
+  if (frame.kind === "invalid") state.acp.violations.noMessage += 1;
   if (frame.kind === "request" && event.source === "agent") applyAgentRequest(state, event);
   if (frame.kind === "response") applyAnswer(state, event);
   if (route.stop === "replay") state.lastReplayed = chunkText(frame);
   if (frame.method === "session/update") applyAgentUpdate(state, event);
+  if (before) countInTurn(state, before);
+}
+
+function settleAsking({ asking }: SessionState, { stop, connection }: Route, seq: number): void {
+  const open = asking[seq];
+  if (stop !== "declined") delete asking[seq];
+  else if (open && connection !== undefined) open.declined = [...(open.declined ?? []), connection];
+}
+
+/** An agent may tell of sessions below this one; before it has opened ours, its id is not known. */
+function isForeign({ agent }: SessionState, { frame, source, route, context }: FrameEvent): boolean {
+  if (source !== "agent" || frame.kind === "response" || frame.sessionId === undefined) return false;
+  if (agent !== "ready" || context.acpSessionId === null || route.early || route.stop === "replay")
+    return false;
+  return frame.sessionId !== context.acpSessionId;
+}
+
+function countInTurn(state: SessionState, before: Violations): void {
+  const now = state.acp.violations;
+  for (const kind in now) {
+    const more = now[kind as keyof Violations] - before[kind as keyof Violations];
+    if (more > 0)
+      state.violations[kind as keyof Violations] = (state.violations[kind as keyof Violations] ?? 0) + more;
+  }
 }
 
 function applyAnswer(state: SessionState, { frame, route, source, seq }: FrameEvent): void {
@@ -213,10 +260,14 @@ function applyAnswer(state: SessionState, { frame, route, source, seq }: FrameEv
     run.initialized = result !== undefined;
     run.canLoad = result?.agentCapabilities?.loadSession === true;
     run.canResume = result?.agentCapabilities?.sessionCapabilities?.resume != null;
+    run.canFork = result?.agentCapabilities?.sessionCapabilities?.fork != null;
   }
 }
 
-type AgentCapabilities = { loadSession?: unknown; sessionCapabilities?: { resume?: unknown } };
+type AgentCapabilities = {
+  loadSession?: unknown;
+  sessionCapabilities?: { resume?: unknown; fork?: unknown };
+};
 
 function rememberPrompt(state: SessionState, { frame, route, seq }: FrameEvent): void {
   const original = route.repeats === undefined ? undefined : state.asked[route.repeats];
@@ -284,6 +335,8 @@ function applyAgentRequest(state: SessionState, { frame, route, seq, at }: Frame
     by: route.stop === "host" ? "host" : "client",
     since: at,
   };
+  if (route.to !== undefined) asking.to = route.to;
+  if (route.stop === "gateway") asking.hidden = true;
   if (frame.method === "session/request_permission") {
     const params = frame.value.params as { toolCall?: unknown } | null | undefined;
     asking.permission = permissionOf(params, seq, Object.keys(state.asking).length);
@@ -294,11 +347,10 @@ function applyAgentRequest(state: SessionState, { frame, route, seq, at }: Frame
 
 /** Runs for every chunk the agent streams. What it replays after a restart has been counted before. */
 function applyAgentUpdate(state: SessionState, event: FrameEvent): void {
-  const { frame, route, context, source } = event;
+  const { frame, route, source, context } = event;
   if (source === "gateway" || route.stop !== undefined) return;
-  // An agent may tell of sessions below this one; before it has opened ours, its id is not known.
-  const { acpSessionId } = context;
-  if (frame.sessionId !== acpSessionId && acpSessionId !== null && state.agent === "ready") return;
+  if (frame.sessionId !== context.acpSessionId && context.acpSessionId !== null && state.agent === "ready")
+    return;
   const { acp, turn } = state;
   const update = (frame.value.params as { update?: unknown } | null | undefined)?.update;
   const calls = acp.toolCalls.total;
@@ -321,11 +373,22 @@ function applyNote(
       // Whose it was elsewhere is part of its history; nothing runs here yet.
       state.identity = payload as Identity;
       state.agent = "gone";
+      state.policy = ASK_ALWAYS;
+      state.fork = forkIn(payload.from);
       return;
+    case "permission.policy":
+      state.policy = readPolicy(payload);
+      return;
+    case "permission.expired": {
+      const asking = typeof payload.request === "number" ? state.asking[payload.request] : undefined;
+      if (asking) asking.expired = true;
+      return;
+    }
     case "session.created":
     case "session.rebound":
       state.context = event.context;
       state.agent = "ready";
+      state.fork = null;
       return;
     case "log.archived":
       state.historyChars -= payload.chars as number;
@@ -335,9 +398,9 @@ function applyNote(
       state.context = event.context;
       return;
     case "session.loaded":
-      // By the agent in its new process, or by a client, which opens a closed session again.
+      // By the agent in its new process, or by a client, which opens a closed session again unless it looks on.
       if (payload.method !== undefined) state.agent = "ready";
-      else {
+      else if (payload.role !== "observer") {
         state.closed = false;
         state.closedAt = null;
       }
@@ -369,6 +432,7 @@ function applyNote(
         initialized: false,
         canLoad: false,
         canResume: false,
+        canFork: false,
         stopping: false,
       };
       state.lastReplayed = null;
@@ -412,6 +476,7 @@ function applyNote(
     case "turn.started": {
       const { turnId } = turnNote(event, payload);
       const prompt = typeof payload.prompt === "number" ? payload.prompt : event.seq;
+      state.violations = {};
       state.turn = { turnId: turnId ?? "", prompt, startedAt: event.at, cancelled: false };
       startTurn(state.turns, { ...payload, turnId, prompt }, event.at);
       state.context = event.context;
@@ -424,7 +489,13 @@ function applyNote(
       return endTurn(state, "cancelled", turnNote(event, payload), event.at);
     case "turn.failed":
       return endTurn(state, "failed", turnNote(event, payload), event.at);
+    case "runtime.noise":
+      state.acp.violations.noMessage += 1;
+      state.violations.noMessage = (state.violations.noMessage ?? 0) + 1;
+      return;
     case "error":
+      // A violation is passed on and goes no further.
+      if (payload.violation !== undefined) return;
       state.lastError = clip(text(payload.message) ?? "unknown", KEEP.reasonChars);
       if (payload.detailCode === "agent_unavailable" || payload.detailCode === "crash_loop")
         state.agent = "failed";
@@ -447,12 +518,22 @@ function endTurn(
   finishTurn(state.turns, status, note, at);
   if (state.turn?.turnId !== note.turnId) return;
   state.turn = null;
+  state.violations = {};
   state.context = { ...state.context, turnId: null };
 }
 
 function endRun(state: SessionState): void {
   state.agent = "gone";
   if (state.run) state.run.stopping = true;
+}
+
+function forkIn(from: unknown): SessionState["fork"] {
+  return isRecord(from) && from.format === "fork" ? { whole: from.whole === true } : null;
+}
+
+function readPolicy(payload: Payload): PermissionPolicy {
+  const read = PERMISSION_POLICY.safeParse(payload);
+  return read.success ? read.data : ASK_ALWAYS;
 }
 
 /** A log may come from elsewhere, and its notes may hold anything. */

@@ -23,6 +23,18 @@ export function answerRoute(re: number, { connection, id }: Asked): Route {
   return connection === undefined || id === undefined ? { re, stop: "gateway" } : { re, to: connection, id };
 }
 
+/** What is for the agent's process and not for the session in it: without a login that may not open at all. */
+export function forProcess(method: string | undefined): boolean {
+  return method === "authenticate" || method === "logout";
+}
+
+/** The process is up: it gets what waited for that alone. */
+export function drainForProcess(batch: Batch): void {
+  const { queue, asked } = batch.state;
+  for (const { seq, turnId } of queue.filter((item) => forProcess(asked[item.seq]?.method)))
+    batch.note("gateway", "queue.dequeued", { seq, turnId });
+}
+
 /** Sends what waited, in order; a prompt goes when there is no turn before it. */
 export function drainQueue(batch: Batch): void {
   const { state } = batch;
@@ -70,17 +82,6 @@ export function cancelQueued(batch: Batch): void {
     batch.note("gateway", "queue.dequeued", { seq, turnId, dropped: "cancelled" });
     settle(batch, seq, { result: { stopReason: "cancelled" } });
     batch.note("gateway", "turn.cancelled", { turnId, prompt: seq, stopReason: "cancelled" });
-  }
-}
-
-/** A client that cancels owes a "cancelled" to each open permission; nobody may be there to say it. */
-export function cancelPermissions(batch: Batch): void {
-  for (const [key, asking] of Object.entries(batch.state.asking)) {
-    if (asking.method !== "session/request_permission") continue;
-    const seq = Number(key);
-    const outcome = { outcome: "cancelled" };
-    const answer = batch.frame("gateway", "out", resultResponse(asking.id, { outcome }), { re: seq });
-    batch.note("gateway", "permission.responded", { request: seq, answer, outcome, by: "session/cancel" });
   }
 }
 

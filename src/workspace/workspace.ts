@@ -2,12 +2,14 @@ import { DurableObject } from "cloudflare:workers";
 import { z } from "zod";
 import { answerClose } from "../protocol/close.ts";
 import { type GatewayControl, LINK_VERSION } from "../protocol/link.ts";
+import { ASK_ALWAYS, type PermissionPolicy } from "../protocol/policy.ts";
 
 export type AgentInfo = { id: string; name: string; default: boolean; ready: boolean; error: string | null };
 export type WorkspaceView = {
   id: string;
   hosts: { name: string; root: string; connectedAt: string }[];
   agents: AgentInfo[];
+  policy: PermissionPolicy;
 };
 /** What a connection needs to answer `initialize`: the agent it gets, and what that agent said, as JSON. */
 export type AgentChoice = { agent: string; initialize: string | null } | { unknown: string; known: string[] };
@@ -24,12 +26,14 @@ export class WorkspaceState extends DurableObject<Env> {
 
   // ---- for sessions and connections -------------------------------------------------------------------
 
-  /** Puts a session on a host; with none connected it waits for one. A string says why it cannot be placed. */
-  place(sessionId: string, agent: string): string | null {
+  /** Puts a session on a host; with none connected it waits for one. `refused` says why it cannot be placed. */
+  place(sessionId: string, agent: string): { refused: string | null; policy: PermissionPolicy } {
     this.#migrate();
+    const policy = this.#policy();
     const known = this.#agents();
     if (known.length > 0 && !known.some((offer) => offer.id === agent)) {
-      return `Unknown agent "${agent}"; this workspace has: ${known.map((offer) => offer.id).join(", ")}`;
+      const ids = known.map((offer) => offer.id).join(", ");
+      return { refused: `Unknown agent "${agent}"; this workspace has: ${ids}`, policy };
     }
     this.#sql.exec(
       "INSERT OR REPLACE INTO placement (session, agent, host, instance) VALUES (?, ?, NULL, NULL)",
@@ -38,7 +42,33 @@ export class WorkspaceState extends DurableObject<Env> {
     );
     const host = this.#hosts().find((h) => h.agents.includes(agent));
     if (host) this.#assign(host, sessionId, agent);
-    return null;
+    return { refused: null, policy };
+  }
+
+  /** Changes the policy, for running sessions as well; one out of reach has it when its agent is next started. */
+  async setPolicy(policy: PermissionPolicy): Promise<void> {
+    this.#migrate();
+    this.#sql.exec(
+      "INSERT OR REPLACE INTO setting (name, value) VALUES ('policy', ?)",
+      JSON.stringify(policy),
+    );
+    const placed = this.#sql.exec<{ session: string }>("SELECT session FROM placement").toArray();
+    for (let at = 0; at < placed.length; at += PUSHES) {
+      const told = await Promise.allSettled(
+        placed
+          .slice(at, at + PUSHES)
+          .map(({ session }) => this.env.ACP_SESSION_DO.getByName(session).policy(policy)),
+      );
+      const failed = told.filter(({ status }) => status === "rejected").length;
+      if (failed > 0) console.error("policy not delivered", { sessions: failed });
+    }
+  }
+
+  #policy(): PermissionPolicy {
+    const [row] = this.#sql
+      .exec<{ value: string }>("SELECT value FROM setting WHERE name = 'policy'")
+      .toArray();
+    return row ? (JSON.parse(row.value) as PermissionPolicy) : ASK_ALWAYS;
   }
 
   /** The agent a connection asked for, or the default; waits while a host is still asking that agent. */
@@ -71,6 +101,7 @@ export class WorkspaceState extends DurableObject<Env> {
         default: agent.default === 1,
         ready: initialize !== null,
       })),
+      policy: this.#policy(),
     };
   }
 
@@ -202,9 +233,13 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#sql.exec(`
       CREATE TABLE IF NOT EXISTS agent (id TEXT PRIMARY KEY, name TEXT NOT NULL, is_default INTEGER NOT NULL, initialize TEXT, error TEXT);
       CREATE TABLE IF NOT EXISTS placement (session TEXT PRIMARY KEY, agent TEXT NOT NULL, host TEXT, instance TEXT);
+      CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL);
     `);
   }
 }
+
+/** Sessions that hear of a new policy at the same time. */
+const PUSHES = 50;
 
 type AgentRow = {
   id: string;

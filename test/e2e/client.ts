@@ -13,6 +13,7 @@ import {
   type SessionUpdate,
   type StopReason,
 } from "@agentclientprotocol/sdk";
+import { createHttpStream } from "@agentclientprotocol/sdk/experimental/http-client";
 import { createWebSocketStream } from "@agentclientprotocol/sdk/experimental/ws-client";
 import WebSocket from "ws";
 import type { Gateway } from "./gateway.ts";
@@ -83,6 +84,9 @@ export type Wired = { by: "us" | "them"; message: Message };
 /** One turn, and where it stands in the transcript. */
 export type Turn = { stopReason: StopReason; updates: SessionUpdate[]; start: number; end: number };
 
+/** By default over a WebSocket, to the workspace's default agent. */
+type ConnectOptions = { agent?: string; over?: "http" };
+
 type Permission = (request: RequestPermissionRequest) => MaybePromise<RequestPermissionResponse>;
 
 /** An editor. */
@@ -94,10 +98,14 @@ export class Client implements AsyncDisposable {
   readonly #gateway: Gateway;
   readonly #connection: ClientConnection;
 
-  private constructor(gateway: Gateway, agent: string | undefined) {
+  private constructor(gateway: Gateway, { agent, over }: ConnectOptions) {
     this.#gateway = gateway;
     const choice = agent === undefined ? "" : `&agent=${agent}`;
-    const { readable, writable } = createWebSocketStream(`${gateway.wsUrl}?token=${gateway.token}${choice}`);
+    const query = `?token=${gateway.token}${choice}`;
+    const { readable, writable } =
+      over === "http"
+        ? createHttpStream(`${gateway.url}/acp${query}`)
+        : createWebSocketStream(`${gateway.wsUrl}${query}`);
     const incoming = this.#recorder("them");
     const outgoing = this.#recorder("us");
     // A broken pipe ends the connection, which says so.
@@ -111,8 +119,8 @@ export class Client implements AsyncDisposable {
     void this.closed.then(() => this.wire.end());
   }
 
-  static async connect(gateway: Gateway, options: { agent?: string } = {}): Promise<Client> {
-    const client = new Client(gateway, options.agent);
+  static async connect(gateway: Gateway, options: ConnectOptions = {}): Promise<Client> {
+    const client = new Client(gateway, options);
     await client.agent.request(methods.agent.initialize, {
       protocolVersion: PROTOCOL_VERSION,
       clientCapabilities: {},

@@ -26,12 +26,13 @@ class FakeSocket {
 
 function open({ keepAliveMs = 60_000, endsAt = Date.now() + 60_000 } = {}) {
   const socket = new FakeSocket();
-  const reader = eventStream(socket, { keepAliveMs, endsAt }).getReader();
+  const request = new AbortController();
+  const reader = eventStream(socket, { keepAliveMs, endsAt, signal: request.signal }).getReader();
   const read = async () => {
     const { done, value } = await reader.read();
     return done ? undefined : new TextDecoder().decode(value);
   };
-  return { socket, reader, read };
+  return { socket, request, reader, read };
 }
 
 const tick = () => new Promise((resolve) => setTimeout(resolve, 5));
@@ -84,6 +85,12 @@ describe("an event stream", () => {
   it("lets go of the socket when its reader is gone", async () => {
     const { socket, reader } = open();
     await reader.cancel();
+    expect(socket.closed).toBe("reader gone");
+  });
+
+  it("lets go of the socket when its request is aborted", async () => {
+    const { socket, request } = open();
+    request.abort();
     expect(socket.closed).toBe("reader gone");
   });
 });

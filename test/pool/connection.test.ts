@@ -31,7 +31,10 @@ describe("the handshake", () => {
       result: {
         protocolVersion: 1,
         agentInfo: { name: "scripted", version: "1" },
-        agentCapabilities: { loadSession: true, sessionCapabilities: { resume: {} } },
+        agentCapabilities: {
+          loadSession: true,
+          sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, fork: {} },
+        },
         authMethods: [],
       },
     });
@@ -182,7 +185,7 @@ describe("who may connect", () => {
   });
 
   it("needs a WebSocket where it says so", async () => {
-    expect((await get("/acp", await token({ workspace: "w" }))).status).toBe(426);
+    expect((await get("/host/control", await token({ workspace: "w", scopes: ["host"] }))).status).toBe(426);
   });
 });
 

@@ -10,18 +10,20 @@ export async function token(claims: {
   workspace: string;
   scopes?: string[];
   tenant?: string;
+  subject?: string;
 }): Promise<string> {
   const key = await importJWK(JSON.parse(env.TEST_PRIVATE_KEY) as JWK, "EdDSA");
   const {
     workspace,
     tenant = "acme",
+    subject = "someone",
     scopes = ["session:read", "session:prompt", "permission:answer"],
   } = claims;
   return new SignJWT({ tenant, workspaces: [workspace], scopes })
     .setProtectedHeader({ alg: "EdDSA", kid: "test" })
     .setIssuer("acp-edge")
     .setAudience("acp-edge")
-    .setSubject("someone")
+    .setSubject(subject)
     .setExpirationTime("1h")
     .sign(key);
 }
@@ -30,6 +32,14 @@ export async function get(path: string, bearer?: string, method = "GET"): Promis
   return exports.default.fetch(`https://edge.test${path}`, {
     method,
     headers: bearer ? { Authorization: `Bearer ${bearer}` } : {},
+  });
+}
+
+export async function send(method: string, path: string, bearer: string, body: unknown): Promise<Response> {
+  return exports.default.fetch(`https://edge.test${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${bearer}`, "Content-Type": "application/json" },
+    body: JSON.stringify(body),
   });
 }
 
@@ -80,15 +90,26 @@ export class Peer {
 export class Client extends Peer {
   #nextId = 0;
 
-  static async open(workspace: string, query = "", tenant = "acme"): Promise<Client> {
-    const peer = await Client.raw(workspace, query, tenant);
+  static async open(
+    workspace: string,
+    query = "",
+    tenant = "acme",
+    claims: { scopes?: string[]; subject?: string } = {},
+  ): Promise<Client> {
+    const peer = await Client.raw(workspace, query, tenant, claims);
     await peer.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
     return peer;
   }
 
-  static async raw(workspace: string, query = "", tenant = "acme"): Promise<Client> {
+  static async raw(
+    workspace: string,
+    query = "",
+    tenant = "acme",
+    claims: { scopes?: string[]; subject?: string } = {},
+  ): Promise<Client> {
+    const bearer = await token({ workspace, tenant, ...claims });
     const response = await exports.default.fetch(`https://edge.test/acp?workspace=${workspace}${query}`, {
-      headers: { Upgrade: "websocket", Authorization: `Bearer ${await token({ workspace, tenant })}` },
+      headers: { Upgrade: "websocket", Authorization: `Bearer ${bearer}` },
     });
     if (!response.webSocket) throw new Error(`No socket: ${response.status}`);
     return new Client(response.webSocket);

@@ -90,7 +90,13 @@ const emptyState = (sessionId: string) =>
   );
 
 async function deleteSession(sessionId: string): Promise<void> {
-  const caller = { tenant: "acme", subject: "someone", workspaces: ["*"], scopes: [], expires: 0 };
+  const caller = {
+    tenant: "acme",
+    subject: "someone",
+    workspaces: ["*"],
+    scopes: ["session:prompt"],
+    expires: 0,
+  };
   expect(await env.ACP_SESSION_DO.getByName(sessionId).delete(caller)).toBe(true);
 }
 
@@ -444,7 +450,13 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
 
   it("also when whoever sent it is gone", async () => {
     const id = crypto.randomUUID();
-    const caller = { tenant: "acme", subject: "someone", workspaces: ["*"], scopes: [], expires: 0 };
+    const caller = {
+      tenant: "acme",
+      subject: "someone",
+      workspaces: ["*"],
+      scopes: ["session:prompt"],
+      expires: 0,
+    };
     const order = { caller, workspace: "w", agent: null, defaultAgent: "", cwd: null };
     const stub = env.ACP_SESSION_DO.getByName(id);
     const target = await stub.import({ ...order, sessionId: id, recordId: id, format: "acpx" });

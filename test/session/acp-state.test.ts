@@ -69,7 +69,7 @@ describe("a tool call", () => {
         rawOutput: { seq: 4, chars: 1, value: 0 },
       },
     });
-    expect(acp.violations).toEqual({ backwardStatus: 0, duplicateToolCall: 0 });
+    expect(Object.values(acp.violations)).toEqual([0, 0, 0, 0, 0]);
   });
 
   it("is made by an update that comes first, and the call may follow", () => {

@@ -9,7 +9,7 @@ export type ImportOrder = {
   /** The id it gets here, and the one it had. */
   sessionId: string;
   recordId: string;
-  format: "acpx" | "record";
+  format: "acpx" | "record" | "fork";
   caller: Caller;
   workspace: string;
   /** The agent that goes on with it: as asked for, or else the one it had, or else the workspace's default. */
@@ -17,6 +17,10 @@ export type ImportOrder = {
   defaultAgent: string;
   /** Its directory, where the log does not say. */
   cwd: string | null;
+  /** JSON: parameters for a session/new of its own, instead of those in the log. */
+  opening?: string;
+  /** A fork of all there is. */
+  whole?: boolean;
 };
 
 /** The client's request that made the session, for its agent to be asked again. */
@@ -37,12 +41,15 @@ export function imported(batch: Batch, order: ImportOrder, opening: OpeningReque
   const { state } = batch;
   const { run, identity: before, lastSeq } = state;
   const { tenant, subject: owner } = order.caller;
-  const cwd = before?.cwd ?? opening?.cwd ?? order.cwd ?? "/";
+  const wanted = order.opening === undefined ? undefined : (JSON.parse(order.opening) as { cwd: string });
+  const cwd = wanted?.cwd ?? before?.cwd ?? opening?.cwd ?? order.cwd ?? "/";
+  const own = wanted ?? (opening ? undefined : { cwd, mcpServers: [] });
   const payload = {
     from: {
       format: order.format,
       acpxRecordId: order.recordId,
       lastSeq,
+      ...(order.whole === undefined ? {} : { whole: order.whole }),
       tenant: before?.tenant ?? null,
       owner: before?.owner ?? null,
       workspace: before?.workspace ?? null,
@@ -52,22 +59,22 @@ export function imported(batch: Batch, order: ImportOrder, opening: OpeningReque
     workspace: order.workspace,
     agent: order.agent ?? before?.agent ?? order.defaultAgent,
     cwd,
-    request: opening?.seq ?? batch.nextSeq + 1,
+    request: own ? batch.nextSeq + 1 : opening?.seq,
   };
   batch.note("gateway", "session.imported", payload, { ...state.context, turnId: null });
-  if (!opening) {
-    const params = { cwd, mcpServers: [] };
-    batch.frame("gateway", "out", JSON.stringify({ jsonrpc: "2.0", id: 0, method: "session/new", params }), {
-      stop: "gateway",
-    });
+  if (own) {
+    const request = { jsonrpc: "2.0", id: 0, method: "session/new", params: own };
+    batch.frame("gateway", "out", JSON.stringify(request), { stop: "gateway" });
   }
-  const error = { code: ErrorCode.internal, message: MOVED, data: { outcome: "unknown" } };
+  const reason = order.format === "fork" ? FORKED : MOVED;
+  const error = { code: ErrorCode.internal, message: reason, data: { outcome: "unknown" } };
   for (const item of [...state.queue]) dropQueued(batch, item, error);
   if (run || Object.keys(state.asked).length > 0 || Object.keys(state.asking).length > 0) {
-    const exit = { run: run?.id ?? null, code: null, signal: null, reason: MOVED, expected: true };
+    const exit = { run: run?.id ?? null, code: null, signal: null, reason, expected: true };
     batch.note("gateway", "queue.owner.stopped", exit);
   }
   failRunning(batch, "imported", error);
 }
 
+const FORKED = "The session was forked while this was going on";
 const MOVED = "The session was exported while this was going on";

@@ -1,0 +1,128 @@
+import { ErrorCode } from "../protocol/errors.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import type { WorkspaceView } from "../workspace/workspace.ts";
+import type { Client } from "./client.ts";
+
+/**
+ * Control frames of `/agent/ws`: JSON objects that are no JSON-RPC, by which a web client chooses its agent and
+ * hears how that one is.
+ */
+type ControlFrame = { type: "ping" } | { type: "select_agent"; agentType: string };
+
+export const PING = '{"type":"ping"}';
+export const PONG = '{"type":"pong"}';
+
+type AgentStatus = "starting" | "ready" | "error" | "restarting";
+
+/** `leaves`: it has nothing to do with its sessions any more. */
+type ControlledClient = Client & { leaves(): void };
+
+export class AgentControl {
+  readonly #env: Env;
+  readonly #client: ControlledClient;
+  readonly #say: (text: string) => void;
+
+  constructor(env: Env, client: ControlledClient, say: (text: string) => void) {
+    this.#env = env;
+    this.#client = client;
+    this.#say = say;
+  }
+
+  /** False: that was no control frame. */
+  async receive(value: Readonly<Record<string, unknown>>): Promise<boolean> {
+    const frame = readControl(value);
+    if (frame?.type === "ping") this.#say(PONG);
+    if (frame?.type === "select_agent") await this.#select(frame.agentType);
+    return frame !== undefined;
+  }
+
+  /** An agent nobody has leaves things as they are. Any other takes the place of the one in use, which stops. */
+  async #select(agentType: string): Promise<void> {
+    const { caller, workspace: id, initialized } = this.#client.state;
+    const workspace = this.#env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${id}`);
+    const refused = notOffered(await workspace.view(id), agentType);
+    if (refused !== undefined) return this.#say(agentStatus("error", agentType, refused));
+    this.#say(agentStatus(initialized ? "restarting" : "starting", agentType));
+    await this.#leaveSessions();
+    this.#client.change({ agent: agentType, initialized: false });
+    // Waits for an agent that is about to say what it can do.
+    await workspace.choose(agentType);
+    this.#say(statusIn(await workspace.view(id), agentType));
+  }
+
+  async #leaveSessions(): Promise<void> {
+    const { connection, caller } = this.#client.state;
+    await Promise.all(
+      this.#client.sessions().map(async (sessionId) => {
+        const session = this.#env.ACP_SESSION_DO.getByName(sessionId);
+        await session.close(caller, connection);
+        await session.detach(connection);
+      }),
+    );
+    this.#client.leaves();
+  }
+
+  /** Looks at what a session sends: an error may mean that its agent has failed, which the session knows. */
+  async watch(sessionId: string, raw: string): Promise<void> {
+    const error = internalError(raw);
+    if (error === undefined) return;
+    const { caller, agent } = this.#client.state;
+    try {
+      if (hasFailed(await this.#env.ACP_SESSION_DO.getByName(sessionId).describe(caller)))
+        this.#say(agentStatus("error", agent ?? "", error));
+    } catch (reason) {
+      // The client or the session may be gone by now.
+      console.warn("agent status unknown", { sessionId, error: String(reason) });
+    }
+  }
+}
+
+function readControl({ type, agentType }: Readonly<Record<string, unknown>>): ControlFrame | undefined {
+  if (type === "ping") return { type };
+  if (type === "select_agent" && typeof agentType === "string" && agentType.length <= LIMITS.idChars)
+    return { type, agentType };
+  return undefined;
+}
+
+function agentStatus(status: AgentStatus, agentType: string, error?: string): string {
+  return JSON.stringify({
+    type: "agent_status",
+    status,
+    agentType,
+    ...(error === undefined ? {} : { error }),
+  });
+}
+
+/** Why an agent cannot be chosen at all, if so. Without a host nobody knows which agents there are. */
+function notOffered({ agents }: WorkspaceView, agentType: string): string | undefined {
+  if (agents.length === 0 || agents.some(({ id }) => id === agentType)) return undefined;
+  return `Unknown agent "${agentType}"; this workspace has: ${agents.map(({ id }) => id).join(", ")}`;
+}
+
+/** How an agent is that has been chosen: ready when a host is there that has not failed to start it. */
+function statusIn({ id, hosts, agents }: WorkspaceView, agentType: string): string {
+  const agent = agents.find((one) => one.id === agentType);
+  if (hosts.length === 0 || !agent)
+    return agentStatus("error", agentType, `No host of the workspace ${id} is connected`);
+  return agent.error === null
+    ? agentStatus("ready", agentType)
+    : agentStatus("error", agentType, agent.error);
+}
+
+/** The message of a response that says that something went wrong inside: perhaps the agent. */
+function internalError(raw: string): string | undefined {
+  if (!raw.includes('"error"')) return undefined;
+  const { method, error } = JSON.parse(raw) as {
+    method?: unknown;
+    error?: { code?: unknown; message?: unknown } | null;
+  };
+  if (method !== undefined || error?.code !== ErrorCode.internal) return undefined;
+  return typeof error.message === "string" ? error.message : "Internal error";
+}
+
+/** Whether a session, as it describes itself, has lost its agent. */
+function hasFailed(description: string | null): boolean {
+  if (description === null) return false;
+  const { agentStatus: status } = JSON.parse(description) as { agentStatus?: unknown };
+  return status === "failed" || status === "gone";
+}

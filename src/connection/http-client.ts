@@ -1,0 +1,343 @@
+import { asObserver, type Caller, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
+import { translateBack } from "../protocol/dialects/index.ts";
+import { ErrorCode, errorResponse } from "../protocol/errors.ts";
+import { type Frame, isFault, oneLine, readFrame } from "../protocol/frame.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import type { Mark, Page, Position, Taken } from "../session/fanout.ts";
+import type { Client, ClientState, Exchange, Handover } from "./client.ts";
+import { after, eventId, type LogPlace, parseEventId, type StreamPlace, samePlace } from "./event-id.ts";
+import { FAULTS } from "./faults.ts";
+import { HttpStore } from "./http-store.ts";
+import { answersOnConnection, badPost } from "./post-rules.ts";
+import { Readers, type StreamReader } from "./readers.ts";
+import { Router } from "./router.ts";
+
+/** A message of a client, and the session it names in a header. */
+export type Post = { caller: Caller; session: string | undefined; raw: string };
+/** A wish to read the stream of a session, or the connection's own; from the event after `lastEventId` on. */
+export type StreamRequest = { caller: Caller; session: string | undefined; lastEventId: string | undefined };
+/** An HTTP status, with the reason where it is not a success. */
+export type Outcome = { status: 202 | 400 | 404 | 409 | 410 | 429; reason: string };
+
+/**
+ * A client that posts its messages and reads the answers on event streams: one of the connection, and one per
+ * session. Messages of a session are not copied: its log is their queue, and a stream without a reader is a
+ * cursor that rests.
+ */
+export class HttpClient implements Client {
+  readonly #ctx: DurableObjectState;
+  readonly #env: Env;
+  readonly #store: HttpStore;
+  readonly #readers: Readers;
+  readonly #router: Router;
+  /** Messages are routed in the order they came, also while one waits for the workspace. */
+  #routing: Promise<void> = Promise.resolve();
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    this.#ctx = ctx;
+    this.#env = env;
+    this.#store = new HttpStore(ctx.storage.sql);
+    this.#readers = new Readers(ctx);
+    this.#router = new Router(env, this);
+  }
+
+  // ---- requests ---------------------------------------------------------------------------------------
+
+  /** Makes the connection; resolves to the answer. */
+  async initialize(handover: Handover, raw: string): Promise<string> {
+    this.#store.create({ ...handover, initialized: false, dialect: null, sent: 0 }, Date.now());
+    await this.#ctx.storage.setAlarm(Date.now() + LIMITS.connectionIdleMs);
+    let answer = "";
+    const exchange: Exchange = {
+      answer: (text) => {
+        answer = text;
+      },
+      waitFor: () => {},
+    };
+    await this.#router.initialize(ownFrame(raw), exchange);
+    return answer;
+  }
+
+  async post({ caller, session, raw }: Post): Promise<Outcome> {
+    if (!this.#isFor(caller)) return UNKNOWN;
+    const frame = ownFrame(raw);
+    const reason = badPost(frame, session, (id) => this.#store.isAttached(id));
+    if (reason !== undefined) return { status: 400, reason };
+    const asks = frame.kind === "request" || frame.kind === "invalid";
+    if (asks && this.#store.isFull()) return { status: 429, reason: "Read your event streams first" };
+    // Who came to look on does so to the end.
+    this.change({ caller: roleOf(this.state.caller) === "observer" ? asObserver(caller) : caller });
+    const handedOver: Promise<void>[] = [];
+    const exchange: Exchange = {
+      session,
+      answer: (text) => this.#answer(frame, session, text),
+      waitFor: (promise) => handedOver.push(promise),
+    };
+    try {
+      await this.#inOrder(() => this.#receive(frame, exchange));
+      await Promise.all(handedOver);
+    } catch (error) {
+      // The connection may have been ended in between.
+      if (this.#store.state) throw error;
+      return UNKNOWN;
+    }
+    // Its cursor may be resting, and has to look for the answer.
+    if (frame.method === "session/load") this.#lookForAnswers(frame.sessionId);
+    return ACCEPTED;
+  }
+
+  /** The reader's end of a stream, or why there is none. */
+  open({ caller, session = "", lastEventId }: StreamRequest): WebSocket | Outcome {
+    if (!this.#isFor(caller)) return UNKNOWN;
+    if (session.length > LIMITS.idChars)
+      return { status: 400, reason: `Ids have at most ${LIMITS.idChars} characters` };
+    const reader = this.#readers.of(session);
+    // Who knows the last event is the one who was reading: its old response has not been missed yet.
+    if (reader && lastEventId === undefined)
+      return { status: 409, reason: "Outbound stream already has an active receiver" };
+    if (!reader && this.#readers.count > LIMITS.sessionsPerConnection)
+      return { status: 429, reason: "Too many event streams" };
+    const stream = this.#store.stream(session);
+    const last = this.#readers.last(session);
+    let log = last ? last.log : stream.log;
+    if (lastEventId !== undefined) {
+      const from = parseEventId(lastEventId);
+      if (!from) return { status: 400, reason: "Unknown Last-Event-ID" };
+      if (from.sent < stream.dropped) return { status: 410, reason: "What came next is no longer kept" };
+      if (from.sent < stream.sent) this.#store.setSent(session, from.sent);
+      // An event of an earlier attachment says nothing about this one.
+      if (from.log && from.log.attach === log?.attach) log = from.log;
+    }
+    return this.#readers.accept(session, log);
+  }
+
+  /** Ends the connection. Sessions go on: a client that leaves decides nothing. */
+  async remove(caller: Caller): Promise<Outcome> {
+    if (!this.#isFor(caller)) return UNKNOWN;
+    await this.#end();
+    return ACCEPTED;
+  }
+
+  /** Forgets the connection if nobody has used it for long; until then, asks again later. */
+  async expire(): Promise<void> {
+    if (!this.#store.state) return;
+    const used = this.#readers.count > 0 ? Date.now() : this.#store.seen();
+    const until = used + LIMITS.connectionIdleMs;
+    if (until > Date.now()) await this.#ctx.storage.setAlarm(until);
+    else await this.#end();
+  }
+
+  #isFor(caller: Caller): boolean {
+    const { state } = this.#store;
+    return (
+      state?.caller.tenant === caller.tenant &&
+      state.caller.subject === caller.subject &&
+      mayUseWorkspace(caller, state.workspace)
+    );
+  }
+
+  #inOrder(work: () => void | Promise<void>): Promise<void> {
+    const done = this.#routing.then(work);
+    this.#routing = done.catch(() => {});
+    return done;
+  }
+
+  #receive(frame: Frame, exchange: Exchange): void | Promise<void> {
+    if (frame.kind === "invalid") return exchange.answer(errorResponse("null", FAULTS["not-object"]));
+    if (!this.state.initialized) {
+      const error = { code: ErrorCode.invalidRequest, message: "The connection is not initialized" };
+      return frame.kind === "request"
+        ? exchange.answer(errorResponse(frame.idText as string, error))
+        : undefined;
+    }
+    if (frame.method === "session/load" && frame.kind === "request" && frame.sessionId !== undefined)
+      this.#store.expect(frame.sessionId, frame.idText as string);
+    return this.#router.route(frame, exchange);
+  }
+
+  async #end(): Promise<void> {
+    const { connection } = this.state;
+    const sessions = this.#store.attached();
+    this.#readers.dismiss("connection closed");
+    this.#store.forget();
+    await this.#ctx.storage.deleteAll();
+    await Promise.allSettled(sessions.map((id) => this.#session(id).detach(connection)));
+  }
+
+  // ---- readers ----------------------------------------------------------------------------------------
+
+  /** A reader has room for a page. */
+  async next(socket: WebSocket): Promise<void> {
+    const reader = this.#readers.at(socket);
+    if (!reader || !this.#store.state) return;
+    reader.wait();
+    this.#flush(reader);
+    if (reader.waiting && this.#store.isAttached(reader.stream))
+      await this.#session(reader.stream).ready(this.state.connection);
+  }
+
+  readerGone(socket: WebSocket): void {
+    const reader = this.#readers.at(socket);
+    if (!reader || !this.#store.state) return;
+    this.#readers.remove(reader);
+    this.#store.setLog(reader.stream, reader.log);
+    this.change({});
+    this.#lookForAnswers(reader.stream);
+  }
+
+  /** Sends what waits for the reader, if it wants it. */
+  #flush(reader: StreamReader | undefined): void {
+    if (!reader?.waiting) return;
+    const messages = this.#store.unsent(reader.stream);
+    const last = messages.at(-1);
+    if (!last) return;
+    const { log } = reader;
+    reader.send(messages.map(({ n, text }) => event({ sent: n, log }, text)).join(""), log);
+    this.#store.setSent(reader.stream, last.n);
+    this.#store.trim();
+  }
+
+  #put(stream: string, text: string): void {
+    this.#store.put(stream, text);
+    this.#flush(this.#readers.of(stream));
+  }
+
+  #answer(frame: Frame, session: string | undefined, text: string): void {
+    if (!this.#store.state) return;
+    const own = frame.kind === "invalid" || answersOnConnection(frame) || session === undefined;
+    if (frame.sessionId !== undefined) this.#store.unexpect(frame.sessionId, frame.idText ?? "");
+    this.#put(own ? "" : session, text);
+  }
+
+  // ---- from sessions ----------------------------------------------------------------------------------
+
+  position(sessionId: string, attach: number): Position | null {
+    if (!this.#store.state) return null;
+    if (!this.#store.isAttached(sessionId)) this.#store.attach(sessionId);
+    const reader = this.#readers.of(sessionId);
+    const log = this.#logPlace(sessionId, reader);
+    return {
+      place: log?.attach === attach ? log.place : null,
+      // Who reads the session's stream gets its answers in their turn, after what comes before them.
+      numbered: { rests: !reader?.waiting, answers: !reader && this.#store.expects(sessionId) },
+    };
+  }
+
+  deliver(sessionId: string, { attach, upTo, frames, numbers }: Page): Taken {
+    if (!this.#store.state) return "gone";
+    if (!numbers) return "later";
+    const marked = numbers.marks.map((mark, i) => ({ mark, frame: frames[i] as string }));
+    if (numbers.from === null) {
+      for (const { mark, frame } of marked) this.#expected(sessionId, frame, mark)?.put();
+      return this.#store.expects(sessionId) ? "more" : "enough";
+    }
+    const reader = this.#readers.of(sessionId);
+    const log = this.#logPlace(sessionId, reader);
+    const continues = log?.attach !== attach || samePlace(log.place, numbers.from);
+    // It was for a reader that is gone, or has gone back since.
+    if (!reader?.waiting || !continues) return "later";
+    if (log?.attach !== attach) this.#store.setLog(sessionId, { attach, place: numbers.from });
+    const { sent } = this.#store.stream(sessionId);
+    let text = "";
+    let place = numbers.from;
+    for (const { mark, frame } of marked) {
+      const expected = this.#expected(sessionId, frame, mark);
+      if (expected?.due && text !== "") {
+        // What comes before the answer is read before the answer.
+        reader.send(text, { attach, place: { upTo: mark.seq - 1, skip: 0 } });
+        return "later";
+      }
+      if (expected) {
+        expected.put();
+        continue;
+      }
+      const said = this.#inDialect(sessionId, frame);
+      // Of several messages for one frame only the last says that it is done with.
+      for (const one of said.slice(0, -1)) text += event({ sent, log: { attach, place } }, one);
+      place = after(mark);
+      for (const one of said.slice(-1)) text += event({ sent, log: { attach, place } }, one);
+    }
+    const end: LogPlace = { attach, place: { upTo, skip: 0 } };
+    if (text === "") reader.moveTo(end);
+    else reader.send(text, end);
+    return text === "" ? "more" : "enough";
+  }
+
+  /** Of an answer that belongs on the connection's stream: whether it is due there, and how it gets there, once. */
+  #expected(
+    sessionId: string,
+    text: string,
+    { seq, answer }: Mark,
+  ): { due: boolean; put(): void } | undefined {
+    const idText = answer ? ownFrame(text).idText : undefined;
+    if (idText === undefined) return undefined;
+    const expectation = this.#store.expectation(sessionId, idText, seq);
+    if (expectation === undefined) return undefined;
+    const due = expectation === "due";
+    const put = () => {
+      if (!due) return;
+      this.#store.meet(sessionId, idText, seq);
+      for (const said of this.#inDialect(sessionId, text)) this.#put("", said);
+    };
+    return { due, put };
+  }
+
+  #inDialect(sessionId: string, frame: string): string[] {
+    const { dialect } = this.state;
+    return dialect === null ? [frame] : translateBack(dialect, frame, sessionId);
+  }
+
+  #logPlace(sessionId: string, reader: StreamReader | undefined): LogPlace | null {
+    return reader ? reader.log : this.#store.stream(sessionId).log;
+  }
+
+  #lookForAnswers(sessionId: string | undefined): void {
+    if (sessionId === undefined || !this.#store.state || !this.#store.expects(sessionId)) return;
+    this.#ctx.waitUntil(Promise.resolve(this.#session(sessionId).ready(this.state.connection)));
+  }
+
+  // ---- state ------------------------------------------------------------------------------------------
+
+  get state(): ClientState {
+    if (!this.#store.state) throw new Error("There is no connection here");
+    return this.#store.state;
+  }
+
+  change(change: Partial<ClientState>): void {
+    this.#store.save({ ...this.state, ...change }, Date.now());
+  }
+
+  sessions(): readonly string[] {
+    return this.#store.attached();
+  }
+
+  opens(sessionId: string, idText: string): void {
+    this.#store.attach(sessionId);
+    this.#store.expect(sessionId, idText);
+  }
+
+  opened(sessionId: string, attach: number): void {
+    this.#store.attach(sessionId);
+    this.#store.setLog(sessionId, { attach, place: { upTo: attach, skip: 0 } });
+  }
+
+  #session(sessionId: string) {
+    return this.#env.ACP_SESSION_DO.getByName(sessionId);
+  }
+}
+
+const ACCEPTED: Outcome = { status: 202, reason: "" };
+const UNKNOWN: Outcome = { status: 404, reason: "Unknown Acp-Connection-Id" };
+
+/** Without a place: what follows is of the same one, and nobody goes on from in between. */
+function event(place: StreamPlace | null, frame: string): string {
+  const id = place === null ? "" : `id: ${eventId(place)}\n`;
+  return `${id}data: ${oneLine(frame)}\n\n`;
+}
+
+/** The Worker passes on only what it has read as a frame itself. */
+function ownFrame(raw: string): Frame {
+  const frame = readFrame(raw);
+  if (isFault(frame)) throw new Error("Not a frame");
+  return frame;
+}

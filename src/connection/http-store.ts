@@ -1,0 +1,222 @@
+import { LIMITS } from "../protocol/limits.ts";
+import { slices } from "../session/log-row.ts";
+import type { ClientState } from "./client.ts";
+import type { LogPlace } from "./event-id.ts";
+
+const SCHEMA = `
+  -- One row: who the client is, and when it was last heard of.
+  CREATE TABLE connection (state TEXT NOT NULL, seen INTEGER NOT NULL);
+  -- One row per event stream; the connection's own has the empty id. How far its reader is: which message of
+  -- the outbox it had last, and where in the session's log. The place in the log is on the reader's socket while
+  -- there is one.
+  CREATE TABLE stream (
+    id TEXT PRIMARY KEY,
+    attached INTEGER NOT NULL DEFAULT 0,
+    sent INTEGER NOT NULL DEFAULT 0,
+    dropped INTEGER NOT NULL DEFAULT 0,
+    log TEXT
+  );
+  -- Messages that are in no log: the connection's own answers, and those that open a session. The last ones
+  -- stay after they were sent, for a reader that comes back.
+  CREATE TABLE outbox (n INTEGER PRIMARY KEY AUTOINCREMENT, stream TEXT NOT NULL, chars INTEGER NOT NULL);
+  CREATE TABLE outbox_part (n INTEGER NOT NULL, part INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (n, part));
+  -- Requests whose answer, which comes from a session, goes to the connection's stream; seq once it did.
+  CREATE TABLE expected (n INTEGER PRIMARY KEY, session TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER);
+`;
+
+export type Message = { n: number; text: string };
+
+/** What a connection over HTTP remembers: it has no socket to keep it on. */
+export class HttpStore {
+  readonly #sql: SqlStorage;
+  #state: ClientState | undefined;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    const exists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'connection'").toArray().length > 0;
+    if (exists)
+      this.#state = JSON.parse(this.#one<{ state: string }>("SELECT state FROM connection")?.state ?? "");
+  }
+
+  /** Undefined as long as no client has connected here over HTTP: asking for an unknown id leaves no trace. */
+  get state(): ClientState | undefined {
+    return this.#state;
+  }
+
+  create(state: ClientState, now: number): void {
+    this.#sql.exec(SCHEMA);
+    this.#sql.exec("INSERT INTO connection (state, seen) VALUES (?, ?)", JSON.stringify(state), now);
+    this.#state = state;
+  }
+
+  save(state: ClientState, now: number): void {
+    this.#state = state;
+    this.#sql.exec("UPDATE connection SET state = ?, seen = ?", JSON.stringify(state), now);
+  }
+
+  forget(): void {
+    this.#state = undefined;
+  }
+
+  seen(): number {
+    return this.#one<{ seen: number }>("SELECT seen FROM connection")?.seen ?? 0;
+  }
+
+  // ---- streams ----------------------------------------------------------------------------------------
+
+  attached(): string[] {
+    return this.#sql
+      .exec<{ id: string }>("SELECT id FROM stream WHERE attached = 1")
+      .toArray()
+      .map(({ id }) => id);
+  }
+
+  isAttached(sessionId: string): boolean {
+    return this.#one("SELECT 1 FROM stream WHERE id = ? AND attached = 1", sessionId) !== undefined;
+  }
+
+  attach(sessionId: string): void {
+    this.#sql.exec(
+      "INSERT INTO stream (id, attached) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET attached = 1",
+      sessionId,
+    );
+  }
+
+  /** How far a stream has been sent, and the last message of it that is no longer kept. */
+  stream(id: string): { sent: number; dropped: number; log: LogPlace | null } {
+    const row = this.#one<{ sent: number; dropped: number; log: string | null }>(
+      "SELECT sent, dropped, log FROM stream WHERE id = ?",
+      id,
+    );
+    return { sent: row?.sent ?? 0, dropped: row?.dropped ?? 0, log: JSON.parse(row?.log ?? "null") };
+  }
+
+  setSent(id: string, sent: number): void {
+    this.#sql.exec(
+      "INSERT INTO stream (id, sent) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET sent = excluded.sent",
+      id,
+      sent,
+    );
+  }
+
+  setLog(id: string, log: LogPlace | null): void {
+    this.#sql.exec("UPDATE stream SET log = ? WHERE id = ?", JSON.stringify(log), id);
+  }
+
+  // ---- outbox -----------------------------------------------------------------------------------------
+
+  put(stream: string, text: string): void {
+    const { n } = this.#sql
+      .exec<{ n: number }>(
+        "INSERT INTO outbox (stream, chars) VALUES (?, ?) RETURNING n",
+        stream,
+        text.length,
+      )
+      .one();
+    for (const [part, body] of slices(text).entries())
+      this.#sql.exec("INSERT INTO outbox_part (n, part, body) VALUES (?, ?, ?)", n, part, body);
+  }
+
+  /** Messages that wait for a stream, up to about a page of them. */
+  unsent(stream: string): Message[] {
+    const messages: Message[] = [];
+    let chars = 0;
+    for (const row of this.#sql.exec<{ n: number; chars: number }>(
+      "SELECT n, chars FROM outbox WHERE stream = ? AND n > ? ORDER BY n",
+      stream,
+      this.stream(stream).sent,
+    )) {
+      chars += row.chars;
+      if (messages.length > 0 && chars > LIMITS.deliverChars) break;
+      messages.push({ n: row.n, text: this.#text(row.n) });
+    }
+    return messages;
+  }
+
+  /** Whether so much waits for the client that it has to read before it asks for more. */
+  isFull(): boolean {
+    const waiting = this.#one<{ messages: number; chars: number | null }>(
+      `SELECT count(*) AS messages, sum(chars) AS chars FROM outbox LEFT JOIN stream ON id = stream
+       WHERE n > coalesce(sent, 0)`,
+    );
+    return (waiting?.messages ?? 0) >= LIMITS.outboxMessages || (waiting?.chars ?? 0) >= LIMITS.outboxChars;
+  }
+
+  /** Lets go of the oldest messages that were sent, when they become many. */
+  trim(): void {
+    let messages = 0;
+    let chars = 0;
+    const rows = this.#sql.exec<{ n: number; chars: number; stream: string; sent: number | null }>(
+      "SELECT n, chars, stream, sent FROM outbox LEFT JOIN stream ON id = stream ORDER BY n DESC",
+    );
+    for (const { n, stream, sent, ...row } of rows.toArray()) {
+      messages += 1;
+      chars += row.chars;
+      if (n > (sent ?? 0) || (messages <= LIMITS.outboxMessages && chars <= LIMITS.outboxChars)) continue;
+      this.#sql.exec("DELETE FROM outbox WHERE n = ?", n);
+      this.#sql.exec("DELETE FROM outbox_part WHERE n = ?", n);
+      this.#sql.exec("UPDATE stream SET dropped = max(dropped, ?) WHERE id = ?", n, stream);
+    }
+    // Streams of sessions that never were.
+    this.#sql.exec(
+      "DELETE FROM stream WHERE attached = 0 AND id <> '' AND id NOT IN (SELECT stream FROM outbox)",
+    );
+  }
+
+  #text(n: number): string {
+    return this.#sql
+      .exec<{ body: string }>("SELECT body FROM outbox_part WHERE n = ? ORDER BY part", n)
+      .toArray()
+      .map(({ body }) => body)
+      .join("");
+  }
+
+  // ---- answers that open a session --------------------------------------------------------------------
+
+  expect(session: string, id: string): void {
+    this.#sql.exec("INSERT INTO expected (session, id) VALUES (?, ?)", session, id);
+    this.#sql.exec(
+      "DELETE FROM expected WHERE n <= (SELECT max(n) FROM expected) - ?",
+      LIMITS.outboxMessages,
+    );
+  }
+
+  /** The connection itself has answered. */
+  unexpect(session: string, id: string): void {
+    this.#sql.exec("DELETE FROM expected WHERE session = ? AND id = ? AND seq IS NULL", session, id);
+  }
+
+  expects(session: string): boolean {
+    return this.#one("SELECT 1 FROM expected WHERE session = ? AND seq IS NULL", session) !== undefined;
+  }
+
+  /** Whether the answer, event `seq` of the session, is `due` on the connection's stream, or was put there before. */
+  expectation(session: string, id: string, seq: number): "due" | "met" | undefined {
+    const row = this.#one<{ seq: number | null }>(
+      "SELECT seq FROM expected WHERE session = ? AND id = ? AND (seq IS NULL OR seq = ?) ORDER BY n LIMIT 1",
+      session,
+      id,
+      seq,
+    );
+    if (!row) return undefined;
+    return row.seq === null ? "due" : "met";
+  }
+
+  /** It is put there now. */
+  meet(session: string, id: string, seq: number): void {
+    this.#sql.exec(
+      `UPDATE expected SET seq = ?
+       WHERE n = (SELECT min(n) FROM expected WHERE session = ? AND id = ? AND seq IS NULL)`,
+      seq,
+      session,
+      id,
+    );
+  }
+
+  #one<Row extends Record<string, SqlStorageValue>>(
+    query: string,
+    ...values: SqlStorageValue[]
+  ): Row | undefined {
+    return this.#sql.exec<Row>(query, ...values).toArray()[0];
+  }
+}

@@ -1,0 +1,196 @@
+import { type DialectName, readOffer, translate, translateOpening } from "../protocol/dialects/index.ts";
+import {
+  ErrorCode,
+  errorResponse,
+  type RpcError,
+  resultResponse,
+  unknownSession,
+} from "../protocol/errors.ts";
+import type { Frame } from "../protocol/frame.ts";
+import { isUuid, parseClientRequestId } from "../protocol/ids.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import { answerPermission } from "./answer-permission.ts";
+import type { Client, Exchange } from "./client.ts";
+import { checkInitialize, initializeResult } from "./initialize.ts";
+import { Outbox, type Refusal } from "./outbox.ts";
+import { ownMethod } from "./own-methods.ts";
+
+/**
+ * What becomes of a client's message: answered here, or passed to the session it names. Ids need no table: a
+ * session answers in the client's own ids, and the ids of an agent's requests say which session they belong to.
+ */
+export class Router {
+  readonly #env: Env;
+  readonly #client: Client;
+  readonly #outboxes = new Map<string, Outbox>();
+
+  constructor(env: Env, client: Client) {
+    this.#env = env;
+    this.#client = client;
+  }
+
+  async initialize(frame: Frame, { answer }: Exchange): Promise<void> {
+    const { state } = this.#client;
+    const id = frame.idText as string;
+    const { dialect, offer, answered } = readOffer(frame.value.params);
+    const error = state.initialized
+      ? { code: ErrorCode.invalidRequest, message: "Already initialized" }
+      : checkInitialize(offer);
+    if (error) return answer(errorResponse(id, error));
+    const choice = await this.#workspace().choose(state.agent);
+    if ("unknown" in choice) {
+      const message = `Unknown agent "${choice.unknown}"; this workspace has: ${choice.known.join(", ")}`;
+      return answer(
+        errorResponse(id, { code: ErrorCode.invalidParams, message, data: { agents: choice.known } }),
+      );
+    }
+    this.#client.change({ initialized: true, agent: choice.agent, dialect });
+    const result = initializeResult(choice.initialize === null ? null : JSON.parse(choice.initialize));
+    answer(resultResponse(id, answered(result)));
+  }
+
+  route(frame: Frame, exchange: Exchange): Promise<void> {
+    const { dialect } = this.#client.state;
+    return dialect === null ? this.#route(frame, exchange) : this.#translate(dialect, frame, exchange);
+  }
+
+  async #translate(dialect: DialectName, frame: Frame, exchange: Exchange): Promise<void> {
+    const said = translate(dialect, frame);
+    if ("frame" in said) return this.#route(said.frame, exchange);
+    if ("refuse" in said) return this.#refuse(frame, exchange, said.refuse);
+    const error = await answerPermission(this.#env, this.#client.state, said.permission);
+    if (error) return this.#refuse(frame, exchange, error);
+    if (frame.kind === "request") exchange.answer(resultResponse(frame.idText as string, {}));
+  }
+
+  async #route(frame: Frame, exchange: Exchange): Promise<void> {
+    if (frame.kind === "response") {
+      // A response nobody asked for has nowhere to go and nothing to answer it with.
+      const target = parseClientRequestId(frame.value.id)?.sessionId;
+      return target === undefined ? undefined : this.#forward(target, frame, exchange);
+    }
+    if (await this.#own(frame, exchange)) return;
+    if (frame.method === "session/new") return this.#open(frame, exchange);
+    if (frame.method === "session/delete" && frame.kind === "request") return this.#delete(frame, exchange);
+    if (frame.sessionId !== undefined) return this.#forward(frame.sessionId, frame, exchange);
+    if (sessionScoped(frame)) return this.#refuse(frame, exchange, NO_SESSION_ID);
+    if (exchange.session !== undefined) return this.#forward(exchange.session, frame, exchange);
+    if (frame.method === "$/cancel_request") {
+      // It names a request, not a session: the one that has it will know.
+      for (const sessionId of this.#client.sessions()) this.#forward(sessionId, frame, exchange);
+      return;
+    }
+    const error = { code: ErrorCode.methodNotFound, message: `Method not found: ${frame.method}` };
+    this.#refuse(frame, exchange, error);
+  }
+
+  /** False: it is none of the methods that the connection answers. */
+  async #own(frame: Frame, exchange: Exchange): Promise<boolean> {
+    const { connection, caller } = this.#client.state;
+    const own = await ownMethod(this.#env, { connection, caller, sessions: this.#client.sessions() }, frame);
+    if (!own) return false;
+    if ("forward" in own) this.#forward(own.forward, frame, exchange);
+    else if ("error" in own) this.#refuse(frame, exchange, own.error);
+    else {
+      if (own.opened) this.#client.opened(own.opened.sessionId, own.opened.attach);
+      exchange.answer(resultResponse(frame.idText as string, own.result));
+    }
+    return true;
+  }
+
+  #refuse(frame: Frame, { answer }: Exchange, error: RpcError): void {
+    if (frame.kind === "request") answer(errorResponse(frame.idText as string, error));
+  }
+
+  async #open(frame: Frame, exchange: Exchange): Promise<void> {
+    if (frame.kind !== "request") return;
+    const error = checkNewSession(frame.value.params) ?? this.#tooMany();
+    if (error) return this.#refuse(frame, exchange, error);
+    const opening = translateOpening(frame);
+    if ("refuse" in opening) return this.#refuse(frame, exchange, opening.refuse);
+    const sessionId = crypto.randomUUID();
+    this.#client.opens(sessionId, frame.idText as string);
+    const { connection, caller, workspace, agent } = this.#client.state;
+    await this.#session(sessionId).open({
+      sessionId,
+      connection,
+      caller,
+      workspace,
+      agent: agent ?? "",
+      raw: opening.frame.raw,
+    });
+  }
+
+  /** Deleting what is not there, or not the caller's, succeeds as well. */
+  async #delete(frame: Frame, exchange: Exchange): Promise<void> {
+    const { sessionId } = frame;
+    if (sessionId === undefined) return this.#refuse(frame, exchange, NO_SESSION_ID);
+    if (isUuid(sessionId)) await this.#session(sessionId).delete(this.#client.state.caller);
+    exchange.answer(resultResponse(frame.idText as string, {}));
+  }
+
+  /** Puts a frame in the session's outbox; a session that does not know the caller answers as if it did not exist. */
+  #forward(sessionId: string, frame: Frame, exchange: Exchange): void {
+    const refuse = (why: Refusal) => {
+      const error =
+        why === "unknown"
+          ? unknownSession(sessionId)
+          : { code: ErrorCode.internal, message: "The session could not be reached" };
+      this.#refuse(frame, exchange, error);
+    };
+    if (!isUuid(sessionId)) return refuse("unknown");
+    const tooMany = this.#client.sessions().includes(sessionId) ? undefined : this.#tooMany();
+    if (tooMany) return this.#refuse(frame, exchange, tooMany);
+    let outbox = this.#outboxes.get(sessionId);
+    if (!outbox) {
+      outbox = new Outbox((frames) => this.#send(sessionId, frames));
+      this.#outboxes.set(sessionId, outbox);
+    }
+    exchange.waitFor(outbox.put(frame.raw, refuse));
+  }
+
+  /** One batch for one session, numbered, so that a call repeated after a reset of the session counts once. */
+  async #send(sessionId: string, frames: string[]): Promise<boolean> {
+    const { connection, caller, sent } = this.#client.state;
+    const first = sent + 1;
+    this.#client.change({ sent: sent + frames.length });
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#session(sessionId).receive({ connection, caller, first, frames });
+      } catch (error) {
+        if (attempt === 3) throw error;
+      }
+    }
+  }
+
+  #tooMany(): RpcError | undefined {
+    if (this.#client.sessions().length < LIMITS.sessionsPerConnection) return undefined;
+    const message = `A connection has at most ${LIMITS.sessionsPerConnection} sessions`;
+    return { code: ErrorCode.invalidRequest, message };
+  }
+
+  #session(sessionId: string) {
+    return this.#env.ACP_SESSION_DO.getByName(sessionId);
+  }
+
+  #workspace() {
+    const { caller, workspace } = this.#client.state;
+    return this.#env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${workspace}`);
+  }
+}
+
+const NO_SESSION_ID: RpcError = {
+  code: ErrorCode.invalidParams,
+  message: "params.sessionId must be a string",
+};
+
+function sessionScoped(frame: Frame): boolean {
+  return frame.method?.startsWith("session/") === true && frame.method !== "session/list";
+}
+
+function checkNewSession(params: unknown): RpcError | undefined {
+  const cwd = (params as { cwd?: unknown } | null | undefined)?.cwd;
+  return typeof cwd === "string"
+    ? undefined
+    : { code: ErrorCode.invalidParams, message: "params.cwd must be a string" };
+}

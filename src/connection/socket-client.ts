@@ -1,0 +1,147 @@
+import { translateBack } from "../protocol/dialects/index.ts";
+import { ErrorCode, errorResponse } from "../protocol/errors.ts";
+import { isFault, readFrame } from "../protocol/frame.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import type { Page, Position, Taken } from "../session/fanout.ts";
+import { AgentControl, PING, PONG } from "./agent-control.ts";
+import type { Client, ClientState, Exchange, Handover } from "./client.ts";
+import { FAULTS, idTooLong } from "./faults.ts";
+import { Router } from "./router.ts";
+
+/** All that is known of the client, kept on its socket: it lives as long as the connection and survives hibernation. */
+type Attachment = ClientState & {
+  /** How far each session has been delivered, and since which attachment. */
+  cursors: Record<string, { attach: number; upTo: number }>;
+};
+
+/** A client that speaks over one WebSocket: every message of every session in the order it comes. */
+export class SocketClient implements Client {
+  readonly #ws: WebSocket;
+  readonly #router: Router;
+  readonly #exchange: Exchange;
+  readonly #control: AgentControl | undefined;
+  #attachment: Attachment;
+  /** Frames are routed in the order they came, also while one waits for the workspace. */
+  #routing: Promise<void> = Promise.resolve();
+
+  constructor(ctx: DurableObjectState, env: Env, ws: WebSocket) {
+    this.#ws = ws;
+    this.#attachment = ws.deserializeAttachment() as Attachment;
+    this.#router = new Router(env, this);
+    this.#exchange = { answer: (text) => ws.send(text), waitFor: (promise) => ctx.waitUntil(promise) };
+    if (this.#attachment.control) this.#control = new AgentControl(env, this, this.#exchange.answer);
+  }
+
+  static accept(ctx: DurableObjectState, handover: Handover): Response {
+    const { 0: client, 1: server } = new WebSocketPair();
+    ctx.acceptWebSocket(server, [CLIENT]);
+    const attachment: Attachment = { ...handover, initialized: false, dialect: null, sent: 0, cursors: {} };
+    server.serializeAttachment(attachment);
+    // Whoever only wants to know that we are here does not wake us.
+    if (handover.control) ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(PING, PONG));
+    const headers = { "Acp-Connection-Id": handover.connection };
+    return new Response(null, { status: 101, webSocket: client, headers });
+  }
+
+  /** The socket of the object's client, while it is open. */
+  static socket(ctx: DurableObjectState): WebSocket | undefined {
+    return ctx.getWebSockets(CLIENT).find((ws) => ws.readyState === WebSocket.OPEN);
+  }
+
+  get socket(): WebSocket {
+    return this.#ws;
+  }
+
+  // ---- from the client --------------------------------------------------------------------------------
+
+  receive(message: string | ArrayBuffer): Promise<void> {
+    this.#routing = this.#routing
+      .then(() => this.#receive(message))
+      .catch((error: unknown) => {
+        console.error("connection failed", { error: String(error) });
+        this.#ws.close(1011, "internal error");
+      });
+    return this.#routing;
+  }
+
+  async #receive(message: string | ArrayBuffer): Promise<void> {
+    const ws = this.#ws;
+    if (typeof message !== "string") return;
+    if (message.length > LIMITS.frameChars) {
+      const error = {
+        code: ErrorCode.invalidRequest,
+        message: `Message exceeds ${LIMITS.frameChars} characters`,
+      };
+      ws.send(errorResponse("null", error));
+      return ws.close(1009, "message too big");
+    }
+    const frame = readFrame(message);
+    if (isFault(frame)) return ws.send(errorResponse("null", FAULTS[frame.fault]));
+    if (frame.kind === "invalid" && (await this.#control?.receive(frame.value))) return;
+    if (frame.kind === "invalid") return ws.send(errorResponse("null", FAULTS["not-object"]));
+    if (idTooLong(frame)) return ws.close(1008, "id too long");
+    if (frame.method === "initialize" && frame.kind === "request" && frame.value.id !== null)
+      return this.#router.initialize(frame, this.#exchange);
+    if (!this.state.initialized)
+      return frame.kind === "response" ? undefined : ws.close(1002, "initialize first");
+    await this.#router.route(frame, this.#exchange);
+  }
+
+  // ---- from sessions ----------------------------------------------------------------------------------
+
+  position(sessionId: string, attach: number): Position {
+    const cursor = this.#attachment.cursors[sessionId];
+    return { place: cursor?.attach === attach ? { upTo: cursor.upTo, skip: 0 } : null };
+  }
+
+  deliver(sessionId: string, { attach, upTo, frames }: Page): Taken {
+    const { cursors } = this.#attachment;
+    const cursor = cursors[sessionId];
+    // The page may be here already: its sender was reset before it learnt so.
+    if (cursor?.attach === attach && upTo <= cursor.upTo) return "more";
+    for (const frame of frames) this.#say(sessionId, frame);
+    this.#save({ ...this.#attachment, cursors: { ...cursors, [sessionId]: { attach, upTo } } });
+    return "more";
+  }
+
+  #say(sessionId: string, frame: string): void {
+    const { dialect } = this.#attachment;
+    if (dialect === null) this.#ws.send(frame);
+    else for (const text of translateBack(dialect, frame, sessionId)) this.#ws.send(text);
+    if (this.#control) this.#exchange.waitFor(this.#control.watch(sessionId, frame));
+  }
+
+  // ---- state ------------------------------------------------------------------------------------------
+
+  get state(): ClientState {
+    return this.#attachment;
+  }
+
+  change(change: Partial<ClientState>): void {
+    this.#save({ ...this.#attachment, ...change });
+  }
+
+  sessions(): readonly string[] {
+    return Object.keys(this.#attachment.cursors);
+  }
+
+  opens(sessionId: string): void {
+    this.opened(sessionId, 0);
+  }
+
+  opened(sessionId: string, attach: number): void {
+    const cursors = { ...this.#attachment.cursors, [sessionId]: { attach, upTo: attach } };
+    this.#save({ ...this.#attachment, cursors });
+  }
+
+  leaves(): void {
+    this.#save({ ...this.#attachment, cursors: {} });
+  }
+
+  #save(attachment: Attachment): void {
+    this.#attachment = attachment;
+    this.#ws.serializeAttachment(attachment);
+  }
+}
+
+const CLIENT = "client";

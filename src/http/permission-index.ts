@@ -1,0 +1,72 @@
+import type { Caller } from "../protocol/caller.ts";
+import { clientRequestId } from "../protocol/ids.ts";
+
+type Row = {
+  session: string;
+  seq: number;
+  workspace: string;
+  tool_call_id: string | null;
+  title: string | null;
+  kind: string | null;
+  options: string | null;
+  requested_at: string;
+};
+
+export type PendingPermission = {
+  id: string;
+  sessionId: string;
+  seq: number;
+  workspace: string;
+  toolCallId: string | null;
+  title: string | null;
+  kind: string | null;
+  /** Null when there was too much of them to keep; they are in the session's log. */
+  options: unknown;
+  requestedAt: string;
+};
+
+/** A page of what waits in the caller's sessions, the oldest first. The cursor is the last line of the page before. */
+export async function listPermissions(
+  index: D1Database,
+  caller: Caller,
+  limit: number,
+  cursor?: string,
+): Promise<{ permissions: PendingPermission[]; nextCursor: string | null }> {
+  const [requestedAt, session, seq] = cursor?.split(" ") ?? [];
+  const where = ["tenant = ?"];
+  const values: (string | number)[] = [caller.tenant];
+  if (!caller.workspaces.includes("*")) {
+    where.push("workspace IN (SELECT value FROM json_each(?))");
+    values.push(JSON.stringify(caller.workspaces));
+  }
+  if (requestedAt !== undefined && session !== undefined && seq !== undefined) {
+    where.push("(requested_at, session, seq) > (?, ?, ?)");
+    values.push(requestedAt, session, Number(seq));
+  }
+  const { results } = await index
+    .prepare(
+      `SELECT * FROM permissions WHERE ${where.join(" AND ")} ORDER BY requested_at, session, seq LIMIT ?`,
+    )
+    .bind(...values, limit + 1)
+    .all<Row>();
+  const page = results.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    permissions: page.map(pending),
+    nextCursor: results.length > limit && last ? `${last.requested_at} ${last.session} ${last.seq}` : null,
+  };
+}
+
+function pending({ session, seq, workspace, tool_call_id, title, kind, options, requested_at }: Row) {
+  return {
+    id: clientRequestId(session, seq),
+    sessionId: session,
+    seq,
+    workspace,
+    toolCallId: tool_call_id,
+    title,
+    kind,
+    options: options === null ? null : (JSON.parse(options) as unknown),
+    requestedAt: requested_at,
+  };
+}

@@ -1,0 +1,132 @@
+import type { Frame } from "../frame.ts";
+import { fileUri, pathOf } from "./file-uri.ts";
+import {
+  type Fields,
+  fields,
+  InvalidParams,
+  isFields,
+  META,
+  withMeta,
+  without,
+  withParams,
+} from "./message.ts";
+import { stdioServers } from "./seed-003.ts";
+
+/** What clients of the older forms ask for, in canonical ACP. */
+
+/** One prompt block of a dialect as canonical ACP has it; throws InvalidParams for what the dialect has not. */
+export type ReadBlock = (block: unknown) => unknown;
+
+/**
+ * What opens a session, new or again. The host puts every session into the root of its workspace, whatever
+ * directory the client names, so one that names none has lost nothing.
+ */
+export function openingParams(params: Fields): Fields {
+  const { workspaceUri } = params;
+  const path = workspaceUri === undefined || workspaceUri === null ? undefined : pathOf(workspaceUri);
+  if (workspaceUri !== undefined && workspaceUri !== null && path === undefined)
+    throw new InvalidParams("params.workspaceUri must be a file:// URI");
+  return {
+    ...without(params, "workspaceUri"),
+    cwd: params.cwd ?? path ?? "/",
+    mcpServers: stdioServers(params.mcpServers ?? []),
+  };
+}
+
+function promptParams(params: Fields, readBlock: ReadBlock): Fields {
+  const { name, content, rest } = saidIn(params);
+  const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
+  if (!Array.isArray(blocks))
+    throw new InvalidParams(`params.${name} must be a string or a list of content blocks`);
+  const { contextFiles, ...others } = rest;
+  const prompt = [
+    ...(typeof content === "string" ? blocks : blocks.map(readBlock)),
+    ...links(contextFiles ?? []),
+  ];
+  return { ...others, prompt };
+}
+
+/** Where a prompt's content is, and the parameters without it. */
+function saidIn(params: Fields): { name: string; content: unknown; rest: Fields } {
+  if (params.prompt !== undefined)
+    return { name: "prompt", content: params.prompt, rest: without(params, "prompt") };
+  if (params.message === undefined)
+    return { name: "content", content: params.content, rest: without(params, "content") };
+  const {
+    role = "user",
+    content,
+    ...more
+  } = isFields(params.message) ? params.message : { content: params.message };
+  if (role !== "user") throw new InvalidParams('params.message.role must be "user"');
+  const rest = without(params, "message");
+  return {
+    name: "message.content",
+    content,
+    rest: Object.keys(more).length === 0 ? rest : withMeta(rest, { [META.message]: more }),
+  };
+}
+
+function links(files: unknown): Fields[] {
+  if (!Array.isArray(files) || !files.every((file) => typeof file === "string"))
+    throw new InvalidParams("params.contextFiles must be a list of paths");
+  return files.map((file: string) => link(file));
+}
+
+export function link(file: string): Fields {
+  const name = file.split("/").findLast((part) => part !== "") ?? file;
+  return { type: "resource_link", uri: fileUri(file), name };
+}
+
+function setModeParams(params: Fields): Fields {
+  return params.modeId === undefined && params.mode !== undefined
+    ? { ...without(params, "mode"), modeId: params.mode }
+    : params;
+}
+
+/** The answer to a permission, by the kind of the option that is chosen. */
+function permissionAnswer(params: Fields): { requestId: string; kind: string } {
+  const { requestId, response } = params;
+  if (typeof requestId !== "string") throw new InvalidParams("params.requestId must be a string");
+  if (typeof response !== "string" || !PERMISSION_KINDS.has(response))
+    throw new InvalidParams(`params.response must be one of ${[...PERMISSION_KINDS].join(", ")}`);
+  return { requestId, kind: response };
+}
+
+const PERMISSION_KINDS: ReadonlySet<string> = new Set([
+  "allow_once",
+  "allow_always",
+  "reject_once",
+  "reject_always",
+]);
+
+/** What becomes of a client's frame: it goes on as a canonical one, or it settles a permission. */
+export type Translation = { frame: Frame } | { permission: { requestId: string; kind: string } };
+
+/** Requests that open a session share their parameters. */
+const OPENING: ReadonlySet<string> = new Set([
+  "session/new",
+  "session/load",
+  "session/resume",
+  "session/fork",
+]);
+
+/** Throws InvalidParams. A frame that is canonical already keeps its text. */
+export function translateRequest(
+  frame: Frame,
+  { readBlock, open = openingParams }: { readBlock: ReadBlock; open?: (params: Fields) => Fields },
+): Translation {
+  const params = fields(frame.value.params);
+  const { method } = frame;
+  if (method === undefined) return { frame };
+  if (OPENING.has(method)) return { frame: withParams(frame, open(params)) };
+  switch (method) {
+    case "session/prompt":
+      return { frame: withParams(frame, promptParams(params, readBlock)) };
+    case "session/set_mode":
+      return { frame: withParams(frame, setModeParams(params)) };
+    case "session/respond_to_permission":
+      return { permission: permissionAnswer(params) };
+    default:
+      return { frame };
+  }
+}

@@ -1,0 +1,36 @@
+import { z } from "zod";
+
+/**
+ * What a workspace has decided about permissions beforehand: by the kind of tool, as the agent names it, and
+ * for requests that nobody answers. `ask` leaves it to people.
+ */
+export const PERMISSION_POLICY = z.strictObject({
+  default: z.enum(["ask", "allow", "reject"]).default("ask"),
+  byKind: z
+    .record(z.string().min(1).max(64), z.enum(["ask", "allow", "reject"]))
+    .refine((kinds) => Object.keys(kinds).length <= 50, "at most 50 kinds")
+    .default({}),
+  /** Null: a request waits until someone answers it. */
+  timeoutMs: z
+    .number()
+    .int()
+    .min(100)
+    .max(30 * 24 * 60 * 60 * 1000)
+    .nullable()
+    .default(null),
+  onTimeout: z.enum(["reject", "allow"]).default("reject"),
+});
+
+export type PermissionPolicy = z.infer<typeof PERMISSION_POLICY>;
+export type Verdict = PermissionPolicy["default"];
+
+export const ASK_ALWAYS: PermissionPolicy = {
+  default: "ask",
+  byKind: {},
+  timeoutMs: null,
+  onTimeout: "reject",
+};
+
+export function verdictFor(policy: PermissionPolicy, kind: string): Verdict {
+  return (Object.hasOwn(policy.byKind, kind) ? policy.byKind[kind] : undefined) ?? policy.default;
+}
