@@ -97,8 +97,9 @@ export class SocketClient implements Client {
   deliver(sessionId: string, { attach, upTo, frames }: Page): Taken {
     const { cursors } = this.#attachment;
     const cursor = cursors[sessionId];
-    // The page may be here already: its sender was reset before it learnt so.
-    if (cursor?.attach === attach && upTo <= cursor.upTo) return "more";
+    // The page may be here already: its sender was reset before it learnt so. Or a later reading has begun.
+    if (cursor && (attach < cursor.attach || (attach === cursor.attach && upTo <= cursor.upTo)))
+      return "more";
     for (const frame of frames) this.#say(sessionId, frame);
     this.#save({ ...this.#attachment, cursors: { ...cursors, [sessionId]: { attach, upTo } } });
     return "more";

@@ -31,7 +31,10 @@ export function eventStream(
   socket.addEventListener("close", end);
   socket.addEventListener("error", end);
   // A client that vanishes aborts its request; the stream itself is not cancelled then.
-  signal.addEventListener("abort", () => socket.close(1000, "reader gone"));
+  signal.addEventListener("abort", () => {
+    socket.close(1000, "reader gone");
+    end();
+  });
 
   /** Waits for news; false when time has passed without any. */
   const news = (ms: number) =>

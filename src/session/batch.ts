@@ -46,8 +46,11 @@ export class Batch {
     context?: Context,
   ): number {
     const message = typeof frame === "string" ? ownFrame(frame) : frame;
+    const place = this.#place(context);
+    const prompt = message.kind === "notification" ? undefined : this.#promptOf(place.seq, message, route);
     return this.#add({
-      ...this.#place(context),
+      ...place,
+      ...request(prompt),
       kind: "acp.frame",
       source,
       direction,
@@ -57,7 +60,18 @@ export class Batch {
   }
 
   note(source: Source, kind: string, payload: Payload, context?: Context): number {
-    return this.#add({ ...this.#place(context), kind, source, payload });
+    const prompt = kind.startsWith("turn.")
+      ? payload.prompt
+      : kind.startsWith("queue.")
+        ? payload.seq
+        : undefined;
+    return this.#add({ ...this.#place(context), ...request(prompt), kind, source, payload });
+  }
+
+  /** The prompt that a frame is, or answers. */
+  #promptOf(seq: number, { method }: Frame, { re }: Route): number | undefined {
+    if (method === "session/prompt") return seq;
+    return re !== undefined && this.state.asked[re]?.method === "session/prompt" ? re : undefined;
   }
 
   #place(context: Context = this.state.context) {
@@ -69,6 +83,11 @@ export class Batch {
     apply(this.state, event);
     return event.seq;
   }
+}
+
+/** What belongs to one prompt, from the queue to its answer, has one request id: the prompt's place in the log. */
+function request(prompt: unknown): { requestId?: string } {
+  return typeof prompt === "number" ? { requestId: `req_${prompt}` } : {};
 }
 
 function ownFrame(raw: string): Frame {

@@ -61,7 +61,8 @@ export class Clients {
   }
 
   attach(connection: string, reading: Reading, presence: Presence): void {
-    this.#cursors.set(connection, new ClientCursor(connection, reading, presence));
+    const before = this.#cursors.get(connection);
+    this.#cursors.set(connection, new ClientCursor(connection, reading, presence, before));
     const about: About = { offers: reading.offers, presence };
     this.#sql.exec(
       `INSERT INTO client (connection, attach, start, merge, received, about) VALUES (?, ?, ?, ?, 0, ?)

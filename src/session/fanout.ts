@@ -46,12 +46,39 @@ export class ClientCursor {
   /** For a client that is numbered: where it said it was, and how far its answers have been looked for. */
   #numbered: { from: Place; rests: boolean; answers: boolean } | undefined;
   #skimmed: number;
+  /** Another reading of the same client takes over after this event. */
+  #until = Number.POSITIVE_INFINITY;
+  #before: ClientCursor | undefined;
+  #ended: (() => void) | undefined;
 
-  constructor(connection: string, reading: Reading, presence: Presence) {
+  /** `before` is the client's reading so far: it goes on up to the request that asked for this one. */
+  constructor(connection: string, reading: Reading, presence: Presence, before?: ClientCursor) {
     this.connection = connection;
     this.presence = presence;
     this.#reading = reading;
-    this.#skimmed = reading.attach;
+    this.#skimmed = before?.handOver(reading.attach) ?? reading.attach;
+    this.#before = before?.isDone ? undefined : before;
+  }
+
+  /** Reads no further than `seq`. Returns how far this client has its answers, if it is a resting one. */
+  handOver(seq: number): number | undefined {
+    // A client that rests may do so for ever: what is left of this reading is of no use to it, except answers.
+    const until = this.#numbered ? -1 : seq;
+    this.#until = Math.min(this.#until, until);
+    return this.#numbered && Math.max(this.#skimmed, this.#position ?? 0);
+  }
+
+  get isDone(): boolean {
+    return this.#until < 0 || (this.#position ?? -1) >= this.#until;
+  }
+
+  /** Ends what is left of a reading that was handed over: each client gets what it asked for in order. */
+  async #finish(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
+    while (!this.isDone) {
+      if (this.#busy) await new Promise<void>((resolve) => (this.#ended = resolve));
+      else if (!(await this.pump(sessionId, port, log))) return false;
+    }
+    return true;
   }
 
   /** Where the cursor stands, if that is known. */
@@ -72,6 +99,8 @@ export class ClientCursor {
     if (this.#busy) return true;
     this.#busy = true;
     try {
+      if (this.#before && !(await this.#before.#finish(sessionId, port, log))) return false;
+      this.#before = undefined;
       do {
         if (this.#woken) this.#position = undefined;
         this.#woken = false;
@@ -88,6 +117,7 @@ export class ClientCursor {
       throw error;
     } finally {
       this.#busy = false;
+      this.#ended?.();
     }
   }
 
@@ -102,10 +132,10 @@ export class ClientCursor {
   }
 
   async #read(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
-    while (this.#position !== undefined && !this.#woken) {
+    while (this.#position !== undefined && !this.#woken && !this.isDone) {
       const reaching = log.reach(this.#position);
       if (reaching) await reaching;
-      const events = log.after(this.#position, LIMITS.deliverChars);
+      const events = this.#upToHandOver(log.after(this.#position, LIMITS.deliverChars));
       const last = events.at(-1);
       if (!last) return true;
       const page = this.#page(events, last.seq, sessionId, log);
@@ -121,10 +151,15 @@ export class ClientCursor {
     return true;
   }
 
+  #upToHandOver(events: LogEvent[]): LogEvent[] {
+    const last = events.at(-1);
+    return last && last.seq > this.#until ? events.filter(({ seq }) => seq <= this.#until) : events;
+  }
+
   /** Looks for answers a resting client waits for: they do not belong on the stream that it does not read. */
   async #skim(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
     const { attach } = this.#reading;
-    while (this.#numbered?.answers && !this.#woken) {
+    while (this.#numbered?.answers && !this.#woken && !this.isDone) {
       const reaching = log.reach(this.#skimmed);
       if (reaching) await reaching;
       const events = log.after(this.#skimmed, LIMITS.deliverChars);

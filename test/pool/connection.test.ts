@@ -266,6 +266,31 @@ describe("a second client", () => {
   });
 });
 
+describe("a client that loads again", () => {
+  it("gets the answers it was still owed, then the replay, then live", async () => {
+    const { client, agent, sessionId } = await openSession();
+    const asked: number[] = [];
+    for (let i = 0; i < 20; i += 1) {
+      asked.push(client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: `${i}` }] }));
+      const request = await agent.line();
+      agent.update(`<${i}>`);
+      agent.answer(request, { stopReason: "end_turn" });
+      // Loaded while the answer is on its way, one load after the other.
+      for (let k = 0; k < 3; k += 1)
+        asked.push(client.call("session/load", { sessionId, cwd: "/", mcpServers: [] }));
+    }
+    const answered: unknown[] = [];
+    let last = "";
+    while (answered.length < asked.length || !last.endsWith("<19>")) {
+      const message = await client.takeJson();
+      if ("result" in message) answered.push(message.id);
+      last = texts([message])[0] ?? last;
+    }
+    expect(new Set(answered)).toEqual(new Set(asked));
+    expect(answered).toHaveLength(asked.length);
+  });
+});
+
 describe("a host", () => {
   it("of another link version is refused with the reason", async () => {
     const workspace = workspaceName();

@@ -758,18 +758,21 @@ describe("sharing a session", () => {
         while (texts(got).length < said.length) {
           const stream = await peer.stream(sessionId, last);
           for (let left = random(40); left > 0 && texts(got).length < said.length; left -= 1) {
-            const event = (await stream.next())!;
+            const event = await stream.next();
+            if (!event) break;
             got.push(event.message);
             last = event.id;
           }
           if (random(2) === 0) await stream.cancel();
-          if (random(4) === 0) await evictDurableObject(connectionOf(peer));
-          if (random(8) === 0) await evictDurableObject(sessionOf(sessionId));
+          // One that is evicted by another reader at this moment cannot be evicted.
+          if (random(4) === 0) await evictDurableObject(connectionOf(peer)).catch(() => {});
+          if (random(8) === 0) await evictDurableObject(sessionOf(sessionId)).catch(() => {});
         }
+        await peer.delete();
         return texts(got);
       };
     };
-    const followers = await Promise.all(Array.from({ length: 6 }, follow));
+    const followers = await Promise.all(Array.from({ length: 4 }, follow));
     const reading = followers.map((read) => read());
     for (const text of said) {
       agent.update(text);

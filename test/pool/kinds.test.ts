@@ -61,4 +61,36 @@ describe("an event for", () => {
       '["unknown",1]',
     ]);
   });
+
+  it("each step of a prompt carries its turn and its request", async () => {
+    const { client, agent, sessionId, workspace } = await openSession();
+    client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "1" }] });
+    const second = client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "2" }] });
+    client.notify("_mark", { sessionId });
+    const one = await agent.line();
+    expect((await agent.line()).method).toBe("_mark");
+    agent.answer(one, { stopReason: "end_turn" });
+    agent.answer(await agent.line(), { stopReason: "end_turn" });
+    await client.until(second);
+    const log = await events(workspace, sessionId);
+    const prompts = log.filter(
+      (e) => (e.payload as { message?: { method?: string } }).message?.method === "session/prompt",
+    );
+    const steps = (requestId: unknown) =>
+      log.filter((e) => e.requestId === requestId).map((e) => (e.kind === "acp.frame" ? e.source : e.kind));
+    expect(steps(prompts[0]?.requestId)).toEqual(["client", "turn.started", "agent", "turn.completed"]);
+    expect(steps(prompts[1]?.requestId)).toEqual([
+      "client",
+      "queue.enqueued",
+      "queue.dequeued",
+      "turn.started",
+      "agent",
+      "turn.completed",
+    ]);
+    for (const { requestId, turnId } of prompts) {
+      expect(new Set(log.filter((e) => e.requestId === requestId).map((e) => e.turnId))).toEqual(
+        new Set([turnId]),
+      );
+    }
+  });
 });
