@@ -41,10 +41,12 @@ api.get("/sessions/:id/events", liveEvents, async (c) => {
   const caller = c.get("caller");
   const first = await session.events(caller, after, limit);
   if (!first) throw unknownSession();
+  if (first.gone) throw new HTTPException(410, { message: first.gone });
   let page: typeof first | null = first;
   let left = limit;
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
+      if (page?.gone) return controller.error(new Error(page.gone));
       if (!page || page.count === 0) return controller.close();
       controller.enqueue(new TextEncoder().encode(page.text));
       left -= page.count;

@@ -30,6 +30,7 @@ const CODES: Partial<Record<number, string>> = {
   403: "forbidden",
   404: "not_found",
   409: "conflict",
+  410: "gone",
   413: "too_large",
   426: "upgrade_required",
   429: "too_many_requests",

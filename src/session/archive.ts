@@ -7,10 +7,21 @@ import type { SessionState } from "./state.ts";
 /** A part of the log that is in the archive, as NDJSON of envelopes. Written once, never changed. */
 export type Segment = { first: number; last: number; key: string; chars: number };
 
+/** What a reader asked for has been removed from the archive. */
+export class HistoryGone extends Error {
+  readonly last: number;
+
+  constructor({ first, last }: Segment) {
+    super(`Events ${first} to ${last} of this session are no longer available`);
+    this.last = last;
+  }
+}
+
 /** Old parts of a session's log in R2, so that its object stays small while its history grows. */
 export class Archive {
   readonly #bucket: R2Bucket | undefined;
   readonly #journal: Journal;
+  #running: Promise<void> | undefined;
 
   constructor(bucket: R2Bucket | undefined, journal: Journal) {
     this.#bucket = bucket;
@@ -28,9 +39,19 @@ export class Archive {
     return segment && this.#fetch(segment);
   }
 
+  /** Does the same; if what should be there is not, says so. */
+  async missing(after: number): Promise<string | undefined> {
+    try {
+      await this.reach(after);
+    } catch (error) {
+      if (error instanceof HistoryGone) return error.message;
+      throw error;
+    }
+  }
+
   async #fetch(segment: Segment): Promise<void> {
     const object = await this.#bucket?.get(segment.key);
-    if (!object) throw new Error(`The archived events ${segment.first} to ${segment.last} are not available`);
+    if (!object) throw new HistoryGone(segment);
     this.#journal.log.hold(segment, await object.text());
   }
 
@@ -38,7 +59,15 @@ export class Archive {
    * Moves the oldest part of the log away until there is room again. `record` writes what has been done
    * together with the removal, after the copy is safe: a crash in between costs a second, equal copy.
    */
-  async run(state: SessionState, record: (decide: (batch: Batch) => void) => void): Promise<void> {
+  run(state: SessionState, record: Record): Promise<void> {
+    // A removal that was decided twice would be done twice.
+    this.#running ??= this.#run(state, record).finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  async #run(state: SessionState, record: Record): Promise<void> {
     while (this.#bucket && state.historyChars > LIMITS.historyChars * ARCHIVE_DOWN_TO) {
       const oldest = this.#oldest(state);
       if (!oldest) return;
@@ -80,6 +109,8 @@ export class Archive {
     return { first, last: end, key, chars, text: lines.join("") };
   }
 }
+
+type Record = (decide: (batch: Batch) => void) => void;
 
 /** Shares of the allowed history: from here on it is moved away, until so much is left. */
 const ARCHIVE_FROM = 0.9;

@@ -1,4 +1,6 @@
+import { notification } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
+import { HistoryGone } from "./archive.ts";
 import { isFrame, type LogEvent } from "./event.ts";
 import type { Presence } from "./presence.ts";
 import { forClient } from "./render.ts";
@@ -133,12 +135,11 @@ export class ClientCursor {
 
   async #read(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
     while (this.#position !== undefined && !this.#woken && !this.isDone) {
-      const reaching = log.reach(this.#position);
-      if (reaching) await reaching;
-      const events = this.#upToHandOver(log.after(this.#position, LIMITS.deliverChars));
-      const last = events.at(-1);
+      const gone = await this.#reach(log, this.#position);
+      const events = gone ? [] : this.#upToHandOver(log.after(this.#position, LIMITS.deliverChars));
+      const last = gone ? { seq: gone.last } : events.at(-1);
       if (!last) return true;
-      const page = this.#page(events, last.seq, sessionId, log);
+      const page = gone ? this.#goneNotice(gone, sessionId) : this.#page(events, last.seq, sessionId, log);
       const taken = page.frames.length === 0 ? "nothing" : await port.deliver(sessionId, page);
       if (taken === "gone") return false;
       const numbered = this.#numbered;
@@ -149,6 +150,31 @@ export class ClientCursor {
       if (taken === "enough") return true;
     }
     return true;
+  }
+
+  async #reach(log: Reader, seq: number): Promise<HistoryGone | undefined> {
+    try {
+      await log.reach(seq);
+    } catch (error) {
+      if (error instanceof HistoryGone) return error;
+      throw error;
+    }
+  }
+
+  /** A client that asks for what no longer exists is told so, and gets the rest. */
+  #goneNotice({ message, last }: HistoryGone, sessionId: string): Page {
+    const meta = { "acp-edge/event": "history.gone", "acp-edge/message": message };
+    const update = { sessionUpdate: "session_info_update", _meta: meta };
+    const page = {
+      attach: this.#reading.attach,
+      upTo: last,
+      frames: [notification("session/update", { sessionId, update })],
+    };
+    if (!this.#numbered) return page;
+    return {
+      ...page,
+      numbers: { from: this.#numbered.from, marks: [{ seq: last, part: null, answer: false }] },
+    };
   }
 
   #upToHandOver(events: LogEvent[]): LogEvent[] {

@@ -49,7 +49,8 @@ export type OpenRequest = {
 export type ClientFrames = { connection: string; caller: Caller; first: number; frames: string[] };
 /** A live reader, from the event after `after` on. */
 export type WatchRequest = { caller: Caller; after: number };
-export type EventsPage = { text: string; last: number; count: number };
+/** `gone` says why there is nothing where there was something once. */
+export type EventsPage = { text: string; last: number; count: number; gone?: string };
 
 /**
  * One session: the log, and everyone who reads it.
@@ -341,7 +342,8 @@ export class AcpSession extends DurableObject<Env> {
   async events(caller: Caller, after: number, maxEvents: number): Promise<EventsPage | null> {
     const state = this.#readable(caller);
     if (!state) return null;
-    await this.#archive.reach(after);
+    const gone = await this.#archive.missing(after);
+    if (gone !== undefined) return { text: "", last: after, count: 0, gone };
     return this.#journal.log.readEnvelopes(state.sessionId, after, LIMITS.deliverChars, maxEvents);
   }
 

@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { LIMITS, overrideLimits } from "../../src/protocol/limits.ts";
 import {
   Client,
@@ -34,8 +34,15 @@ async function longSession(): Promise<Opened & { sent: string[] }> {
   return { ...opened, sent };
 }
 
+/** Rings the alarm, which may be ringing by itself already, and waits until there is room again. */
 async function archive(sessionId: string): Promise<void> {
   await runInDurableObject(session(sessionId), (object) => object.alarm());
+  await vi.waitUntil(() =>
+    runInDurableObject(session(sessionId), (_, state) => {
+      const [row] = state.storage.sql.exec<{ n: number }>("SELECT sum(length(body)) AS n FROM log").toArray();
+      return (row?.n ?? 0) <= LIMITS.historyChars * 0.7;
+    }),
+  );
 }
 
 async function firstStored(sessionId: string): Promise<number> {
@@ -134,5 +141,28 @@ describe("a history past its limit", () => {
     const id = client.call("session/delete", { sessionId });
     await client.until(id);
     expect((await env.ARCHIVE!.list({ prefix: `sessions/${sessionId}/` })).objects).toEqual([]);
+  });
+
+  it("that was removed from the archive is reported as gone, and the rest stays readable", async () => {
+    const { sessionId, workspace, sent } = await longSession();
+    await archive(sessionId);
+    const { objects } = await env.ARCHIVE!.list({ prefix: `sessions/${sessionId}/` });
+    for (const { key } of objects) await env.ARCHIVE!.delete(key);
+    // A segment may still be at hand in memory.
+    await evictDurableObject(session(sessionId));
+    const bearer = await token({ workspace });
+    const gone = await get(`/api/sessions/${sessionId}/events`, bearer);
+    expect(gone.status).toBe(410);
+    expect(await gone.json()).toMatchObject({
+      error: { code: "gone", message: expect.stringContaining("no longer available") },
+    });
+    const first = (await firstStored(sessionId)) - 1;
+    expect((await events(workspace, sessionId, `?after=${first}`))[0]?.seq).toBe(first + 1);
+
+    const again = await Client.open(workspace);
+    const { response, before } = await again.request("session/load", { sessionId, cwd: "/", mcpServers: [] });
+    expect(response).toHaveProperty("result");
+    expect(before[0]).toMatchObject({ params: { update: { _meta: { "acp-edge/event": "history.gone" } } } });
+    expect(sent.join("").endsWith(texts(before).join(""))).toBe(true);
   });
 });
