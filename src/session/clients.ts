@@ -38,6 +38,8 @@ export class Clients {
   readonly #archive: Archive;
   readonly #port: (connection: string) => ClientPort;
   readonly #cursors = new Map<string, ClientCursor>();
+  /** Kept because making one takes longer than a call; a broken one is made anew. */
+  readonly #ports = new Map<string, ClientPort>();
   readonly #received = new Map<string, number>();
 
   constructor(sql: SqlStorage, journal: Journal, archive: Archive, port: (connection: string) => ClientPort) {
@@ -99,6 +101,7 @@ export class Clients {
 
   detach(connection: string): void {
     this.#cursors.delete(connection);
+    this.#ports.delete(connection);
     this.#received.delete(connection);
     this.#sql.exec("DELETE FROM client WHERE connection = ?", connection);
   }
@@ -142,16 +145,23 @@ export class Clients {
       const sessionId = this.#journal.state?.sessionId;
       if (sessionId === undefined) return;
       try {
-        const present = await cursor.pump(sessionId, this.#port(connection), this.#reader);
+        const present = await cursor.pump(sessionId, this.#portOf(connection), this.#reader);
         if (!present && this.#cursors.get(connection) === cursor) this.detach(connection);
         return;
       } catch (error) {
+        this.#ports.delete(connection);
         // The connection's object was reset in between. If it stays out of reach, the next event tries again.
         console.warn("delivery interrupted", { sessionId, connection, attempt, error: String(error) });
         if (attempt === DELIVERY_ATTEMPTS) return;
         await scheduler.wait(50 * 2 ** attempt);
       }
     }
+  }
+
+  #portOf(connection: string): ClientPort {
+    const port = this.#ports.get(connection) ?? this.#port(connection);
+    this.#ports.set(connection, port);
+    return port;
   }
 
   readonly #reader: Reader = {
