@@ -16,8 +16,10 @@ export type ClientState = Handover & {
   initialized: boolean;
   /** What the client speaks in place of canonical ACP. */
   dialect: DialectName | null;
-  /** Frames sent on to sessions so far. */
+  /** Frames sent on to sessions so far; of a client that numbers its frames, the last one's number. */
   sent: number;
+  /** It comes back after it has lost its socket. */
+  resumable?: true;
 };
 
 /** One client as the router sees it. */
@@ -36,6 +38,8 @@ export type Client = {
 export type Exchange = {
   answer(text: string): void;
   waitFor(handedOver: Promise<void>): void;
+  /** The client's own number of the message, if it may come again under the same one. */
+  readonly number?: number;
   /** The session a client names beside the message. */
   readonly session?: string | undefined;
 };

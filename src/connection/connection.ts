@@ -1,10 +1,13 @@
 import { DurableObject } from "cloudflare:workers";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose } from "../protocol/close.ts";
+import { RESUMABLE } from "../protocol/resume.ts";
 import type { ClientPort, Page, Position, Taken } from "../session/fanout.ts";
 import type { Handover } from "./client.ts";
 import { HttpClient, type Outcome, type Post, type StreamRequest } from "./http-client.ts";
+import { HttpStore } from "./http-store.ts";
 import { Readers } from "./readers.ts";
+import { ResumableClient } from "./resumable-client.ts";
 import { SocketClient } from "./socket-client.ts";
 
 /**
@@ -14,11 +17,19 @@ import { SocketClient } from "./socket-client.ts";
 export class AcpConnection extends DurableObject<Env> implements ClientPort {
   #socketClient: SocketClient | undefined;
   #httpClient: HttpClient | undefined;
+  #resumableClient: ResumableClient | undefined;
+  #stored: HttpStore | undefined;
 
   override async fetch(request: Request): Promise<Response> {
     const stream = request.headers.get("X-Acp-Stream");
     if (stream !== null) return this.#openStream(JSON.parse(stream) as StreamRequest);
-    return SocketClient.accept(this.ctx, JSON.parse(request.headers.get("X-Acp-Handover") ?? "") as Handover);
+    const handover = JSON.parse(request.headers.get("X-Acp-Handover") ?? "") as Handover;
+    const resumable = request.headers.get("X-Acp-Resumable");
+    if (resumable === null) return SocketClient.accept(this.ctx, handover);
+    const socket = await this.#resumable().accept(handover, resumable === "again");
+    if (!socket) return new Response("Unknown Acp-Connection-Id", { status: 404 });
+    const headers = { "Acp-Connection-Id": handover.connection, "Sec-WebSocket-Protocol": RESUMABLE };
+    return new Response(null, { status: 101, webSocket: socket, headers });
   }
 
   #openStream(request: StreamRequest): Response {
@@ -31,12 +42,15 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
   // ---- sockets: of the client, or of the readers of its event streams ---------------------------------
 
   override webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): Promise<void> {
-    if (this.#socketClient?.socket !== ws && Readers.isReader(ws)) return this.#http().next(ws);
+    if (this.#socketClient?.socket === ws) return this.#socketClient.receive(message);
+    if (ResumableClient.isLink(this.ctx, ws)) return this.#resumable().receive(ws, message);
+    if (Readers.isReader(ws)) return this.#http().next(ws);
     return this.#over(ws).receive(message);
   }
 
   override async webSocketClose(ws: WebSocket, code: number, reason: string): Promise<void> {
     answerClose(ws, code, reason);
+    if (ResumableClient.isLink(this.ctx, ws)) return this.#resumable().closed(ws, code);
     if (Readers.isReader(ws)) return this.#http().readerGone(ws);
     const client = this.#over(ws);
     const { connection } = client.state;
@@ -47,6 +61,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
   }
 
   override webSocketError(ws: WebSocket): void {
+    if (ResumableClient.isLink(this.ctx, ws)) return;
     if (Readers.isReader(ws)) this.#http().readerGone(ws);
   }
 
@@ -65,19 +80,17 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
   }
 
   override alarm(): Promise<void> {
-    return this.#http().expire();
+    return this.#withoutSocket().expire();
   }
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
   async position(sessionId: string, attach: number): Promise<Position | null> {
-    const ws = SocketClient.socket(this.ctx);
-    return ws ? this.#over(ws).position(sessionId, attach) : this.#http().position(sessionId, attach);
+    return (this.#socket() ?? this.#withoutSocket()).position(sessionId, attach);
   }
 
   async deliver(sessionId: string, page: Page): Promise<Taken> {
-    const ws = SocketClient.socket(this.ctx);
-    return ws ? this.#over(ws).deliver(sessionId, page) : this.#http().deliver(sessionId, page);
+    return (this.#socket() ?? this.#withoutSocket()).deliver(sessionId, page);
   }
 
   // ---- the client -------------------------------------------------------------------------------------
@@ -87,8 +100,28 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     return this.#socketClient;
   }
 
+  #socket(): SocketClient | undefined {
+    const ws = SocketClient.socket(this.ctx);
+    return ws && this.#over(ws);
+  }
+
+  get #store(): HttpStore {
+    this.#stored ??= new HttpStore(this.ctx.storage.sql);
+    return this.#stored;
+  }
+
+  /** A client that lives without a socket; if there is none at all, it says so itself. */
+  #withoutSocket(): HttpClient | ResumableClient {
+    return this.#store.state?.resumable ? this.#resumable() : this.#http();
+  }
+
   #http(): HttpClient {
-    this.#httpClient ??= new HttpClient(this.ctx, this.env);
+    this.#httpClient ??= new HttpClient(this.ctx, this.env, this.#store);
     return this.#httpClient;
+  }
+
+  #resumable(): ResumableClient {
+    this.#resumableClient ??= new ResumableClient(this.ctx, this.env, this.#store);
+    return this.#resumableClient;
   }
 }

@@ -7,7 +7,7 @@ import type { Mark, Page, Position, Taken } from "../session/fanout.ts";
 import type { Client, ClientState, Exchange, Handover } from "./client.ts";
 import { after, eventId, type LogPlace, parseEventId, type StreamPlace, samePlace } from "./event-id.ts";
 import { FAULTS } from "./faults.ts";
-import { HttpStore } from "./http-store.ts";
+import type { HttpStore } from "./http-store.ts";
 import { answersOnConnection, badPost } from "./post-rules.ts";
 import { Readers, type StreamReader } from "./readers.ts";
 import { Router } from "./router.ts";
@@ -33,10 +33,10 @@ export class HttpClient implements Client {
   /** Messages are routed in the order they came, also while one waits for the workspace. */
   #routing: Promise<void> = Promise.resolve();
 
-  constructor(ctx: DurableObjectState, env: Env) {
+  constructor(ctx: DurableObjectState, env: Env, store: HttpStore) {
     this.#ctx = ctx;
     this.#env = env;
-    this.#store = new HttpStore(ctx.storage.sql);
+    this.#store = store;
     this.#readers = new Readers(ctx);
     this.#router = new Router(env, this);
   }

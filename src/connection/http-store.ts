@@ -17,8 +17,14 @@ const SCHEMA = `
     log TEXT
   );
   -- Messages that are in no log: the connection's own answers, and those that open a session. The last ones
-  -- stay after they were sent, for a reader that comes back.
-  CREATE TABLE outbox (n INTEGER PRIMARY KEY AUTOINCREMENT, stream TEXT NOT NULL, chars INTEGER NOT NULL);
+  -- stay after they were sent, for a reader that comes back. Of a client that numbers its frames: which of them
+  -- is answered, so that a frame that comes again is not answered again.
+  CREATE TABLE outbox (
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    stream TEXT NOT NULL,
+    chars INTEGER NOT NULL,
+    re INTEGER UNIQUE
+  );
   CREATE TABLE outbox_part (n INTEGER NOT NULL, part INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (n, part));
   -- Requests whose answer, which comes from a session, goes to the connection's stream; seq once it did.
   CREATE TABLE expected (n INTEGER PRIMARY KEY, session TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER);
@@ -105,26 +111,28 @@ export class HttpStore {
 
   // ---- outbox -----------------------------------------------------------------------------------------
 
-  put(stream: string, text: string): void {
-    const { n } = this.#sql
-      .exec<{ n: number }>(
-        "INSERT INTO outbox (stream, chars) VALUES (?, ?) RETURNING n",
-        stream,
-        text.length,
-      )
-      .one();
+  /** `re` is the number of the client's frame that is answered. */
+  put(stream: string, text: string, re: number | null = null): void {
+    const row = this.#one<{ n: number }>(
+      "INSERT INTO outbox (stream, chars, re) VALUES (?, ?, ?) ON CONFLICT (re) DO NOTHING RETURNING n",
+      stream,
+      text.length,
+      re,
+    );
+    if (!row) return;
+    const { n } = row;
     for (const [part, body] of slices(text).entries())
       this.#sql.exec("INSERT INTO outbox_part (n, part, body) VALUES (?, ?, ?)", n, part, body);
   }
 
   /** Messages that wait for a stream, up to about a page of them. */
-  unsent(stream: string): Message[] {
+  unsent(stream: string, after = this.stream(stream).sent): Message[] {
     const messages: Message[] = [];
     let chars = 0;
     for (const row of this.#sql.exec<{ n: number; chars: number }>(
       "SELECT n, chars FROM outbox WHERE stream = ? AND n > ? ORDER BY n",
       stream,
-      this.stream(stream).sent,
+      after,
     )) {
       chars += row.chars;
       if (messages.length > 0 && chars > LIMITS.deliverChars) break;

@@ -7,7 +7,7 @@ import {
   unknownSession,
 } from "../protocol/errors.ts";
 import type { Frame } from "../protocol/frame.ts";
-import { isUuid, parseClientRequestId } from "../protocol/ids.ts";
+import { derivedUuid, isUuid, parseClientRequestId } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { answerPermission } from "./answer-permission.ts";
 import type { Client, Exchange } from "./client.ts";
@@ -108,7 +108,7 @@ export class Router {
     if (error) return this.#refuse(frame, exchange, error);
     const opening = translateOpening(frame);
     if ("refuse" in opening) return this.#refuse(frame, exchange, opening.refuse);
-    const sessionId = crypto.randomUUID();
+    const sessionId = await this.#newSessionId(exchange);
     this.#client.opens(sessionId, frame.idText as string);
     const { connection, caller, workspace, agent } = this.#client.state;
     await this.#session(sessionId).open({
@@ -143,20 +143,33 @@ export class Router {
     if (tooMany) return this.#refuse(frame, exchange, tooMany);
     let outbox = this.#outboxes.get(sessionId);
     if (!outbox) {
-      outbox = new Outbox((frames) => this.#send(sessionId, frames));
+      outbox = new Outbox((batch) => this.#send(sessionId, batch));
       this.#outboxes.set(sessionId, outbox);
     }
-    exchange.waitFor(outbox.put(frame.raw, refuse));
+    exchange.waitFor(outbox.put({ frame: frame.raw, number: this.#number(exchange) }, refuse));
+  }
+
+  /** Numbers grow, so that a session knows a frame that comes a second time. */
+  #number(exchange: Exchange): number {
+    const number = exchange.number ?? this.#client.state.sent + 1;
+    this.#client.change({ sent: number });
+    return number;
+  }
+
+  /** The same request, should it come a second time, asks for the same session. */
+  #newSessionId({ number }: Exchange): Promise<string> | string {
+    const { connection } = this.#client.state;
+    return number === undefined ? crypto.randomUUID() : derivedUuid(`${connection}/${number}`);
   }
 
   /** One batch for one session, numbered, so that a call repeated after a reset of the session counts once. */
-  async #send(sessionId: string, frames: string[]): Promise<boolean> {
-    const { connection, caller, sent } = this.#client.state;
-    const first = sent + 1;
-    this.#client.change({ sent: sent + frames.length });
+  async #send(sessionId: string, batch: readonly { frame: string; number: number }[]): Promise<boolean> {
+    const { connection, caller } = this.#client.state;
+    const frames = batch.map(({ frame }) => frame);
+    const numbers = batch.map(({ number }) => number);
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#session(sessionId).receive({ connection, caller, first, frames });
+        return await this.#session(sessionId).receive({ connection, caller, numbers, frames });
       } catch (error) {
         if (attempt === 3) throw error;
       }

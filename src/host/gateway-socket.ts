@@ -1,16 +1,26 @@
 import { WebSocket } from "ws";
 import { LIMITS } from "../protocol/limits.ts";
 import { Backoff } from "./backoff.ts";
-import type { Log } from "./log.ts";
+import { type Log, reasonOf } from "./log.ts";
 import type { Timing } from "./timing.ts";
 
-/** Where the gateway is and how to be let in: what every socket of a host has in common. */
-export type Gateway = { url: string; token: string; timing: Timing; log: Log };
+/** Where the gateway is and how to be let in: what all sockets to it have in common. */
+export type Gateway = {
+  url: string;
+  /** Asked for each socket: it may have been renewed. */
+  token: () => string | Promise<string>;
+  timing: Timing;
+  log: Log;
+};
 
 /** Why a socket is gone: the close code, and the HTTP status if the gateway answered the upgrade with one. */
 export type Loss = { code: number; reason: string; status?: number };
 
 export type SocketHandlers = {
+  /** What the log calls it, if not by its path. */
+  name?: string;
+  /** What to say besides the token when dialling. */
+  dial?(): { protocol?: string; headers?: Record<string, string> };
   opened(): void;
   message(text: string): void;
   /** Decides whether to dial again. */
@@ -25,6 +35,7 @@ export class GatewaySocket {
   readonly #backoff: Backoff;
   #socket: WebSocket | null = null;
   #retry: NodeJS.Timeout | undefined;
+  #closed = false;
   #ping: NodeJS.Timeout | undefined;
   #pong: NodeJS.Timeout | undefined;
 
@@ -58,6 +69,7 @@ export class GatewaySocket {
   }
 
   close(): void {
+    this.#closed = true;
     clearTimeout(this.#retry);
     this.#stopPinging();
     this.#socket?.close(1000);
@@ -67,9 +79,20 @@ export class GatewaySocket {
   #dial(): void {
     clearTimeout(this.#retry);
     this.#retry = undefined;
-    const { url, token } = this.#gateway;
-    const socket = new WebSocket(url.replace(/^http/, "ws").replace(/\/+$/, "") + this.#path, {
-      headers: { authorization: `Bearer ${token}` },
+    const token = this.#gateway.token();
+    if (typeof token === "string") return this.#dialWith(token);
+    token.then(
+      (text) => this.#closed || this.#dialWith(text),
+      (error: unknown) => this.#closed || this.#lost({ code: 1006, reason: reasonOf(error) }),
+    );
+  }
+
+  #dialWith(token: string): void {
+    const { url } = this.#gateway;
+    const { protocol, headers } = this.#handlers.dial?.() ?? {};
+    const address = url.replace(/^http/, "ws").replace(/\/+$/, "") + this.#path;
+    const socket = new WebSocket(address, protocol === undefined ? [] : [protocol], {
+      headers: { ...headers, authorization: `Bearer ${token}` },
       perMessageDeflate: false,
       handshakeTimeout: 10_000,
       maxPayload: 4 * LIMITS.frameChars,
@@ -108,7 +131,8 @@ export class GatewaySocket {
     if (this.#handlers.lost(loss) === "give up") return;
     const delay = this.#backoff.next();
     const why = [loss.status === undefined ? loss.code : "", loss.reason].filter(Boolean).join(" ");
-    this.#gateway.log(`${this.#path} lost (${why}), again in ${Math.round(delay)} ms`);
+    const name = this.#handlers.name ?? this.#path;
+    this.#gateway.log(`${name} lost (${why}), again in ${Math.round(delay)} ms`);
     this.#retry = setTimeout(() => this.#dial(), delay);
   }
 
@@ -121,7 +145,12 @@ export class GatewaySocket {
 
   #startPinging(socket: WebSocket): void {
     const { pingEveryMs, pongWithinMs } = this.#gateway.timing;
+    let last = Date.now();
     this.#ping = setInterval(() => {
+      const late = Date.now() - last > 2 * pingEveryMs + pongWithinMs;
+      last = Date.now();
+      // The machine has slept: whatever there was at the other end has given up on us.
+      if (late) return socket.terminate();
       socket.send("ping");
       clearTimeout(this.#pong);
       this.#pong = setTimeout(() => socket.terminate(), pongWithinMs);

@@ -15,7 +15,7 @@ try {
 }
 
 const host = new Host({
-  gateway: { url: options.gateway, token: options.token, timing: TIMING, log: logToStderr },
+  gateway: { url: options.gateway, token: () => options.token, timing: TIMING, log: logToStderr },
   workspace: options.workspace,
   name: options.name,
   root: options.root,

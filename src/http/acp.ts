@@ -3,6 +3,7 @@ import { HTTPException } from "hono/http-exception";
 import type { Handover } from "../connection/client.ts";
 import { asObserver, mayUseWorkspace } from "../protocol/caller.ts";
 import { isUuid } from "../protocol/ids.ts";
+import { RESUMABLE } from "../protocol/resume.ts";
 import { postMessage } from "./acp-post.ts";
 import { openStream } from "./acp-stream.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
@@ -17,7 +18,8 @@ acp.all("/", requireScope("session:prompt", "session:read"), async (c): Promise<
   // Not `c.req.method`: a HEAD request comes here as a GET.
   switch (c.req.raw.method) {
     case "GET":
-      return c.req.header("Upgrade")?.toLowerCase() === "websocket" ? handOver(c) : openStream(c);
+      if (c.req.header("Upgrade")?.toLowerCase() !== "websocket") return openStream(c);
+      return offersResuming(c) ? handOverResumable(c) : handOver(c);
     case "POST":
       return postMessage(c, () => handover(c));
     case "DELETE":
@@ -30,9 +32,27 @@ acp.all("/", requireScope("session:prompt", "session:read"), async (c): Promise<
 /** `more` is what a connection must know besides where its client comes from. */
 export function handOver(c: Context<AppEnv>, more: Partial<Handover> = {}): Promise<Response> {
   const order = { ...handover(c), ...more };
+  const headers = { Upgrade: "websocket", "X-Acp-Handover": JSON.stringify(order) };
+  return c.env.ACP_CONNECTION_DO.getByName(order.connection).fetch("https://connection/", { headers });
+}
+
+/** The same for a client that comes back should it lose its socket, or has come back. */
+function handOverResumable(c: Context<AppEnv>): Response | Promise<Response> {
+  const again = c.req.header("Acp-Connection-Id") ?? c.req.query("connection");
+  if (again !== undefined && !isUuid(again)) return c.text("Unknown Acp-Connection-Id", 404);
+  const order = { ...handover(c), ...(again !== undefined && { connection: again }) };
   return c.env.ACP_CONNECTION_DO.getByName(order.connection).fetch("https://connection/", {
-    headers: { Upgrade: "websocket", "X-Acp-Handover": JSON.stringify(order) },
+    headers: {
+      Upgrade: "websocket",
+      "X-Acp-Handover": JSON.stringify(order),
+      "X-Acp-Resumable": again === undefined ? "new" : "again",
+    },
   });
+}
+
+function offersResuming(c: Context<AppEnv>): boolean {
+  const offered = c.req.header("Sec-WebSocket-Protocol") ?? "";
+  return offered.split(",").some((name) => name.trim() === RESUMABLE);
 }
 
 async function remove(c: Context<AppEnv>): Promise<Response> {

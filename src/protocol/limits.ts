@@ -77,6 +77,13 @@ const DEFAULTS = {
   /** A connection over HTTP that nobody reads or writes for this long is forgotten. */
   connectionIdleMs: 2 * 60 * 60 * 1000,
 
+  /** A client that may come back is waited for this long. What waits is a few rows. */
+  resumeMs: 30 * 24 * 60 * 60 * 1000,
+  /** What one message to a resumable client carries at most, unless one event alone is larger. */
+  resumePageChars: 16 * 1024,
+  /** What it may be sent before it acknowledges some of it. */
+  resumeWindowChars: 2 * 1024 * 1024,
+
   /** Live readers (`text/event-stream`) one session may have; each new event is offered to every one of them. */
   watchersPerSession: 100,
 

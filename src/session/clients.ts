@@ -111,9 +111,9 @@ export class Clients {
     this.#received.clear();
   }
 
-  /** How many of the frames numbered from `first` a call that was repeated has brought before. */
-  alreadyReceived(connection: string, first: number): number {
-    return Math.max(0, (this.#received.get(connection) ?? 0) + 1 - first);
+  /** Number of the last frame of a client. */
+  lastReceived(connection: string): number {
+    return this.#received.get(connection) ?? 0;
   }
 
   received(connection: string, last: number): void {

@@ -45,8 +45,8 @@ export type OpenRequest = {
   agent: string;
   raw: string;
 };
-/** Frames of one client, numbered from `first`, so that a repeated call is noticed. */
-export type ClientFrames = { connection: string; caller: Caller; first: number; frames: string[] };
+/** Frames of one client with their numbers, which grow, so that one that comes again is noticed. */
+export type ClientFrames = { connection: string; caller: Caller; numbers: number[]; frames: string[] };
 /** A live reader, from the event after `after` on. */
 export type WatchRequest = { caller: Caller; after: number };
 /** `gone` says why there is nothing where there was something once. */
@@ -135,9 +135,11 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   /** False: there is no such session for this caller. */
-  receive({ connection, caller, first, frames }: ClientFrames): boolean {
+  receive({ connection, caller, numbers, frames }: ClientFrames): boolean {
     if (!this.#readable(caller)) return false;
-    const fresh = frames.slice(this.#clients.alreadyReceived(connection, first)).map(ownFrame);
+    const known = this.#clients.lastReceived(connection);
+    const fresh = frames.filter((_, i) => (numbers[i] as number) > known).map(ownFrame);
+    if (fresh.length === 0) return true;
     this.#record((batch) => {
       for (const frame of fresh) {
         const attached = this.#clients.has(connection);
@@ -146,7 +148,7 @@ export class AcpSession extends DurableObject<Env> {
         const answering = this.#clients.answering();
         clientFrame(batch, { connection, caller, answering }, frame, () => newId("turn"));
       }
-      this.#clients.received(connection, first + frames.length - 1);
+      this.#clients.received(connection, numbers.at(-1) as number);
     });
     return true;
   }

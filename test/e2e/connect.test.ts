@@ -65,8 +65,13 @@ test("an editor works with a remote agent as with a local command", async () => 
 });
 
 test.each([
-  ["a wrong token", () => [gateway.wsUrl, "--token", "wrong"], 1, "HTTP 401"],
-  ["an unreachable gateway", () => ["ws://127.0.0.1:1/acp", "--token", "x"], 1, "cannot be reached"],
+  ["a wrong token", () => [gateway.wsUrl, "--token", "wrong"], 3, "token"],
+  [
+    "an unreachable gateway",
+    () => ["ws://127.0.0.1:1/acp", "--token", "x", "--wait", "0"],
+    4,
+    "cannot be reached",
+  ],
   ["no token", () => [gateway.wsUrl], 2, "usage"],
   ["an unknown option", () => [gateway.wsUrl, "--nonsense"], 2, "usage"],
 ])("%s ends with a message on stderr, nothing on stdout, and a code", async (_, args, code, words) => {

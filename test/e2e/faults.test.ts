@@ -312,7 +312,7 @@ describe("an agent that", () => {
     host = new Host({
       gateway: {
         url: gateway.url,
-        token: gateway.hostToken,
+        token: () => gateway.hostToken,
         timing: { ...TIMING, initializeMs: 2000 },
         log: () => {},
       },

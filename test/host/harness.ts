@@ -39,7 +39,7 @@ export async function startHost(
   const host = new Host({
     gateway: {
       url: gateway.url,
-      token: "secret",
+      token: () => "secret",
       timing: { ...QUICK, ...options.timing },
       log: (event) => log.push(event),
     },

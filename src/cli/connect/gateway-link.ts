@@ -1,0 +1,153 @@
+import { type Gateway, GatewaySocket, type Loss } from "../../host/gateway-socket.ts";
+import { Outbox } from "../../host/outbox.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import {
+  type ClientHead,
+  type GatewayHead,
+  joinMessage,
+  RESUMABLE,
+  readGatewayHead,
+  splitMessage,
+} from "../../protocol/resume.ts";
+
+/** An acknowledgement wakes the gateway: it is sent for so much, or after a while. */
+const TELL_CHARS = 256 * 1024;
+const TELL_MS = 2_000;
+
+export type LinkHandlers = {
+  /** Frames for the editor. Resolves when it has room for more. */
+  frames(lines: readonly string[]): Promise<void> | undefined;
+  /** The socket is gone. `connected`: there was a connection that could be continued. */
+  lost(loss: Loss, connected: boolean): "retry" | "give up";
+  connected(): void;
+};
+
+/** A connection to the gateway that goes on where it was, over as many sockets as it takes. */
+export class GatewayLink {
+  readonly #socket: GatewaySocket;
+  readonly #handlers: LinkHandlers;
+  /** What the editor said and no session has yet. */
+  readonly #outbox = new Outbox();
+  /** How far each stream has been read, for the next socket to go on from. */
+  readonly #cursors = new Map<string, string>();
+  #own = 0;
+  #connection: string | undefined;
+  /** Number of the last frame sent on this socket; undefined until its welcome. */
+  #sent: number | undefined;
+  /** Characters of pages taken from this socket, and told to the gateway; which socket of ours it is. */
+  #taken = 0;
+  #told = 0;
+  #epoch = 0;
+  #telling: NodeJS.Timeout | undefined;
+  #drained: (() => void) | undefined;
+
+  constructor(gateway: Gateway, path: string, handlers: LinkHandlers) {
+    this.#handlers = handlers;
+    this.#outbox.onPush = () => this.#pump();
+    this.#socket = new GatewaySocket(gateway, path, {
+      name: "link",
+      dial: () => ({
+        protocol: RESUMABLE,
+        ...(this.#connection !== undefined && { headers: { "Acp-Connection-Id": this.#connection } }),
+      }),
+      opened: () => this.#hello(),
+      message: (text) => this.#received(text),
+      lost: (loss) => {
+        this.#sent = undefined;
+        return handlers.lost(loss, this.#connection !== undefined);
+      },
+    });
+  }
+
+  /** Resolves when there is room for more. */
+  send(lines: readonly string[]): Promise<void> {
+    this.#outbox.push(lines);
+    return this.#outbox.room();
+  }
+
+  /** Resolves when the gateway has all that was sent. */
+  async drained(): Promise<void> {
+    if (this.#outbox.acked < this.#outbox.last)
+      await new Promise<void>((resolve) => (this.#drained = resolve));
+  }
+
+  /** Says goodbye: the gateway forgets this connection. */
+  close(): void {
+    clearTimeout(this.#telling);
+    this.#socket.close();
+  }
+
+  /** Takes the next socket: it asks for a token again. */
+  renew(reason: string): void {
+    this.#socket.drop(reason);
+  }
+
+  #hello(): void {
+    this.#taken = 0;
+    this.#told = 0;
+    this.#epoch += 1;
+    this.#say({ t: "hello", own: this.#own, cursors: Object.fromEntries(this.#cursors) });
+  }
+
+  #received(text: string): void {
+    const { head, lines } = splitMessage(text);
+    const said = readGatewayHead(head);
+    // Going on could mean a hole in what the editor gets; starting over cannot.
+    if (!said) return this.#socket.drop(`message not understood: ${text.slice(0, 100)}`);
+    switch (said.t) {
+      case "welcome":
+        this.#connection = said.connection;
+        this.#acked(said.received);
+        this.#sent = this.#outbox.acked;
+        this.#handlers.connected();
+        return this.#pump();
+      case "ack":
+        return this.#acked(said.received);
+      case "page":
+        return this.#page(said, lines, text.length);
+    }
+  }
+
+  #acked(received: number): void {
+    this.#outbox.ack(received);
+    if (this.#outbox.acked === this.#outbox.last) this.#drained?.();
+  }
+
+  #page({ of, at }: GatewayHead & { t: "page" }, lines: readonly string[], chars: number): void {
+    const room = this.#handlers.frames(lines);
+    if (of === "") this.#own = Number(at);
+    else this.#cursors.set(of, at);
+    const epoch = this.#epoch;
+    const take = () => {
+      if (epoch !== this.#epoch) return;
+      this.#taken += chars;
+      if (this.#taken - this.#told >= TELL_CHARS) this.#tell();
+      else this.#telling ??= setTimeout(() => this.#tell(), TELL_MS);
+    };
+    // An editor that does not read is not sent more than a little.
+    if (room) void room.then(take);
+    else take();
+  }
+
+  #tell(): void {
+    clearTimeout(this.#telling);
+    this.#telling = undefined;
+    if (this.#sent === undefined || this.#told === this.#taken) return;
+    this.#told = this.#taken;
+    this.#say({ t: "ack", chars: this.#taken, own: this.#own });
+  }
+
+  #pump(): void {
+    while (this.#sent !== undefined && this.#socket.bufferedAmount < LIMITS.linkBatchChars) {
+      const lines = this.#outbox.batch(this.#sent);
+      if (lines.length === 0) return;
+      const first = this.#sent + 1;
+      this.#sent += lines.length;
+      this.#say({ t: "lines", first }, lines, () => this.#pump());
+    }
+  }
+
+  #say(head: ClientHead, lines?: readonly string[], taken?: () => void): void {
+    this.#socket.send(joinMessage(head, lines), taken);
+  }
+}

@@ -1,0 +1,408 @@
+import { type Caller, mayUseWorkspace } from "../protocol/caller.ts";
+import { translateBack } from "../protocol/dialects/index.ts";
+import { ErrorCode, errorResponse } from "../protocol/errors.ts";
+import { isFault, oneLine, readFrame } from "../protocol/frame.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import {
+  type Cursor,
+  encodeCursor,
+  type GatewayHead,
+  joinMessage,
+  parseCursor,
+  RESUMABLE,
+  readClientHead,
+  splitMessage,
+} from "../protocol/resume.ts";
+import type { Mark, Page, Position, Taken } from "../session/fanout.ts";
+import type { Client, ClientState, Exchange, Handover } from "./client.ts";
+import { FAULTS, idTooLong } from "./faults.ts";
+import type { HttpStore } from "./http-store.ts";
+import { Router } from "./router.ts";
+
+/** A client that comes back after it has lost its socket, and goes on from where it says it was. */
+export class ResumableClient implements Client {
+  readonly #ctx: DurableObjectState;
+  readonly #env: Env;
+  readonly #store: HttpStore;
+  readonly #router: Router;
+  /** Frames are routed in the order they came, and acknowledged in that order when sessions have them. */
+  #routing: Promise<void> = Promise.resolve();
+  #acking: Promise<void> = Promise.resolve();
+  #link: Link | undefined;
+  #sent: number;
+
+  constructor(ctx: DurableObjectState, env: Env, store: HttpStore) {
+    this.#ctx = ctx;
+    this.#env = env;
+    this.#store = store;
+    this.#router = new Router(env, this);
+    this.#sent = Math.max(store.state?.sent ?? 0, this.#socket()?.sent ?? 0);
+  }
+
+  /** A new connection, or another socket for the one that is here; undefined if none is here for the caller. */
+  async accept(handover: Handover, resume: boolean): Promise<WebSocket | undefined> {
+    if (resume && !this.#isFor(handover.caller)) return undefined;
+    if (resume) this.change({ caller: handover.caller });
+    else
+      this.#store.create(
+        { ...handover, initialized: false, dialect: null, sent: 0, resumable: true },
+        Date.now(),
+      );
+    await this.#ctx.storage.setAlarm(Date.now() + LIMITS.resumeMs);
+    for (const old of this.#ctx.getWebSockets(LINK)) old.close(4408, "replaced");
+    const { 0: client, 1: server } = new WebSocketPair();
+    this.#ctx.acceptWebSocket(server, [LINK]);
+    // Whoever only wants to know that we are here does not wake us.
+    this.#ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
+    this.#link = new Link(server, {
+      greeted: false,
+      sent: this.#sent,
+      chars: 0,
+      acked: 0,
+      own: 0,
+      cursors: {},
+    });
+    return client;
+  }
+
+  static isLink(ctx: DurableObjectState, socket: WebSocket): boolean {
+    return ctx.getTags(socket).includes(LINK);
+  }
+
+  // ---- from the client --------------------------------------------------------------------------------
+
+  async receive(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
+    const link = this.#socket();
+    if (link?.socket !== socket || !this.#store.state) return;
+    const { head, lines } = typeof message === "string" ? splitMessage(message) : { head: null, lines: [] };
+    const said = readClientHead(head);
+    if (!said || (said.t !== "hello" && !link.greeted)) return link.close(4400, "unknown message");
+    switch (said.t) {
+      case "hello":
+        return this.#hello(link, said.own, said.cursors);
+      case "ack":
+        return this.#acked(link, said.chars, said.own);
+      case "lines":
+        return this.#frames(link, said.first, lines);
+    }
+  }
+
+  /** Its cursors are its own to say: the sessions read on from there. */
+  async #hello(link: Link, own: number, said: Record<string, string>): Promise<void> {
+    const attached = new Set(this.#store.attached());
+    const cursors: Record<string, Cursor> = {};
+    for (const [sessionId, text] of Object.entries(said)) {
+      const cursor = parseCursor(text);
+      if (cursor && attached.has(sessionId)) cursors[sessionId] = cursor;
+    }
+    link.greet(cursors, own);
+    link.say({ t: "welcome", connection: this.state.connection, received: this.#sent });
+    this.#store.setSent(OWN, own);
+    this.#flush(link);
+    await this.#wake();
+  }
+
+  #acked(link: Link, chars: number, own: number): Promise<void> | void {
+    const wasFull = !link.hasRoom;
+    link.acked(chars);
+    if (own > this.#store.stream(OWN).sent) {
+      this.#store.setSent(OWN, own);
+      this.#store.trim();
+    }
+    if (!wasFull || !link.hasRoom) return;
+    this.#flush(link);
+    return this.#wake();
+  }
+
+  async #frames(link: Link, first: number, lines: readonly string[]): Promise<void> {
+    // It has asked for more than it wants to read.
+    if (this.#store.isFull()) return link.close(1013, "read your messages first");
+    const handedOver: Promise<void>[] = [];
+    const routed = this.#routing.then(async () => {
+      for (const [i, raw] of lines.entries()) {
+        const number = first + i;
+        if (number <= this.#sent) continue;
+        await this.#frame(raw, {
+          number,
+          answer: (text) => this.#answer(number, text),
+          waitFor: (promise) => handedOver.push(promise),
+        });
+        this.#sent = number;
+      }
+    });
+    this.#routing = routed.catch((error: unknown) => {
+      console.error("connection failed", { error: String(error) });
+      link.close(1011, "internal error");
+    });
+    this.#acking = Promise.all([this.#acking, routed.then(() => Promise.all(handedOver))]).then(
+      () => link.received(first + lines.length - 1),
+      () => {},
+    );
+    await this.#acking;
+  }
+
+  async #frame(raw: string, exchange: Exchange): Promise<void> {
+    if (raw.length > LIMITS.frameChars) {
+      const message = `Message exceeds ${LIMITS.frameChars} characters`;
+      return exchange.answer(errorResponse("null", { code: ErrorCode.invalidRequest, message }));
+    }
+    const frame = readFrame(raw);
+    if (isFault(frame)) return exchange.answer(errorResponse("null", FAULTS[frame.fault]));
+    if (frame.kind === "invalid" || idTooLong(frame))
+      return exchange.answer(errorResponse("null", FAULTS["not-object"]));
+    if (frame.method === "initialize" && frame.kind === "request" && frame.value.id !== null)
+      return this.#router.initialize(frame, exchange);
+    if (this.state.initialized) return this.#router.route(frame, exchange);
+    const error = { code: ErrorCode.invalidRequest, message: "The connection is not initialized" };
+    if (frame.kind === "request") exchange.answer(errorResponse(frame.idText as string, error));
+  }
+
+  /** A request that came a second time has its answer already. */
+  #answer(number: number, text: string): void {
+    if (!this.#store.state) return;
+    this.#store.put(OWN, text, number);
+    const link = this.#socket();
+    if (link?.hasRoom) this.#flush(link);
+  }
+
+  #flush(link: Link): void {
+    const messages = this.#store.unsent(OWN, link.own);
+    const last = messages.at(-1);
+    if (last)
+      link.tell(
+        last.n,
+        messages.map(({ text }) => text),
+      );
+  }
+
+  /** Sessions whose reading rests go on; each asks from where. */
+  async #wake(): Promise<void> {
+    const { connection } = this.state;
+    await Promise.allSettled(this.sessions().map((id) => this.#session(id).ready(connection)));
+  }
+
+  /** A client that has said goodbye is gone for good; one that was cut off comes back. */
+  async closed(socket: WebSocket, code: number): Promise<void> {
+    const mine = this.#link === undefined || this.#link.socket === socket;
+    if (!this.#store.state || !mine) return;
+    this.#link = undefined;
+    if (code === 1000) return this.end();
+    this.#store.save({ ...this.state, sent: this.#sent }, Date.now());
+    await this.#ctx.storage.setAlarm(Date.now() + LIMITS.resumeMs);
+  }
+
+  /** Forgets a client that has not come back for long. */
+  async expire(): Promise<void> {
+    if (this.#socket()) await this.#ctx.storage.setAlarm(Date.now() + LIMITS.resumeMs);
+    else await this.end();
+  }
+
+  async end(): Promise<void> {
+    const { connection } = this.state;
+    const sessions = this.sessions();
+    this.#store.forget();
+    await this.#ctx.storage.deleteAll();
+    await Promise.allSettled(sessions.map((id) => this.#session(id).detach(connection)));
+  }
+
+  // ---- from sessions ----------------------------------------------------------------------------------
+
+  position(sessionId: string, attach: number): Position | null {
+    if (!this.#store.state) return null;
+    this.#attach(sessionId);
+    const link = this.#socket();
+    const cursor = link?.cursor(sessionId);
+    return {
+      place: cursor?.attach === attach ? { upTo: cursor.upTo, skip: 0 } : null,
+      numbered: { rests: !link?.hasRoom, answers: false },
+    };
+  }
+
+  deliver(sessionId: string, { attach, upTo, frames, numbers }: Page): Taken {
+    if (!this.#store.state) return "gone";
+    const link = this.#socket();
+    if (!link?.hasRoom || !numbers) return "later";
+    const cursor = link.cursor(sessionId);
+    // The client has come back in between, and says that it was elsewhere.
+    if (cursor?.attach === attach && cursor.upTo !== numbers.from?.upTo) return "later";
+    for (const page of pages(frames, numbers.marks, upTo))
+      link.read(sessionId, { attach, upTo: page.upTo }, this.#inDialect(sessionId, page.frames));
+    return link.hasRoom ? "more" : "enough";
+  }
+
+  #inDialect(sessionId: string, frames: string[]): string[] {
+    const { dialect } = this.state;
+    return dialect === null ? frames : frames.flatMap((frame) => translateBack(dialect, frame, sessionId));
+  }
+
+  // ---- state ------------------------------------------------------------------------------------------
+
+  get state(): ClientState {
+    if (!this.#store.state) throw new Error("There is no connection here");
+    return this.#store.state;
+  }
+
+  /** The number of the last frame needs no write: sessions know a frame that comes again. */
+  change({ sent: _, ...change }: Partial<ClientState>): void {
+    if (Object.keys(change).length > 0) this.#store.save({ ...this.state, ...change }, Date.now());
+  }
+
+  sessions(): readonly string[] {
+    return this.#store.attached();
+  }
+
+  opens(sessionId: string): void {
+    this.#store.attach(sessionId);
+  }
+
+  opened(sessionId: string, attach: number): void {
+    this.#store.attach(sessionId);
+    this.#socket()?.moveTo(sessionId, { attach, upTo: attach });
+  }
+
+  #attach(sessionId: string): void {
+    if (!this.#store.isAttached(sessionId)) this.#store.attach(sessionId);
+  }
+
+  #socket(): Link | undefined {
+    if (!this.#link) {
+      const socket = this.#ctx.getWebSockets(LINK).find((one) => one.readyState === WebSocket.OPEN);
+      if (socket) this.#link = new Link(socket);
+    }
+    return this.#link?.socket.readyState === WebSocket.OPEN ? this.#link : undefined;
+  }
+
+  #isFor(caller: Caller): boolean {
+    const { state } = this.#store;
+    return (
+      state?.resumable === true &&
+      state.caller.tenant === caller.tenant &&
+      state.caller.subject === caller.subject &&
+      mayUseWorkspace(caller, state.workspace)
+    );
+  }
+
+  #session(sessionId: string) {
+    return this.#env.ACP_SESSION_DO.getByName(sessionId);
+  }
+}
+
+/** What is remembered on a socket: the client told it when it came, or it can be told again. */
+type Attachment = {
+  greeted: boolean;
+  /** Number of the client's last frame. */
+  sent: number;
+  /** Characters sent in pages, and those the client has. */
+  chars: number;
+  acked: number;
+  /** The last of the connection's own messages that went down this socket, or was there before. */
+  own: number;
+  cursors: Record<string, Cursor>;
+};
+
+/** One socket of a resumable client. */
+class Link {
+  readonly socket: WebSocket;
+  #attachment: Attachment;
+  constructor(socket: WebSocket, attachment?: Attachment) {
+    this.socket = socket;
+    this.#attachment = attachment ?? (socket.deserializeAttachment() as Attachment);
+    if (attachment) this.#save(attachment);
+  }
+
+  get greeted(): boolean {
+    return this.#attachment.greeted;
+  }
+
+  get sent(): number {
+    return this.#attachment.sent;
+  }
+
+  /** Whether it may get another page before it acknowledges one. */
+  get hasRoom(): boolean {
+    const { greeted, chars, acked } = this.#attachment;
+    return greeted && chars - acked < LIMITS.resumeWindowChars;
+  }
+
+  cursor(sessionId: string): Cursor | undefined {
+    return this.#attachment.cursors[sessionId];
+  }
+
+  get own(): number {
+    return this.#attachment.own;
+  }
+
+  greet(cursors: Record<string, Cursor>, own: number): void {
+    this.#save({ ...this.#attachment, greeted: true, cursors, own });
+  }
+
+  acked(chars: number): void {
+    this.#save({ ...this.#attachment, acked: Math.min(chars, this.#attachment.chars) });
+  }
+
+  received(number: number): void {
+    this.say({ t: "ack", received: number });
+    this.#save({ ...this.#attachment, sent: number });
+  }
+
+  moveTo(sessionId: string, cursor: Cursor): void {
+    const { cursors } = this.#attachment;
+    this.#save({ ...this.#attachment, cursors: { ...cursors, [sessionId]: cursor } });
+  }
+
+  read(sessionId: string, cursor: Cursor, frames: readonly string[]): void {
+    const { cursors } = this.#attachment;
+    const change = { cursors: { ...cursors, [sessionId]: cursor } };
+    if (frames.length > 0) this.#page(sessionId, encodeCursor(cursor), frames, change);
+    else this.#save({ ...this.#attachment, ...change });
+  }
+
+  tell(own: number, messages: readonly string[]): void {
+    this.#page(OWN, String(own), messages, { own });
+  }
+
+  #page(of: string, at: string, frames: readonly string[], change: Partial<Attachment>): void {
+    const chars = this.#attachment.chars + this.say({ t: "page", of, at }, frames.map(oneLine));
+    this.#save({ ...this.#attachment, ...change, chars });
+  }
+
+  /** Returns the length of the message. */
+  say(head: GatewayHead, lines?: readonly string[]): number {
+    const message = joinMessage(head, lines);
+    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(message);
+    return message.length;
+  }
+
+  close(code: number, reason: string): void {
+    this.socket.close(code, reason);
+  }
+
+  #save(attachment: Attachment): void {
+    this.#attachment = attachment;
+    this.socket.serializeAttachment(attachment);
+  }
+}
+
+/** Cuts a page of the log into small ones, each of whole events. */
+function* pages(
+  frames: readonly string[],
+  marks: readonly Mark[],
+  upTo: number,
+): Generator<{ frames: string[]; upTo: number }> {
+  let [start, end, chars] = [0, 0, 0];
+  for (const [i, frame] of frames.entries()) {
+    if (end > start && chars + frame.length > LIMITS.resumePageChars) {
+      yield { frames: frames.slice(start, end), upTo: (marks[end - 1] as Mark).seq };
+      chars = frames.slice(end, i).reduce((sum, one) => sum + one.length, 0);
+      start = end;
+    }
+    chars += frame.length;
+    if (marks[i]?.part === null) end = i + 1;
+  }
+  yield { frames: frames.slice(start), upTo };
+}
+
+/** The stream of what is in no session's log. */
+const OWN = "";
+/** The tag of a socket, and what it speaks. */
+const LINK = RESUMABLE;

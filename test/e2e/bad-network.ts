@@ -1,0 +1,103 @@
+/** A TCP proxy that treats its connections as real networks do. */
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+
+export class BadNetwork implements AsyncDisposable {
+  readonly #server = createServer((socket) => this.#accept(socket));
+  readonly #port: number;
+  readonly #pairs = new Set<{ near: Socket; far: Socket; frozen: boolean }>();
+  /** Bytes that may still pass in either direction before `#onSpent`. */
+  #budget = Number.POSITIVE_INFINITY;
+  #onSpent: () => void = () => {};
+  #delayMs = 0;
+  #refusing = false;
+  /** Connections that came so far. */
+  accepted = 0;
+
+  private constructor(port: number) {
+    this.#port = port;
+  }
+
+  static async to(url: string): Promise<BadNetwork> {
+    const network = new BadNetwork(Number(new URL(url).port));
+    network.#server.listen(0, "127.0.0.1");
+    await once(network.#server, "listening");
+    return network;
+  }
+
+  /** The same address by way of this network. */
+  url(url: string): string {
+    const there = new URL(url);
+    there.port = String((this.#server.address() as AddressInfo).port);
+    return there.href.replace(/\/$/, "");
+  }
+
+  /** Does it when so many more bytes have passed, before the next one does. */
+  after(bytes: number, act: () => void): void {
+    this.#budget = bytes;
+    this.#onSpent = act;
+  }
+
+  /** Ends all connections as a router does that was switched off and on. */
+  cut(): void {
+    for (const { near, far } of this.#pairs) {
+      near.resetAndDestroy();
+      far.resetAndDestroy();
+    }
+  }
+
+  /** From here on nothing passes on what is open now, and nobody is told. */
+  freeze(): void {
+    for (const pair of this.#pairs) pair.frozen = true;
+  }
+
+  /** New connections are refused, or not. */
+  refuse(refusing: boolean): void {
+    this.#refusing = refusing;
+  }
+
+  delay(ms: number): void {
+    this.#delayMs = ms;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.cut();
+    this.#server.close();
+  }
+
+  #accept(near: Socket): void {
+    this.accepted += 1;
+    if (this.#refusing) return void near.resetAndDestroy();
+    const far = connect(this.#port, "127.0.0.1");
+    const pair = { near, far, frozen: false };
+    this.#pairs.add(pair);
+    const pipe = async (from: Socket, to: Socket) => {
+      try {
+        for await (const chunk of from as AsyncIterable<Buffer>) {
+          if (this.#delayMs > 0) await sleep(this.#delayMs);
+          if (pair.frozen) continue;
+          // A budget may end in the middle of a message.
+          const part = chunk.subarray(0, Math.min(chunk.length, this.#budget));
+          if (part.length > 0 && !to.write(part)) await once(to, "drain");
+          this.#budget -= part.length;
+          if (this.#budget === 0) this.#spent();
+          if (!pair.frozen && !to.destroyed) to.write(chunk.subarray(part.length));
+        }
+      } catch {
+        // Cut, which is the point.
+      }
+      if (!pair.frozen) to.destroy();
+      this.#pairs.delete(pair);
+    };
+    near.on("error", () => {});
+    far.on("error", () => {});
+    void pipe(near, far);
+    void pipe(far, near);
+  }
+
+  #spent(): void {
+    this.#budget = Number.POSITIVE_INFINITY;
+    this.#onSpent();
+  }
+}
