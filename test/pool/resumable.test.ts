@@ -1,0 +1,258 @@
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { LIMITS } from "../../src/protocol/limits.ts";
+import { joinMessage, RESUMABLE, readGatewayHead, splitMessage } from "../../src/protocol/resume.ts";
+import { type Agent, Client, events, get, Host, Peer, texts, token, updateText } from "./harness.ts";
+
+type Json = Record<string, unknown>;
+
+/** A client that comes back. It keeps what such a client has to keep, and acknowledges when told to. */
+class Resumable {
+  readonly workspace: string;
+  connection = "";
+  received = 0;
+  readonly read: Json[] = [];
+  readonly #cursors: Record<string, string> = {};
+  #own = 0;
+  #chars = 0;
+  #sent = 0;
+  #socket: Peer | undefined;
+  #welcome = false;
+
+  constructor(workspace: string) {
+    this.workspace = workspace;
+  }
+
+  static async open(workspace: string): Promise<Resumable> {
+    const client = new Resumable(workspace);
+    await client.dial();
+    await client.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
+    return client;
+  }
+
+  async upgrade(subject = "someone", connection = this.connection): Promise<Response> {
+    return exports.default.fetch(`https://edge.test/acp?workspace=${this.workspace}`, {
+      headers: {
+        Upgrade: "websocket",
+        Authorization: `Bearer ${await token({ workspace: this.workspace, subject })}`,
+        "Sec-WebSocket-Protocol": RESUMABLE,
+        ...(connection !== "" && { "Acp-Connection-Id": connection }),
+      },
+    });
+  }
+
+  async dial(): Promise<void> {
+    const response = await this.upgrade();
+    expect(response.status).toBe(101);
+    expect(response.headers.get("Sec-WebSocket-Protocol")).toBe(RESUMABLE);
+    this.#socket = new Peer(response.webSocket as WebSocket);
+    this.#chars = 0;
+    this.peer.send(joinMessage({ t: "hello", own: this.#own, cursors: this.#cursors }));
+    this.#welcome = false;
+    await this.until(() => this.#welcome);
+    expect(this.connection).toBe(response.headers.get("Acp-Connection-Id"));
+  }
+
+  get peer(): Peer {
+    return this.#socket as Peer;
+  }
+
+  /** Sends frames under the next numbers, or under earlier ones again. */
+  send(frames: Json[], first = this.#sent + 1): void {
+    this.#sent = Math.max(this.#sent, first + frames.length - 1);
+    const lines = frames.map((frame) => JSON.stringify({ jsonrpc: "2.0", ...frame }));
+    this.peer.send(joinMessage({ t: "lines", first }, lines));
+  }
+
+  async request(method: string, params: Json): Promise<Json> {
+    const id = `r${this.#sent + 1}`;
+    this.send([{ id, method, params }]);
+    await this.until(() => this.answers(id).length > 0);
+    return this.answers(id)[0] as Json;
+  }
+
+  answers(id: string): Json[] {
+    return this.read.filter((frame) => frame.id === id && !("method" in frame));
+  }
+
+  /** Takes messages until it holds. */
+  async until(holds: () => boolean): Promise<void> {
+    while (!holds()) await this.take();
+  }
+
+  async take(): Promise<void> {
+    const text = await this.peer.take();
+    const { head, lines } = splitMessage(text);
+    const said = readGatewayHead(head);
+    if (!said) throw new Error(`Not understood: ${text}`);
+    if (said.t !== "page") this.received = said.received;
+    if (said.t === "welcome") {
+      this.connection = said.connection;
+      this.#welcome = true;
+    }
+    if (said.t !== "page") return;
+    if (said.of === "") this.#own = Number(said.at);
+    else this.#cursors[said.of] = said.at;
+    this.#chars += text.length;
+    this.read.push(...lines.map((line) => JSON.parse(line) as Json));
+  }
+
+  acknowledge(): void {
+    this.peer.send(joinMessage({ t: "ack", chars: this.#chars, own: this.#own }));
+  }
+
+  get object() {
+    return env.ACP_CONNECTION_DO.getByName(this.connection);
+  }
+}
+
+type Scene = { workspace: string; host: Host; client: Resumable; agent: Agent; sessionId: string };
+
+async function openSession(): Promise<Scene> {
+  const workspace = `w-${crypto.randomUUID()}`;
+  const host = await Host.join(workspace);
+  const client = await Resumable.open(workspace);
+  const opening = client.request("session/new", { cwd: "/", mcpServers: [] });
+  const agent = await host.agent();
+  await agent.openSession();
+  const { sessionId } = (await opening).result as { sessionId: string };
+  return { workspace, host, client, agent, sessionId };
+}
+
+const prompt = (sessionId: string, text = "go") => ({ sessionId, prompt: [{ type: "text", text }] });
+const numbers = (count: number) => Array.from({ length: count }, (_, i) => String(i));
+
+describe("a resumable client", () => {
+  it("goes on where it was, whatever became of the socket and the objects", async () => {
+    const { client, agent, sessionId } = await openSession();
+    client.send([{ id: "p", method: "session/prompt", params: prompt(sessionId) }]);
+    const asked = await agent.line();
+    for (const text of numbers(60)) {
+      agent.update(text);
+      await agent.durable();
+      if (Number(text) % 7 === 3) client.peer.socket.close(4000, "cut");
+      if (Number(text) % 14 === 3)
+        await evictDurableObject(env.ACP_SESSION_DO.getByName(sessionId)).catch(() => {});
+      if (Number(text) % 21 === 3)
+        await runInDurableObject(client.object, (_, state) => state.abort()).catch(() => {});
+      if (Number(text) % 7 !== 5) continue;
+      await client.dial();
+      await client.until(() => texts(client.read).length > Number(text) - 4);
+    }
+    await client.dial();
+    agent.answer(asked, { stopReason: "end_turn" });
+    await client.until(() => client.answers("p").length > 0);
+    expect(texts(client.read)).toEqual(numbers(60));
+    expect(client.answers("p")).toHaveLength(1);
+  });
+
+  it("may send its frames again: each counts once", async () => {
+    const { host, client, agent, sessionId, workspace } = await openSession();
+    const frames = [
+      { id: "list", method: "session/list", params: {} },
+      { id: "new", method: "session/new", params: { cwd: "/", mcpServers: [] } },
+      { id: "p", method: "session/prompt", params: prompt(sessionId) },
+    ];
+    client.send(frames);
+    const asked = await agent.line();
+    await client.until(() => client.received === 5);
+    // The object crashes before it has written down what it had; the client is cut off before it hears of it.
+    await runInDurableObject(client.object, (_, state) => {
+      for (const socket of state.getWebSockets()) socket.serializeAttachment(null);
+      state.abort();
+    }).catch(() => {});
+    await client.dial();
+    expect(client.received).toBeLessThan(5);
+    client.send(frames, 3);
+    await client.until(() => client.received === 5);
+    agent.answer(asked, { stopReason: "end_turn" });
+    await client.until(() => client.answers("p").length > 0);
+    await (await host.agent()).openSession();
+    await client.until(() => client.answers("new").length > 0);
+    await client.request("session/list", {});
+    expect(client.answers("list")).toHaveLength(1);
+    expect(client.answers("new")).toHaveLength(1);
+    const log = await events(workspace, sessionId);
+    expect(log.filter(({ kind }) => kind === "turn.started")).toHaveLength(1);
+  });
+
+  it("that does not read is sent no more than a window, and holds up nobody", async () => {
+    const { client, agent, sessionId, workspace } = await openSession();
+    const other = await Client.open(workspace);
+    await other.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    const text = "x".repeat(100_000);
+    const count = Math.ceil((3 * LIMITS.resumeWindowChars) / text.length);
+    for (let i = 0; i < count; i += 1) agent.items(updateText(`${i} ${text}`));
+    const seen: Json[] = [];
+    while (texts(seen).length < count) seen.push(await other.takeJson());
+    const window = LIMITS.resumeWindowChars + LIMITS.deliverChars;
+    await expect(sentChars(client)).resolves.toBeLessThan(window + 2 * text.length);
+    // As it reads, it gets the rest.
+    await client.until(() => {
+      client.acknowledge();
+      return texts(client.read).length === count;
+    });
+    expect(texts(client.read)).toEqual(texts(seen));
+  });
+
+  it("is not told again what it has, when its object wakes up", async () => {
+    const { client } = await openSession();
+    await client.request("session/list", {});
+    await evictDurableObject(client.object);
+    await client.request("session/list", {});
+    expect(client.answers("r3")).toHaveLength(1);
+    expect(client.answers("r4")).toHaveLength(1);
+  });
+
+  it("gets no frame answered before initialize, nor nonsense taken for a frame", async () => {
+    const workspace = `w-${crypto.randomUUID()}`;
+    const client = new Resumable(workspace);
+    await client.dial();
+    expect(await client.request("session/list", {})).toMatchObject({ error: { code: -32600 } });
+    client.peer.send('{"t":"lines","first":2}\nnonsense\n[]');
+    await client.until(() => client.read.length === 3);
+    expect(client.read.slice(1)).toMatchObject([{ error: { code: -32700 } }, { error: { code: -32600 } }]);
+    client.peer.send('{"t":"what"}');
+    expect(await client.peer.closed).toMatchObject({ code: 4400 });
+  });
+});
+
+describe("a connection that could be continued", () => {
+  it("is unknown to anyone else, and when it never was", async () => {
+    const { client, workspace } = await openSession();
+    const plain = await Client.open(workspace);
+    expect((await client.upgrade("someone else")).status).toBe(404);
+    expect((await client.upgrade("someone", crypto.randomUUID())).status).toBe(404);
+    expect((await client.upgrade("someone", "no-uuid")).status).toBe(404);
+    plain.socket.close();
+  });
+
+  it("is forgotten when its client says goodbye, or has not come back for long", async () => {
+    for (const leave of ["goodbye", "expiry"]) {
+      const { client, workspace, sessionId } = await openSession();
+      client.peer.socket.close(leave === "goodbye" ? 1000 : 4000, leave);
+      await client.peer.closed;
+      if (leave === "expiry") expect(await runDurableObjectAlarm(client.object)).toBe(true);
+      await expect.poll(async () => (await client.upgrade()).status).toBe(404);
+      const view = await get(`/api/sessions/${sessionId}`, await token({ workspace }));
+      expect(await view.json()).toMatchObject({ clients: [] });
+    }
+  });
+
+  it("has one socket: a new one takes the place of the old", async () => {
+    const { client } = await openSession();
+    const { peer } = client;
+    await client.dial();
+    expect(await peer.closed).toMatchObject({ code: 4408 });
+    await client.request("session/list", {});
+  });
+});
+
+/** How much the gateway has sent down the client's socket, read or not. */
+async function sentChars(client: Resumable): Promise<number> {
+  return runInDurableObject(client.object, (_, state) => {
+    const [socket] = state.getWebSockets(RESUMABLE);
+    return (socket as WebSocket).deserializeAttachment().chars as number;
+  });
+}
