@@ -70,9 +70,9 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
-  async position(sessionId: string, attach: number): Promise<Position | null> {
+  async position(sessionId: string): Promise<Position | null> {
     const ws = SocketClient.socket(this.ctx);
-    return ws ? this.#over(ws).position(sessionId, attach) : this.#http().position(sessionId, attach);
+    return ws ? this.#over(ws).position(sessionId) : this.#http().position(sessionId);
   }
 
   async deliver(sessionId: string, page: Page): Promise<Taken> {

@@ -3,9 +3,9 @@ import { translateBack } from "../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../protocol/errors.ts";
 import { type Frame, isFault, oneLine, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import type { Mark, Page, Position, Taken } from "../session/fanout.ts";
+import type { LogPlace, Mark, Page, Position, Taken } from "../session/fanout.ts";
 import type { Client, ClientState, Exchange, Handover } from "./client.ts";
-import { after, eventId, type LogPlace, parseEventId, type StreamPlace, samePlace } from "./event-id.ts";
+import { after, eventId, parseEventId, type StreamPlace, samePlace } from "./event-id.ts";
 import { FAULTS } from "./faults.ts";
 import { HttpStore } from "./http-store.ts";
 import { answersOnConnection, badPost } from "./post-rules.ts";
@@ -105,8 +105,7 @@ export class HttpClient implements Client {
       if (!from) return { status: 400, reason: "Unknown Last-Event-ID" };
       if (from.sent < stream.dropped) return { status: 410, reason: "What came next is no longer kept" };
       if (from.sent < stream.sent) this.#store.setSent(session, from.sent);
-      // An event of an earlier attachment says nothing about this one.
-      if (from.log && from.log.attach === log?.attach) log = from.log;
+      log = from.log;
     }
     return this.#readers.accept(session, log);
   }
@@ -211,13 +210,12 @@ export class HttpClient implements Client {
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
-  position(sessionId: string, attach: number): Position | null {
+  position(sessionId: string): Position | null {
     if (!this.#store.state) return null;
     if (!this.#store.isAttached(sessionId)) this.#store.attach(sessionId);
     const reader = this.#readers.of(sessionId);
-    const log = this.#logPlace(sessionId, reader);
     return {
-      place: log?.attach === attach ? log.place : null,
+      at: this.#logPlace(sessionId, reader),
       // Who reads the session's stream gets its answers in their turn, after what comes before them.
       numbered: { rests: !reader?.waiting, answers: !reader && this.#store.expects(sessionId) },
     };
@@ -233,9 +231,8 @@ export class HttpClient implements Client {
     }
     const reader = this.#readers.of(sessionId);
     const log = this.#logPlace(sessionId, reader);
-    const continues = log?.attach !== attach || samePlace(log.place, numbers.from);
     // It was for a reader that is gone, or has gone back since.
-    if (!reader?.waiting || !continues) return "later";
+    if (!reader?.waiting || (log && !samePlace(log, numbers.after))) return "later";
     if (log?.attach !== attach) this.#store.setLog(sessionId, { attach, place: numbers.from });
     const { sent } = this.#store.stream(sessionId);
     let text = "";
@@ -329,10 +326,8 @@ export class HttpClient implements Client {
 const ACCEPTED: Outcome = { status: 202, reason: "" };
 const UNKNOWN: Outcome = { status: 404, reason: "Unknown Acp-Connection-Id" };
 
-/** Without a place: what follows is of the same one, and nobody goes on from in between. */
-function event(place: StreamPlace | null, frame: string): string {
-  const id = place === null ? "" : `id: ${eventId(place)}\n`;
-  return `${id}data: ${oneLine(frame)}\n\n`;
+function event(place: StreamPlace, frame: string): string {
+  return `id: ${eventId(place)}\ndata: ${oneLine(frame)}\n\n`;
 }
 
 /** The Worker passes on only what it has read as a frame itself. */

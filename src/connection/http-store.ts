@@ -1,7 +1,7 @@
 import { LIMITS } from "../protocol/limits.ts";
+import type { LogPlace } from "../session/fanout.ts";
 import { slices } from "../session/log-row.ts";
 import type { ClientState } from "./client.ts";
-import type { LogPlace } from "./event-id.ts";
 
 const SCHEMA = `
   -- One row: who the client is, and when it was last heard of.

@@ -1,5 +1,5 @@
+import type { LogPlace } from "../session/fanout.ts";
 import { slices } from "../session/log-row.ts";
-import type { LogPlace } from "./event-id.ts";
 
 /** What is remembered on a reader's socket: its stream, whether it wants the next page, where it is in the log. */
 type Attachment = { stream: string; waiting: boolean; log: LogPlace | null };

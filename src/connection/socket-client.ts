@@ -89,9 +89,9 @@ export class SocketClient implements Client {
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
-  position(sessionId: string, attach: number): Position {
+  position(sessionId: string): Position {
     const cursor = this.#attachment.cursors[sessionId];
-    return { place: cursor?.attach === attach ? { upTo: cursor.upTo, skip: 0 } : null };
+    return { at: cursor ? { attach: cursor.attach, place: { upTo: cursor.upTo, skip: 0 } } : null };
   }
 
   deliver(sessionId: string, { attach, upTo, frames }: Page): Taken {
