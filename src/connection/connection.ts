@@ -21,8 +21,8 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     return SocketClient.accept(this.ctx, JSON.parse(request.headers.get("X-Acp-Handover") ?? "") as Handover);
   }
 
-  #openStream(request: StreamRequest): Response {
-    const opened = this.#http().open(request);
+  async #openStream(request: StreamRequest): Promise<Response> {
+    const opened = await this.#http().open(request);
     return opened instanceof WebSocket
       ? new Response(null, { status: 101, webSocket: opened })
       : new Response(opened.reason, { status: opened.status });

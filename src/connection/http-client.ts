@@ -87,15 +87,14 @@ export class HttpClient implements Client {
   }
 
   /** The reader's end of a stream, or why there is none. */
-  open({ caller, session = "", lastEventId }: StreamRequest): WebSocket | Outcome {
+  async open({ caller, session = "", lastEventId }: StreamRequest): Promise<WebSocket | Outcome> {
     if (!this.#isFor(caller)) return UNKNOWN;
     if (session.length > LIMITS.idChars)
       return { status: 400, reason: `Ids have at most ${LIMITS.idChars} characters` };
-    const reader = this.#readers.of(session);
     // Who knows the last event is the one who was reading: its old response has not been missed yet.
-    if (reader && lastEventId === undefined)
-      return { status: 409, reason: "Outbound stream already has an active receiver" };
-    if (!reader && this.#readers.count > LIMITS.sessionsPerConnection)
+    if (lastEventId === undefined && (await this.#isRead(session))) return TAKEN;
+    if (!this.#isFor(caller)) return UNKNOWN;
+    if (!this.#readers.of(session) && this.#readers.count > LIMITS.sessionsPerConnection)
       return { status: 429, reason: "Too many event streams" };
     const stream = this.#store.stream(session);
     const last = this.#readers.last(session);
@@ -108,6 +107,14 @@ export class HttpClient implements Client {
       log = from.log;
     }
     return this.#readers.accept(session, log);
+  }
+
+  /** Whether somebody reads the stream who is there, or came while that was found out. */
+  async #isRead(session: string): Promise<boolean> {
+    const reader = this.#readers.of(session);
+    if (!reader) return false;
+    if (await reader.isThere()) return true;
+    return ![reader, undefined].includes(this.#readers.of(session));
   }
 
   /** Ends the connection. Sessions go on: a client that leaves decides nothing. */
@@ -324,6 +331,7 @@ export class HttpClient implements Client {
 }
 
 const ACCEPTED: Outcome = { status: 202, reason: "" };
+const TAKEN: Outcome = { status: 409, reason: "Outbound stream already has an active receiver" };
 const UNKNOWN: Outcome = { status: 404, reason: "Unknown Acp-Connection-Id" };
 
 function event(place: StreamPlace, frame: string): string {

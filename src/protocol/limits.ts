@@ -80,6 +80,12 @@ const DEFAULTS = {
   /** Live readers (`text/event-stream`) one session may have; each new event is offered to every one of them. */
   watchersPerSession: 100,
 
+  /**
+   * How long a second reader of a client's event stream waits until it is clear whether the first one is still
+   * there: a round trip to a client far away, and no more often than anyone makes that mistake.
+   */
+  readerProbeMs: 1_000,
+
   /** A comment on an event stream this often, so that proxies do not take silence for its end. */
   keepAliveMs: 15_000,
 

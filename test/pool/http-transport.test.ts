@@ -22,7 +22,7 @@ const sessionOf = (sessionId: string) => env.ACP_SESSION_DO.getByName(sessionId)
 
 const DEFAULTS = { ...LIMITS };
 // Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
-beforeEach(() => Object.assign(LIMITS, DEFAULTS, { keepAliveMs: 50 }));
+beforeEach(() => Object.assign(LIMITS, DEFAULTS, { keepAliveMs: 50, readerProbeMs: 300 }));
 
 type Opened = {
   peer: HttpPeer;
@@ -280,17 +280,46 @@ describe("GET and other methods", () => {
   });
 
   it("a second reader of the same stream gets 409, of another one its own", async () => {
-    const { peer, own, sessionId } = await openSession();
+    const { peer, own, agent, sessionId } = await openSession();
+    const reading = own.next();
     expect(await reply(await peer.get())).toEqual([409, "Outbound stream already has an active receiver"]);
     const stream = await peer.stream(sessionId);
     expect(stream.response.headers.get("Content-Type")).toBe("text/event-stream");
+    const readingToo = stream.next();
     expect((await peer.get(sessionId)).status).toBe(409);
+    // Who was asked whether it is there has missed nothing.
+    await peer.call("_x", {});
+    expect((await reading)?.message).toMatchObject({ error: { code: -32601 } });
+    agent.update("u");
+    expect(texts([(await readingToo)?.message as Json])).toEqual(["u"]);
+  });
+
+  it("a reader that has gone, or takes nothing, is replaced at once", async () => {
+    Object.assign(LIMITS, { keepAliveMs: 60_000 });
+    const { peer, own, agent, sessionId } = await openSession();
+    const first = await peer.stream(sessionId);
+    agent.update("u0");
+    expect(texts([await first.take()])).toEqual(["u0"]);
+    await first.cancel();
+    const second = await peer.stream(sessionId);
+    agent.update("u1");
+    expect(texts([await second.take()])).toEqual(["u1"]);
+    // Nobody reads the second one now, and it has not hung up either.
+    const third = await peer.stream(sessionId);
+    agent.update("u2");
+    expect(texts([await third.take()])).toEqual(["u2"]);
     await own.cancel();
-    await vi.waitUntil(async () => {
-      const response = await peer.get();
-      await response.body?.cancel();
-      return response.status === 200;
-    });
+    const again = await peer.stream();
+    await peer.call("_x", {});
+    expect(await again.take()).toMatchObject({ error: { code: -32601 } });
+  });
+
+  it("of several readers that come for one that has gone, one gets the stream", async () => {
+    const { peer, own } = await openSession();
+    await own.cancel();
+    const responses = await Promise.all([1, 2, 3].map(() => peer.get()));
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
+    for (const { body } of responses) await body?.cancel();
   });
 
   it("the session of a stream may be unknown, but not its name too long", async () => {
@@ -744,73 +773,70 @@ describe("loading again", () => {
     for (const id of loads) expect((await own.until(id)).length).toBe(1);
   });
 
-  it.each([3, 11, 29])(
-    "at random, and each request is answered once (%s)",
-    async (seed) => {
-      Object.assign(LIMITS, { deliverChars: 1500, replayChunkChars: 60 });
-      const { peer, own, agent, sessionId } = await openSession();
-      const random = lottery(seed);
-      const asked: number[] = [];
-      const got: Json[] = [];
-      const last: Record<string, string> = {};
-      const streams: Record<string, EventReader> = { "": own };
-      const opened = async (name: string) => {
-        const reader = streams[name] ?? (await peer.stream(name || undefined, last[name]));
-        streams[name] = reader;
-        return reader;
-      };
-      const read = async (name: string) => {
-        const event = (await (await opened(name)).next())!;
-        last[name] = event.id;
-        got.push(event.message);
-      };
-      for (let step = 0; step < 60; step += 1) {
-        switch (random(7)) {
-          case 0:
-            asked.push(await peer.call("session/load", again(sessionId)));
-            break;
-          case 1:
-            asked.push(await peer.call("session/resume", again(sessionId)));
-            break;
-          case 2:
-            asked.push(await peer.call("_vendor", vendor(sessionId)));
-            agent.answer(await agent.line(), {});
-            break;
-          case 3:
-            for (let i = 0; i < 5; i += 1) agent.update(`${step}.${i} ${"x".repeat(random(80))}`);
-            await agent.durable();
-            break;
-          case 4:
-            if (!last[sessionId]) break;
-            await streams[sessionId]?.cancel();
-            delete streams[sessionId];
-            break;
-          case 5:
-            for (let left = 1 + random(3); left > 0; left -= 1) {
-              agent.update(`n${step}`);
-              await read(sessionId);
-            }
-            break;
-          default:
-            // Right after the last time it is not there to be evicted.
-            await evictDurableObject(random(2) === 0 ? connectionOf(peer) : sessionOf(sessionId)).catch(
-              () => {},
-            );
-        }
+  it.each([3, 11, 29])("at random, and each request is answered once (%s)", async (seed) => {
+    Object.assign(LIMITS, { deliverChars: 1500, replayChunkChars: 60 });
+    const { peer, own, agent, sessionId } = await openSession();
+    const random = lottery(seed);
+    const asked: number[] = [];
+    const got: Json[] = [];
+    const last: Record<string, string> = {};
+    const streams: Record<string, EventReader> = { "": own };
+    const opened = async (name: string) => {
+      const reader = streams[name] ?? (await peer.stream(name || undefined, last[name]));
+      streams[name] = reader;
+      return reader;
+    };
+    const read = async (name: string) => {
+      const event = (await (await opened(name)).next())!;
+      last[name] = event.id;
+      got.push(event.message);
+    };
+    for (let step = 0; step < 60; step += 1) {
+      switch (random(7)) {
+        case 0:
+          asked.push(await peer.call("session/load", again(sessionId)));
+          break;
+        case 1:
+          asked.push(await peer.call("session/resume", again(sessionId)));
+          break;
+        case 2:
+          asked.push(await peer.call("_vendor", vendor(sessionId)));
+          agent.answer(await agent.line(), {});
+          break;
+        case 3:
+          for (let i = 0; i < 5; i += 1) agent.update(`${step}.${i} ${"x".repeat(random(80))}`);
+          await agent.durable();
+          break;
+        case 4:
+          if (!last[sessionId]) break;
+          await streams[sessionId]?.cancel();
+          delete streams[sessionId];
+          break;
+        case 5:
+          for (let left = 1 + random(3); left > 0; left -= 1) {
+            agent.update(`n${step}`);
+            await read(sessionId);
+          }
+          break;
+        default:
+          // Right after the last time it is not there to be evicted.
+          await evictDurableObject(random(2) === 0 ? connectionOf(peer) : sessionOf(sessionId)).catch(
+            () => {},
+          );
       }
-      got.push(...(await drain(await opened(sessionId), agent)));
-      const here = new Set(answersIn(got).map(({ id }) => id));
-      while (here.size < asked.length) {
-        await read("");
-        here.add(got.at(-1)?.id);
-      }
-      expect(
-        answersIn(got)
-          .map(({ id }) => id as number)
-          .sort((a, b) => a - b),
-      ).toEqual(asked);
-    },
-  );
+    }
+    got.push(...(await drain(await opened(sessionId), agent)));
+    const here = new Set(answersIn(got).map(({ id }) => id));
+    while (here.size < asked.length) {
+      await read("");
+      here.add(got.at(-1)?.id);
+    }
+    expect(
+      answersIn(got)
+        .map(({ id }) => id as number)
+        .sort((a, b) => a - b),
+    ).toEqual(asked);
+  });
 });
 
 describe("a client that does not read", () => {
