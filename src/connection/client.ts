@@ -1,5 +1,6 @@
 import type { Caller } from "../protocol/caller.ts";
 import type { DialectName } from "../protocol/dialects/index.ts";
+import type { Hears } from "../protocol/news.ts";
 
 /** What the Worker tells a connection when it hands over its client. */
 export type Handover = {
@@ -19,6 +20,11 @@ export type ClientState = Handover & {
   /** Frames sent on to sessions so far. */
   sent: number;
 };
+
+/** What its session is to tell it besides the messages of ACP. */
+export function hearing({ dialect, control }: ClientState): Hears {
+  return { turnEnds: dialect === "seed-000", agent: control === true };
+}
 
 /** One client as the router sees it. */
 export type Client = {

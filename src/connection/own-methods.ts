@@ -1,6 +1,7 @@
 import { type Caller, roleOf } from "../protocol/caller.ts";
 import { ErrorCode, forbidden, type RpcError } from "../protocol/errors.ts";
 import type { Frame } from "../protocol/frame.ts";
+import type { Hears } from "../protocol/news.ts";
 import { forkSession } from "./fork.ts";
 import { listForClient } from "./list.ts";
 
@@ -8,6 +9,7 @@ import { listForClient } from "./list.ts";
 export type Here = {
   connection: string;
   caller: Caller;
+  hears: Hears;
   /** The connection's sessions, the newest last. */
   sessions: readonly string[];
 };

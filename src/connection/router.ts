@@ -10,7 +10,7 @@ import type { Frame } from "../protocol/frame.ts";
 import { isUuid, parseClientRequestId } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { answerPermission } from "./answer-permission.ts";
-import type { Client, Exchange } from "./client.ts";
+import { type Client, type Exchange, hearing } from "./client.ts";
 import { checkInitialize, initializeResult } from "./initialize.ts";
 import { Outbox, type Refusal } from "./outbox.ts";
 import { ownMethod } from "./own-methods.ts";
@@ -87,7 +87,13 @@ export class Router {
   /** False: it is none of the methods that the connection answers. */
   async #own(frame: Frame, exchange: Exchange): Promise<boolean> {
     const { connection, caller } = this.#client.state;
-    const own = await ownMethod(this.#env, { connection, caller, sessions: this.#client.sessions() }, frame);
+    const here = {
+      connection,
+      caller,
+      hears: hearing(this.#client.state),
+      sessions: this.#client.sessions(),
+    };
+    const own = await ownMethod(this.#env, here, frame);
     if (!own) return false;
     if ("forward" in own) this.#forward(own.forward, frame, exchange);
     else if ("error" in own) this.#refuse(frame, exchange, own.error);
@@ -118,6 +124,7 @@ export class Router {
       workspace,
       agent: agent ?? "",
       raw: opening.frame.raw,
+      hears: hearing(this.#client.state),
     });
   }
 
@@ -152,11 +159,12 @@ export class Router {
   /** One batch for one session, numbered, so that a call repeated after a reset of the session counts once. */
   async #send(sessionId: string, frames: string[]): Promise<boolean> {
     const { connection, caller, sent } = this.#client.state;
+    const hears = hearing(this.#client.state);
     const first = sent + 1;
     this.#client.change({ sent: sent + frames.length });
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#session(sessionId).receive({ connection, caller, first, frames });
+        return await this.#session(sessionId).receive({ connection, caller, first, frames, hears });
       } catch (error) {
         if (attempt === 3) throw error;
       }

@@ -106,10 +106,10 @@ export class SocketClient implements Client {
   }
 
   #say(sessionId: string, frame: string): void {
+    if (this.#control?.tells(frame)) return;
     const { dialect } = this.#attachment;
     if (dialect === null) this.#ws.send(frame);
     else for (const text of translateBack(dialect, frame, sessionId)) this.#ws.send(text);
-    if (this.#control) this.#exchange.waitFor(this.#control.watch(sessionId, frame));
   }
 
   // ---- state ------------------------------------------------------------------------------------------

@@ -266,7 +266,8 @@ export class ClientCursor {
   #render(events: readonly LogEvent[], sessionId: string, log: Reader, seqs?: number[]): string[] {
     const { attach, merge, offers } = this.#stretch;
     const { connection, presence } = this;
-    const viewer = { connection, replayUntil: attach, answers: presence.answers };
+    const { answers, hears = {} } = presence;
+    const viewer = { connection, replayUntil: attach, answers, hears };
     const replaying = merge && (this.#position ?? 0) < attach;
     const render = (part: readonly LogEvent[]) =>
       replaying
@@ -287,7 +288,8 @@ export class ClientCursor {
    * client reads that further on.
    */
   #offers(offers: readonly number[], sessionId: string, log: Reader): string[] {
-    const viewer = { connection: this.connection, replayUntil: 0, answers: this.presence.answers };
+    const { answers } = this.presence;
+    const viewer = { connection: this.connection, replayUntil: 0, answers, hears: {} };
     return offers.flatMap((seq) => {
       const event = log.eventAt(seq);
       return event ? forClient(event, sessionId, viewer) : [];

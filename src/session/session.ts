@@ -5,6 +5,7 @@ import { ErrorCode } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { decodeLink, encodeLink } from "../protocol/link.ts";
+import type { Hears } from "../protocol/news.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
 import { currentSetup } from "./acp-state.ts";
 import { close, idleCheck, processLost, unavailable } from "./agent-life.ts";
@@ -44,9 +45,16 @@ export type OpenRequest = {
   workspace: string;
   agent: string;
   raw: string;
+  hears: Hears;
 };
 /** Frames of one client, numbered from `first`, so that a repeated call is noticed. */
-export type ClientFrames = { connection: string; caller: Caller; first: number; frames: string[] };
+export type ClientFrames = {
+  connection: string;
+  caller: Caller;
+  first: number;
+  frames: string[];
+  hears: Hears;
+};
 /** A live reader, from the event after `after` on. */
 export type WatchRequest = { caller: Caller; after: number };
 /** `gone` says why there is nothing where there was something once. */
@@ -95,12 +103,12 @@ export class AcpSession extends DurableObject<Env> {
   // ---- clients ----------------------------------------------------------------------------------------
 
   /** Makes the session for the client that asked for it. */
-  open({ sessionId, connection, caller, workspace, agent, raw }: OpenRequest): void {
+  open({ sessionId, connection, caller, workspace, agent, raw, hears }: OpenRequest): void {
     if (this.#journal.state) return;
     this.#journal.create(sessionId);
     this.ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
     const reading = { attach: 0, start: 0, merge: false, offers: [] };
-    this.#clients.attach(connection, reading, presenceOf(caller, Date.now()));
+    this.#clients.attach(connection, reading, presenceOf(caller, Date.now(), hears));
     const { tenant, subject: owner } = caller;
     this.#record((batch) => open(batch, connection, ownFrame(raw), { tenant, owner, workspace, agent }));
   }
@@ -110,7 +118,7 @@ export class AcpSession extends DurableObject<Env> {
    * asked. Null: there is no such session for it.
    */
   async fork(order: ForkOrder): Promise<Forked | null> {
-    const { sessionId, from, connection, caller, opening } = order;
+    const { sessionId, from, connection, caller, opening, hears } = order;
     const source = this.env.ACP_SESSION_DO.getByName(from);
     const origin = await source.origin(caller);
     if (!origin) return null;
@@ -124,7 +132,7 @@ export class AcpSession extends DurableObject<Env> {
     const state = this.#journal.state as SessionState;
     const attach = state.lastSeq;
     const reading = { attach, start: attach, merge: false, offers: [] };
-    this.#clients.attach(connection, reading, presenceOf(caller, Date.now()));
+    this.#clients.attach(connection, reading, presenceOf(caller, Date.now(), hears));
     return { attach, setup: JSON.stringify(currentSetup(state.acp)) };
   }
 
@@ -135,14 +143,14 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   /** False: there is no such session for this caller. */
-  receive({ connection, caller, first, frames }: ClientFrames): boolean {
+  receive({ connection, caller, first, frames, hears }: ClientFrames): boolean {
     if (!this.#readable(caller)) return false;
     const fresh = frames.slice(this.#clients.alreadyReceived(connection, first)).map(ownFrame);
     this.#record((batch) => {
       for (const frame of fresh) {
         const attached = this.#clients.has(connection);
         const reading = attachment(frame, batch.nextSeq, attached, openToClients(batch.state));
-        if (reading) this.#clients.attach(connection, reading, presenceOf(caller, batch.at));
+        if (reading) this.#clients.attach(connection, reading, presenceOf(caller, batch.at, hears));
         const answering = this.#clients.answering();
         clientFrame(batch, { connection, caller, answering }, frame, () => newId("turn"));
       }
