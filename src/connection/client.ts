@@ -19,6 +19,8 @@ export type ClientState = Handover & {
   dialect: DialectName | null;
   /** Frames sent on to sessions so far. */
   sent: number;
+  /** The last session it has asked for, opened or not. */
+  opening?: string;
 };
 
 /** What its session is to tell it besides the messages of ACP. */
@@ -32,7 +34,7 @@ export type Client = {
   change(change: Partial<ClientState>): void;
   /** The sessions it is attached to. */
   sessions(): readonly string[];
-  /** It is about to get a session of its own, as the answer to the request with that id. */
+  /** A session, perhaps a new one, is about to answer the request with that id, which names no session itself. */
   opens(sessionId: string, idText: string): void;
   /** It has got one, and reads it from there. */
   opened(sessionId: string, attach: number): void;

@@ -75,6 +75,12 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     return ws ? this.#over(ws).position(sessionId) : this.#http().position(sessionId);
   }
 
+  /** The agent of one session has taken a login or a logout. */
+  async relay(sessionId: string, raw: string): Promise<void> {
+    const ws = SocketClient.socket(this.ctx);
+    await (ws ? this.#over(ws) : this.#http()).relay(sessionId, raw);
+  }
+
   async deliver(sessionId: string, page: Page): Promise<Taken> {
     const ws = SocketClient.socket(this.ctx);
     return ws ? this.#over(ws).deliver(sessionId, page) : this.#http().deliver(sessionId, page);

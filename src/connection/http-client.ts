@@ -81,8 +81,9 @@ export class HttpClient implements Client {
       if (this.#store.state) throw error;
       return UNKNOWN;
     }
-    // Its cursor may be resting, and has to look for the answer.
-    if (frame.method === "session/load") this.#lookForAnswers(frame.sessionId);
+    // A cursor may be resting, and has to look for the answer.
+    if (frame.kind === "request" && (session === undefined || answersOnConnection(frame)))
+      for (const sessionId of this.#store.expecting()) this.#lookForAnswers(sessionId);
     return ACCEPTED;
   }
 
@@ -211,7 +212,7 @@ export class HttpClient implements Client {
   #answer(frame: Frame, session: string | undefined, text: string): void {
     if (!this.#store.state) return;
     const own = frame.kind === "invalid" || answersOnConnection(frame) || session === undefined;
-    if (frame.sessionId !== undefined) this.#store.unexpect(frame.sessionId, frame.idText ?? "");
+    if (frame.idText !== undefined) this.#store.unexpect(frame.idText);
     this.#put(own ? "" : session, text);
   }
 
@@ -295,8 +296,8 @@ export class HttpClient implements Client {
     return reader ? reader.log : this.#store.stream(sessionId).log;
   }
 
-  #lookForAnswers(sessionId: string | undefined): void {
-    if (sessionId === undefined || !this.#store.state || !this.#store.expects(sessionId)) return;
+  #lookForAnswers(sessionId: string): void {
+    if (!this.#store.state || !this.#store.expects(sessionId)) return;
     this.#ctx.waitUntil(Promise.resolve(this.#session(sessionId).ready(this.state.connection)));
   }
 
@@ -318,6 +319,10 @@ export class HttpClient implements Client {
   opens(sessionId: string, idText: string): void {
     this.#store.attach(sessionId);
     this.#store.expect(sessionId, idText);
+  }
+
+  async relay(from: string, raw: string): Promise<void> {
+    if (this.#store.state) await this.#router.relay(from, raw);
   }
 
   opened(sessionId: string, attach: number): void {

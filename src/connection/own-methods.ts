@@ -1,5 +1,5 @@
 import { type Caller, roleOf } from "../protocol/caller.ts";
-import { ErrorCode, forbidden, type RpcError } from "../protocol/errors.ts";
+import { forbidden, type RpcError } from "../protocol/errors.ts";
 import type { Frame } from "../protocol/frame.ts";
 import type { Hears } from "../protocol/news.ts";
 import { forkSession } from "./fork.ts";
@@ -10,18 +10,16 @@ export type Here = {
   connection: string;
   caller: Caller;
   hears: Hears;
-  /** The connection's sessions, the newest last. */
-  sessions: readonly string[];
 };
 
 /**
- * What comes of it: an answer from here, with the session it `opened` and from where that is read on, or the
- * session that is to answer.
+ * What comes of it: an answer from here, with the session it `opened` and from where that is read on, or it is for
+ * an agent's process.
  */
 export type Own =
   | { result: unknown; opened?: { sessionId: string; attach: number } }
   | { error: RpcError }
-  | { forward: string };
+  | { forProcess: true };
 
 /** Requests that no session, or not only one, can answer; undefined for all others. */
 export async function ownMethod(env: Env, here: Here, frame: Frame): Promise<Own | undefined> {
@@ -35,7 +33,7 @@ export async function ownMethod(env: Env, here: Here, frame: Frame): Promise<Own
       return forkSession(env, here, frame);
     case "authenticate":
     case "logout":
-      return toAnyAgent(here, method);
+      return { forProcess: true };
     default:
       return undefined;
   }
@@ -49,11 +47,3 @@ const CONTROLLERS_ONLY: ReadonlySet<string> = new Set([
   "authenticate",
   "logout",
 ]);
-
-/** These are for an agent process, and a connection has one only through a session. */
-function toAnyAgent({ sessions }: Here, method: string): Own {
-  const newest = sessions.at(-1);
-  if (newest !== undefined) return { forward: newest };
-  const message = `There is no agent for ${method} yet: open a session first. An agent that wants a login says so there`;
-  return { error: { code: ErrorCode.internal, message } };
-}

@@ -127,7 +127,11 @@ export class SocketClient implements Client {
   }
 
   opens(sessionId: string): void {
-    this.opened(sessionId, 0);
+    if (!this.#attachment.cursors[sessionId]) this.opened(sessionId, 0);
+  }
+
+  relay(from: string, raw: string): Promise<void> {
+    return this.#router.relay(from, raw);
   }
 
   opened(sessionId: string, attach: number): void {

@@ -30,7 +30,7 @@ export function wantAgent(batch: Batch): void {
  */
 export function bind(batch: Batch, method = openingMethod(batch.state)): void {
   const { identity, run, asked, context } = batch.state;
-  if (!identity || !run) return;
+  if (identity?.request == null || !run) return;
   const { frame } = batch.frameAt(identity.request);
   const id = String(batch.nextSeq);
   if (method === "session/new") {
@@ -47,6 +47,11 @@ function openingMethod({ context, run, fork }: SessionState): string {
   if (fork) return fork.whole && run?.canFork ? "session/fork" : "session/new";
   if (run?.canResume) return "session/resume";
   return run?.canLoad ? "session/load" : "session/new";
+}
+
+/** No client has opened it yet, or none could: its process may be of use to the next one that tries. */
+export function isUnopened({ closed, context, asked }: SessionState): boolean {
+  return !closed && context.acpSessionId === null && !Object.values(asked).some(isOpening);
 }
 
 export function isOpening({ method, connection }: Asked): boolean {

@@ -3,7 +3,7 @@ import { ErrorCode, errorResponse, forbidden, type RpcError, resultResponse } fr
 import { type Frame, rewrite } from "../protocol/frame.ts";
 import { parseClientRequestId } from "../protocol/ids.ts";
 import { currentSetup } from "./acp-state.ts";
-import { close, wantAgent } from "./agent-life.ts";
+import { bind, close, wantAgent } from "./agent-life.ts";
 import { cancelQuestions, clientAnswer } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import { badCursor } from "./replay.ts";
@@ -17,16 +17,21 @@ import { cancelQueued, dropQueued, forProcess, promptRefusal } from "./turns.ts"
 
 export type NewTurnId = () => string;
 
-/** A client opens the session: its session/new frame comes first in the log. */
-export function open(
-  batch: Batch,
-  connection: string,
-  frame: Frame,
-  identity: { tenant: string; owner: string; workspace: string; agent: string },
-): void {
+type Owner = { tenant: string; owner: string; workspace: string; agent: string };
+
+/** A client that has not opened a session yet needs a process all the same, to log in. */
+export function anticipate(batch: Batch, owner: Owner): void {
+  batch.note("gateway", "session.anticipated", { ...owner, cwd: "/", request: null });
+}
+
+/** A client opens the session. There may be a process already, in which it has logged in. */
+export function open(batch: Batch, connection: string, frame: Frame, identity: Owner): void {
   const request = batch.frame("client", "out", frame, { connection, stop: "held" });
   const cwd = (frame.value.params as { cwd: string }).cwd;
   batch.note("gateway", "session.requested", { ...identity, cwd, request });
+  const { agent, run } = batch.state;
+  if (agent === "starting" && run?.initialized && !run.stopping) bind(batch);
+  else wantAgent(batch);
 }
 
 /** `answering`: all connections now that the agent's requests are put to. */
@@ -181,6 +186,13 @@ function cancelRequest(batch: Batch, connection: string, frame: Frame): void {
     batch.frame("client", "out", frame, { connection, requestId: key });
   }
   if (queued) dropQueued(batch, queued, { code: ErrorCode.requestCancelled, message: "Request cancelled" });
+}
+
+/** What a client has told another process of the same agent: whoever is logged in, is so everywhere. */
+export function relayed(batch: Batch, frame: Frame): void {
+  const { run } = batch.state;
+  if (!run?.initialized || run.stopping) return;
+  batch.frame("gateway", "out", rewrite(frame, { id: String(batch.nextSeq) }));
 }
 
 /** A client reads along. The answer carries what session/new would have said of modes and settings. */

@@ -10,7 +10,7 @@ import type { Route } from "./event.ts";
 import { checked } from "./hygiene.ts";
 import { rulingOn } from "./policy.ts";
 import { chunkText, type SessionState } from "./state.ts";
-import { answerRoute, drainForProcess, endTurn } from "./turns.ts";
+import { answerRoute, drainForProcess, endTurn, forProcess } from "./turns.ts";
 
 /** What a session does about what the host and the agent say: events, as for clients. */
 
@@ -210,5 +210,8 @@ function agentAnswer(batch: Batch, frame: Frame): void {
   }
   if (isOpening(asked)) return bound(batch, frame, seq, asked);
   batch.frame("agent", "in", frame, answerRoute(seq, asked));
+  const { method, connection } = asked;
+  if (forProcess(method) && connection !== undefined && "result" in frame.value)
+    batch.note("gateway", "agent.login", { request: seq, method, connection });
   if (asked.method === "session/prompt") endTurn(batch, seq, asked, frame);
 }

@@ -8,7 +8,7 @@ import { decodeLink, encodeLink } from "../protocol/link.ts";
 import type { Hears } from "../protocol/news.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
 import { currentSetup } from "./acp-state.ts";
-import { close, idleCheck, processLost, unavailable } from "./agent-life.ts";
+import { close, idleCheck, isUnopened, processLost, unavailable } from "./agent-life.ts";
 import {
   choosePermission,
   openToClients,
@@ -18,10 +18,10 @@ import {
 } from "./answers.ts";
 import { Archive } from "./archive.ts";
 import type { Batch } from "./batch.ts";
-import { clientFrame, open } from "./client-input.ts";
+import { anticipate, clientFrame, open, relayed } from "./client-input.ts";
 import { CLIENT_SCHEMA, Clients } from "./clients.ts";
 import { DEADLINE_SCHEMA, Deadlines } from "./deadlines.ts";
-import { type LogEvent, newId } from "./event.ts";
+import { isFrame, type LogEvent, newId } from "./event.ts";
 import { hostGone, hostHello, hostItem, isWelcome } from "./host-input.ts";
 import { type HostHello, HostLink, readHead } from "./host-link.ts";
 import { indexRow, removeFromIndex, writeIndex } from "./index-row.ts";
@@ -44,7 +44,8 @@ export type OpenRequest = {
   caller: Caller;
   workspace: string;
   agent: string;
-  raw: string;
+  /** The session/new; null if it is only to be expected. */
+  raw: string | null;
   hears: Hears;
 };
 /** Frames of one client, numbered from `first`, so that a repeated call is noticed. */
@@ -102,15 +103,27 @@ export class AcpSession extends DurableObject<Env> {
 
   // ---- clients ----------------------------------------------------------------------------------------
 
-  /** Makes the session for the client that asked for it. */
+  /** Makes the session for the client that asked for it, or will do so when it has logged in. */
   open({ sessionId, connection, caller, workspace, agent, raw, hears }: OpenRequest): void {
-    if (this.#journal.state) return;
-    this.#journal.create(sessionId);
-    this.ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
-    const reading = { attach: 0, start: 0, merge: false, offers: [] };
-    this.#clients.attach(connection, reading, presenceOf(caller, Date.now(), hears));
-    const { tenant, subject: owner } = caller;
-    this.#record((batch) => open(batch, connection, ownFrame(raw), { tenant, owner, workspace, agent }));
+    const { state } = this.#journal;
+    if (state && !isUnopened(state)) return;
+    if (!state) {
+      this.#journal.create(sessionId);
+      this.ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
+      const reading = { attach: 0, start: 0, merge: false, offers: [] };
+      this.#clients.attach(connection, reading, presenceOf(caller, Date.now(), hears));
+    }
+    const owner = { tenant: caller.tenant, owner: caller.subject, workspace, agent };
+    this.#record((batch) => {
+      if (raw === null) anticipate(batch, owner);
+      else open(batch, connection, ownFrame(raw), owner);
+    });
+  }
+
+  /** Whether the client that asked for it can open it now: it has not yet, or the agent has refused. */
+  awaitsOpening(connection: string, agent: string): boolean {
+    const { state } = this.#journal;
+    return state?.identity?.agent === agent && this.#clients.has(connection) && isUnopened(state);
   }
 
   /**
@@ -202,6 +215,11 @@ export class AcpSession extends DurableObject<Env> {
   async delete(caller: Caller): Promise<boolean> {
     const state = this.#readable(caller);
     if (!state || roleOf(caller) !== "controller") return false;
+    await this.#remove(state);
+    return true;
+  }
+
+  async #remove({ sessionId }: SessionState): Promise<void> {
     this.#link.stop("deleted");
     this.#watchers.dismiss("deleted");
     await this.#archive.delete();
@@ -209,8 +227,7 @@ export class AcpSession extends DurableObject<Env> {
     this.#clients.forget();
     await this.ctx.storage.deleteAll();
     await this.#indexing;
-    await removeFromIndex(this.env.INDEX, state.sessionId);
-    return true;
+    await removeFromIndex(this.env.INDEX, sessionId);
   }
 
   /** A client whose reading rested can go on, from where its connection says. */
@@ -219,8 +236,18 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   /** A dropped client decides nothing: its turn goes on, its permissions stay open. */
-  detach(connection: string): void {
-    if (this.#journal.state) this.#clients.detach(connection);
+  async detach(connection: string): Promise<void> {
+    const { state } = this.#journal;
+    if (!state) return;
+    this.#clients.detach(connection);
+    // Nobody else has ever heard of a session that was not opened.
+    if (state.identity?.request === null && this.#clients.present().length === 0) await this.#remove(state);
+  }
+
+  /** A login, or a logout, that the agent of another session has taken. */
+  relay(caller: Caller, raw: string): void {
+    if (this.#readable(caller) && roleOf(caller) === "controller")
+      this.#record((batch) => relayed(batch, ownFrame(raw)));
   }
 
   // ---- the host ---------------------------------------------------------------------------------------
@@ -316,8 +343,9 @@ export class AcpSession extends DurableObject<Env> {
     }
   }
 
-  #startTimedOut({ agent }: SessionState): void {
-    if (agent !== "starting") return;
+  #startTimedOut({ agent, run, identity }: SessionState): void {
+    // A client that has only logged in may take its time.
+    if (agent !== "starting" || (run?.initialized && identity?.request === null)) return;
     const there = this.#link.socket() !== undefined;
     const reason = there
       ? "The agent did not open the session in time"
@@ -413,7 +441,12 @@ export class AcpSession extends DurableObject<Env> {
     if (!state) return;
     const kinds = new Set(events.map((event) => event.kind));
     for (const event of events) {
+      if (event.kind === "session.anticipated") {
+        this.#seekPlace(state, 0);
+        this.#deadlines.setUnlessSet("idle", Date.now() + LIMITS.idleMs);
+      }
       if (event.kind === "session.requested") this.#seekPlace(state, 0);
+      if (event.kind === "agent.login") this.ctx.waitUntil(this.#relay(state, event));
       if (event.kind === "runtime.reconnect_attempt") this.#seekPlace(state, numberIn(event, "delayMs"));
       if (event.kind === "queue.owner.lease_renewed") this.#deadlines.set("idle", numberIn(event, "until"));
     }
@@ -450,8 +483,22 @@ export class AcpSession extends DurableObject<Env> {
 
   #seekPlace(state: SessionState, delayMs: number): void {
     this.#deadlines.set("agent-start", Date.now() + delayMs + LIMITS.agentStartMs);
+    // It may have a process already, that has only refused to open a session so far.
+    if (state.run && !state.run.stopping) return;
     if (delayMs > 0) this.#deadlines.set("place", Date.now() + delayMs);
     else this.ctx.waitUntil(this.#place(state));
+  }
+
+  async #relay({ sessionId }: SessionState, event: LogEvent): Promise<void> {
+    if (isFrame(event)) return;
+    const { request, connection } = event.payload as { request: number; connection: string };
+    const raw = this.#journal.frameAt(request)?.frame.raw;
+    try {
+      if (raw !== undefined) await this.env.ACP_CONNECTION_DO.getByName(connection).relay(sessionId, raw);
+    } catch (error) {
+      // The other agents ask for a login themselves when they need one.
+      console.warn("login not relayed", { sessionId, error: String(error) });
+    }
   }
 
   async #place({ sessionId, identity }: SessionState): Promise<void> {

@@ -89,8 +89,8 @@ export type Identity = {
   workspace: string;
   agent: string;
   cwd: string;
-  /** Sequence number of the client's session/new. */
-  request: number;
+  /** Sequence number of the client's session/new; null as long as it has only logged in. */
+  request: number | null;
 };
 
 /**
@@ -366,6 +366,7 @@ function applyNote(
   event: LogEvent,
 ): void {
   switch (kind) {
+    case "session.anticipated":
     case "session.requested":
       state.identity = payload as Identity;
       return;
