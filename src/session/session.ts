@@ -138,8 +138,14 @@ export class AcpSession extends DurableObject<Env> {
     const { workspace, agent, lastSeq } = origin;
     const at = order.at ?? lastSeq;
     if (at > lastSeq) return { refused: `The session's last event is ${lastSeq}` };
-    const copy = { format: "fork", recordId: from, whole: at === lastSeq, opening, cwd: null } as const;
-    const target = this.import({ ...copy, sessionId, caller, workspace, agent, defaultAgent: agent });
+    const fork = {
+      format: "fork",
+      recordId: from,
+      copy: { originSeq: lastSeq },
+      opening,
+      cwd: null,
+    } as const;
+    const target = this.import({ ...fork, sessionId, caller, workspace, agent, defaultAgent: agent });
     if (!target) throw new Error("There is a session here");
     await copyLog(source, caller, at, target);
     const state = this.#journal.state as SessionState;
