@@ -39,6 +39,12 @@ const DEFAULTS = {
   /** Prompts that may wait behind the running one. */
   queueLength: 50,
 
+  /**
+   * Requests nobody has answered yet, and that a session's state has to keep: of clients to the agent, besides
+   * prompts, and of the agent to clients. Files and terminals do not count, the workspace's host answers those.
+   */
+  openRequests: 100,
+
   /** Without activity for this long the agent process is stopped and the session paused. */
   idleMs: 2 * 60 * 60 * 1000,
 
