@@ -1,5 +1,5 @@
-import { ErrorCode } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
+import { AGENT_NEWS, type AgentNews } from "../protocol/news.ts";
 import type { WorkspaceView } from "../workspace/workspace.ts";
 import type { Client } from "./client.ts";
 
@@ -62,18 +62,13 @@ export class AgentControl {
     this.#client.leaves();
   }
 
-  /** Looks at what a session sends: an error may mean that its agent has failed, which the session knows. */
-  async watch(sessionId: string, raw: string): Promise<void> {
-    const error = internalError(raw);
-    if (error === undefined) return;
-    const { caller, agent } = this.#client.state;
-    try {
-      if (hasFailed(await this.#env.ACP_SESSION_DO.getByName(sessionId).describe(caller)))
-        this.#say(agentStatus("error", agent ?? "", error));
-    } catch (reason) {
-      // The client or the session may be gone by now.
-      console.warn("agent status unknown", { sessionId, error: String(reason) });
-    }
+  /** Tells what a session says of its agent; false: it is something else. */
+  tells(frame: string): boolean {
+    if (!frame.includes(AGENT_NEWS)) return false;
+    const { method, params } = JSON.parse(frame) as { method?: unknown; params?: AgentNews };
+    if (method !== AGENT_NEWS || !params) return false;
+    this.#say(agentStatus(params.status, this.#client.state.agent ?? "", params.error));
+    return true;
   }
 }
 
@@ -107,22 +102,4 @@ function statusIn({ id, hosts, agents }: WorkspaceView, agentType: string): stri
   return agent.error === null
     ? agentStatus("ready", agentType)
     : agentStatus("error", agentType, agent.error);
-}
-
-/** The message of a response that says that something went wrong inside: perhaps the agent. */
-function internalError(raw: string): string | undefined {
-  if (!raw.includes('"error"')) return undefined;
-  const { method, error } = JSON.parse(raw) as {
-    method?: unknown;
-    error?: { code?: unknown; message?: unknown } | null;
-  };
-  if (method !== undefined || error?.code !== ErrorCode.internal) return undefined;
-  return typeof error.message === "string" ? error.message : "Internal error";
-}
-
-/** Whether a session, as it describes itself, has lost its agent. */
-function hasFailed(description: string | null): boolean {
-  if (description === null) return false;
-  const { agentStatus: status } = JSON.parse(description) as { agentStatus?: unknown };
-  return status === "failed" || status === "gone";
 }

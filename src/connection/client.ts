@@ -1,5 +1,6 @@
 import type { Caller } from "../protocol/caller.ts";
 import type { DialectName } from "../protocol/dialects/index.ts";
+import type { Hears } from "../protocol/news.ts";
 
 /** What the Worker tells a connection when it hands over its client. */
 export type Handover = {
@@ -20,7 +21,14 @@ export type ClientState = Handover & {
   sent: number;
   /** It comes back after it has lost its socket. */
   resumable?: true;
+  /** The last session it has asked for, opened or not. */
+  opening?: string;
 };
+
+/** What its session is to tell it besides the messages of ACP. */
+export function hearing({ dialect, control }: ClientState): Hears {
+  return { turnEnds: dialect === "seed-000", agent: control === true };
+}
 
 /** One client as the router sees it. */
 export type Client = {
@@ -28,7 +36,7 @@ export type Client = {
   change(change: Partial<ClientState>): void;
   /** The sessions it is attached to. */
   sessions(): readonly string[];
-  /** It is about to get a session of its own, as the answer to the request with that id. */
+  /** A session, perhaps a new one, is about to answer the request with that id, which names no session itself. */
   opens(sessionId: string, idText: string): void;
   /** It has got one, and reads it from there. */
   opened(sessionId: string, attach: number): void;

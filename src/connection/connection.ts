@@ -32,8 +32,8 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     return new Response(null, { status: 101, webSocket: socket, headers });
   }
 
-  #openStream(request: StreamRequest): Response {
-    const opened = this.#http().open(request);
+  async #openStream(request: StreamRequest): Promise<Response> {
+    const opened = await this.#http().open(request);
     return opened instanceof WebSocket
       ? new Response(null, { status: 101, webSocket: opened })
       : new Response(opened.reason, { status: opened.status });
@@ -85,8 +85,13 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
-  async position(sessionId: string, attach: number): Promise<Position | null> {
-    return (this.#socket() ?? this.#withoutSocket()).position(sessionId, attach);
+  async position(sessionId: string): Promise<Position | null> {
+    return (this.#socket() ?? this.#withoutSocket()).position(sessionId);
+  }
+
+  /** The agent of one session has taken a login or a logout. */
+  async relay(sessionId: string, raw: string): Promise<void> {
+    await (this.#socket() ?? this.#withoutSocket()).relay(sessionId, raw);
   }
 
   async deliver(sessionId: string, page: Page): Promise<Taken> {

@@ -1,4 +1,4 @@
-import type { Mark, Place } from "../session/fanout.ts";
+import type { LogPlace, Mark, Place } from "../session/fanout.ts";
 
 /**
  * Where a reader of an event stream is: how many of the connection's own messages it has had, and how far it
@@ -6,7 +6,6 @@ import type { Mark, Place } from "../session/fanout.ts";
  * go on from.
  */
 export type StreamPlace = { readonly sent: number; readonly log: LogPlace | null };
-export type LogPlace = { readonly attach: number; readonly place: Place };
 
 export function eventId({ sent, log }: StreamPlace): string {
   return log ? `${sent}-${log.attach}.${log.place.upTo}.${log.place.skip}` : String(sent);
@@ -24,6 +23,6 @@ export function after({ seq, part }: Mark): Place {
   return part === null ? { upTo: seq, skip: 0 } : { upTo: seq - 1, skip: part + 1 };
 }
 
-export function samePlace(a: Place, b: Place): boolean {
-  return a.upTo === b.upTo && a.skip === b.skip;
+export function samePlace(a: LogPlace, b: LogPlace): boolean {
+  return a.attach === b.attach && a.place.upTo === b.place.upTo && a.place.skip === b.place.skip;
 }

@@ -6,7 +6,7 @@ import { isUuid } from "../protocol/ids.ts";
 import type { Here, Own } from "./own-methods.ts";
 
 /** `session/fork`: a new session with the history of another, up to an event or to its end. */
-export async function forkSession(env: Env, { connection, caller }: Here, frame: Frame): Promise<Own> {
+export async function forkSession(env: Env, { connection, caller, hears }: Here, frame: Frame): Promise<Own> {
   const canonical = translateOpening(frame);
   if ("refuse" in canonical) return { error: canonical.refuse };
   const read = PARAMS.safeParse(canonical.frame.value.params);
@@ -25,6 +25,7 @@ export async function forkSession(env: Env, { connection, caller }: Here, frame:
     connection,
     caller,
     opening: JSON.stringify(opening),
+    hears,
   });
   if (fork === null) return { error: unknownSession(from) };
   if ("refused" in fork) return { error: { code: ErrorCode.invalidParams, message: fork.refused } };

@@ -3,9 +3,9 @@ import { translateBack } from "../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../protocol/errors.ts";
 import { type Frame, isFault, oneLine, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import type { Mark, Page, Position, Taken } from "../session/fanout.ts";
+import type { LogPlace, Mark, Page, Position, Taken } from "../session/fanout.ts";
 import type { Client, ClientState, Exchange, Handover } from "./client.ts";
-import { after, eventId, type LogPlace, parseEventId, type StreamPlace, samePlace } from "./event-id.ts";
+import { after, eventId, parseEventId, type StreamPlace, samePlace } from "./event-id.ts";
 import { FAULTS } from "./faults.ts";
 import type { HttpStore } from "./http-store.ts";
 import { answersOnConnection, badPost } from "./post-rules.ts";
@@ -81,21 +81,21 @@ export class HttpClient implements Client {
       if (this.#store.state) throw error;
       return UNKNOWN;
     }
-    // Its cursor may be resting, and has to look for the answer.
-    if (frame.method === "session/load") this.#lookForAnswers(frame.sessionId);
+    // A cursor may be resting, and has to look for the answer.
+    if (frame.kind === "request" && (session === undefined || answersOnConnection(frame)))
+      for (const sessionId of this.#store.expecting()) this.#lookForAnswers(sessionId);
     return ACCEPTED;
   }
 
   /** The reader's end of a stream, or why there is none. */
-  open({ caller, session = "", lastEventId }: StreamRequest): WebSocket | Outcome {
+  async open({ caller, session = "", lastEventId }: StreamRequest): Promise<WebSocket | Outcome> {
     if (!this.#isFor(caller)) return UNKNOWN;
     if (session.length > LIMITS.idChars)
       return { status: 400, reason: `Ids have at most ${LIMITS.idChars} characters` };
-    const reader = this.#readers.of(session);
     // Who knows the last event is the one who was reading: its old response has not been missed yet.
-    if (reader && lastEventId === undefined)
-      return { status: 409, reason: "Outbound stream already has an active receiver" };
-    if (!reader && this.#readers.count > LIMITS.sessionsPerConnection)
+    if (lastEventId === undefined && (await this.#isRead(session))) return TAKEN;
+    if (!this.#isFor(caller)) return UNKNOWN;
+    if (!this.#readers.of(session) && this.#readers.count > LIMITS.sessionsPerConnection)
       return { status: 429, reason: "Too many event streams" };
     const stream = this.#store.stream(session);
     const last = this.#readers.last(session);
@@ -105,10 +105,17 @@ export class HttpClient implements Client {
       if (!from) return { status: 400, reason: "Unknown Last-Event-ID" };
       if (from.sent < stream.dropped) return { status: 410, reason: "What came next is no longer kept" };
       if (from.sent < stream.sent) this.#store.setSent(session, from.sent);
-      // An event of an earlier attachment says nothing about this one.
-      if (from.log && from.log.attach === log?.attach) log = from.log;
+      log = from.log;
     }
     return this.#readers.accept(session, log);
+  }
+
+  /** Whether somebody reads the stream who is there, or came while that was found out. */
+  async #isRead(session: string): Promise<boolean> {
+    const reader = this.#readers.of(session);
+    if (!reader) return false;
+    if (await reader.isThere()) return true;
+    return ![reader, undefined].includes(this.#readers.of(session));
   }
 
   /** Ends the connection. Sessions go on: a client that leaves decides nothing. */
@@ -205,19 +212,18 @@ export class HttpClient implements Client {
   #answer(frame: Frame, session: string | undefined, text: string): void {
     if (!this.#store.state) return;
     const own = frame.kind === "invalid" || answersOnConnection(frame) || session === undefined;
-    if (frame.sessionId !== undefined) this.#store.unexpect(frame.sessionId, frame.idText ?? "");
+    if (frame.idText !== undefined) this.#store.unexpect(frame.idText);
     this.#put(own ? "" : session, text);
   }
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
-  position(sessionId: string, attach: number): Position | null {
+  position(sessionId: string): Position | null {
     if (!this.#store.state) return null;
     if (!this.#store.isAttached(sessionId)) this.#store.attach(sessionId);
     const reader = this.#readers.of(sessionId);
-    const log = this.#logPlace(sessionId, reader);
     return {
-      place: log?.attach === attach ? log.place : null,
+      at: this.#logPlace(sessionId, reader),
       // Who reads the session's stream gets its answers in their turn, after what comes before them.
       numbered: { rests: !reader?.waiting, answers: !reader && this.#store.expects(sessionId) },
     };
@@ -233,9 +239,8 @@ export class HttpClient implements Client {
     }
     const reader = this.#readers.of(sessionId);
     const log = this.#logPlace(sessionId, reader);
-    const continues = log?.attach !== attach || samePlace(log.place, numbers.from);
     // It was for a reader that is gone, or has gone back since.
-    if (!reader?.waiting || !continues) return "later";
+    if (!reader?.waiting || (log && !samePlace(log, numbers.after))) return "later";
     if (log?.attach !== attach) this.#store.setLog(sessionId, { attach, place: numbers.from });
     const { sent } = this.#store.stream(sessionId);
     let text = "";
@@ -291,8 +296,8 @@ export class HttpClient implements Client {
     return reader ? reader.log : this.#store.stream(sessionId).log;
   }
 
-  #lookForAnswers(sessionId: string | undefined): void {
-    if (sessionId === undefined || !this.#store.state || !this.#store.expects(sessionId)) return;
+  #lookForAnswers(sessionId: string): void {
+    if (!this.#store.state || !this.#store.expects(sessionId)) return;
     this.#ctx.waitUntil(Promise.resolve(this.#session(sessionId).ready(this.state.connection)));
   }
 
@@ -316,6 +321,10 @@ export class HttpClient implements Client {
     this.#store.expect(sessionId, idText);
   }
 
+  async relay(from: string, raw: string): Promise<void> {
+    if (this.#store.state) await this.#router.relay(from, raw);
+  }
+
   opened(sessionId: string, attach: number): void {
     this.#store.attach(sessionId);
     this.#store.setLog(sessionId, { attach, place: { upTo: attach, skip: 0 } });
@@ -327,12 +336,11 @@ export class HttpClient implements Client {
 }
 
 const ACCEPTED: Outcome = { status: 202, reason: "" };
+const TAKEN: Outcome = { status: 409, reason: "Outbound stream already has an active receiver" };
 const UNKNOWN: Outcome = { status: 404, reason: "Unknown Acp-Connection-Id" };
 
-/** Without a place: what follows is of the same one, and nobody goes on from in between. */
-function event(place: StreamPlace | null, frame: string): string {
-  const id = place === null ? "" : `id: ${eventId(place)}\n`;
-  return `${id}data: ${oneLine(frame)}\n\n`;
+function event(place: StreamPlace, frame: string): string {
+  return `id: ${eventId(place)}\ndata: ${oneLine(frame)}\n\n`;
 }
 
 /** The Worker passes on only what it has read as a frame itself. */

@@ -1,7 +1,7 @@
 import { LIMITS } from "../protocol/limits.ts";
+import type { LogPlace } from "../session/fanout.ts";
 import { slices } from "../session/log-row.ts";
 import type { ClientState } from "./client.ts";
-import type { LogPlace } from "./event-id.ts";
 
 const SCHEMA = `
   -- One row: who the client is, and when it was last heard of.
@@ -72,7 +72,7 @@ export class HttpStore {
 
   attached(): string[] {
     return this.#sql
-      .exec<{ id: string }>("SELECT id FROM stream WHERE attached = 1")
+      .exec<{ id: string }>("SELECT id FROM stream WHERE attached = 1 ORDER BY rowid")
       .toArray()
       .map(({ id }) => id);
   }
@@ -190,8 +190,16 @@ export class HttpStore {
   }
 
   /** The connection itself has answered. */
-  unexpect(session: string, id: string): void {
-    this.#sql.exec("DELETE FROM expected WHERE session = ? AND id = ? AND seq IS NULL", session, id);
+  unexpect(id: string): void {
+    this.#sql.exec("DELETE FROM expected WHERE id = ? AND seq IS NULL", id);
+  }
+
+  /** The sessions that owe the connection an answer. */
+  expecting(): string[] {
+    return this.#sql
+      .exec<{ session: string }>("SELECT DISTINCT session FROM expected WHERE seq IS NULL")
+      .toArray()
+      .map(({ session }) => session);
   }
 
   expects(session: string): boolean {

@@ -1,6 +1,7 @@
 import { type Caller, roleOf } from "../protocol/caller.ts";
-import { ErrorCode, forbidden, type RpcError } from "../protocol/errors.ts";
+import { forbidden, type RpcError } from "../protocol/errors.ts";
 import type { Frame } from "../protocol/frame.ts";
+import type { Hears } from "../protocol/news.ts";
 import { forkSession } from "./fork.ts";
 import { listForClient } from "./list.ts";
 
@@ -8,18 +9,17 @@ import { listForClient } from "./list.ts";
 export type Here = {
   connection: string;
   caller: Caller;
-  /** The connection's sessions, the newest last. */
-  sessions: readonly string[];
+  hears: Hears;
 };
 
 /**
- * What comes of it: an answer from here, with the session it `opened` and from where that is read on, or the
- * session that is to answer.
+ * What comes of it: an answer from here, with the session it `opened` and from where that is read on, or it is for
+ * an agent's process.
  */
 export type Own =
   | { result: unknown; opened?: { sessionId: string; attach: number } }
   | { error: RpcError }
-  | { forward: string };
+  | { forProcess: true };
 
 /** Requests that no session, or not only one, can answer; undefined for all others. */
 export async function ownMethod(env: Env, here: Here, frame: Frame): Promise<Own | undefined> {
@@ -33,7 +33,7 @@ export async function ownMethod(env: Env, here: Here, frame: Frame): Promise<Own
       return forkSession(env, here, frame);
     case "authenticate":
     case "logout":
-      return toAnyAgent(here, method);
+      return { forProcess: true };
     default:
       return undefined;
   }
@@ -47,11 +47,3 @@ const CONTROLLERS_ONLY: ReadonlySet<string> = new Set([
   "authenticate",
   "logout",
 ]);
-
-/** These are for an agent process, and a connection has one only through a session. */
-function toAnyAgent({ sessions }: Here, method: string): Own {
-  const newest = sessions.at(-1);
-  if (newest !== undefined) return { forward: newest };
-  const message = `There is no agent for ${method} yet: open a session first. An agent that wants a login says so there`;
-  return { error: { code: ErrorCode.internal, message } };
-}

@@ -1,5 +1,6 @@
+import { LIMITS } from "../protocol/limits.ts";
+import type { LogPlace } from "../session/fanout.ts";
 import { slices } from "../session/log-row.ts";
-import type { LogPlace } from "./event-id.ts";
 
 /** What is remembered on a reader's socket: its stream, whether it wants the next page, where it is in the log. */
 type Attachment = { stream: string; waiting: boolean; log: LogPlace | null };
@@ -8,6 +9,8 @@ type Attachment = { stream: string; waiting: boolean; log: LogPlace | null };
 export class StreamReader {
   readonly socket: WebSocket;
   #attachment: Attachment;
+  readonly #gone = Promise.withResolvers<void>();
+  #asked = false;
 
   constructor(socket: WebSocket) {
     this.socket = socket;
@@ -28,6 +31,7 @@ export class StreamReader {
   }
 
   wait(): void {
+    this.#asked = true;
     this.#save({ ...this.#attachment, waiting: true });
   }
 
@@ -39,6 +43,21 @@ export class StreamReader {
   send(text: string, log: LogPlace | null): void {
     for (const piece of slices(text)) this.socket.send(piece);
     this.#save({ ...this.#attachment, waiting: false, log });
+  }
+
+  /**
+   * Whether it is still there. One that has hung up may be missed only when something is written to it, and then
+   * not at once; one that is there takes it and asks for the next page.
+   */
+  async isThere(): Promise<boolean> {
+    this.#asked = false;
+    this.send(": still there?\n\n", this.log);
+    await Promise.race([this.#gone.promise, scheduler.wait(LIMITS.readerProbeMs)]);
+    return this.#asked && this.socket.readyState === WebSocket.OPEN;
+  }
+
+  left(): void {
+    this.#gone.resolve();
   }
 
   #save(attachment: Attachment): void {
@@ -87,8 +106,9 @@ export class Readers {
     return reader?.socket === socket ? reader : undefined;
   }
 
-  remove({ stream }: StreamReader): void {
-    this.#known().delete(stream);
+  remove(reader: StreamReader): void {
+    this.#known().delete(reader.stream);
+    reader.left();
   }
 
   dismiss(reason: string): void {

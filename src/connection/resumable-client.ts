@@ -13,8 +13,9 @@ import {
   readClientHead,
   splitMessage,
 } from "../protocol/resume.ts";
-import type { Mark, Page, Position, Taken } from "../session/fanout.ts";
+import type { LogPlace, Mark, Page, Position, Taken } from "../session/fanout.ts";
 import type { Client, ClientState, Exchange, Handover } from "./client.ts";
+import { samePlace } from "./event-id.ts";
 import { FAULTS, idTooLong } from "./faults.ts";
 import type { HttpStore } from "./http-store.ts";
 import { Router } from "./router.ts";
@@ -207,13 +208,13 @@ export class ResumableClient implements Client {
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
-  position(sessionId: string, attach: number): Position | null {
+  position(sessionId: string): Position | null {
     if (!this.#store.state) return null;
     this.#attach(sessionId);
     const link = this.#socket();
     const cursor = link?.cursor(sessionId);
     return {
-      place: cursor?.attach === attach ? { upTo: cursor.upTo, skip: 0 } : null,
+      at: cursor ? placeOf(cursor) : null,
       numbered: { rests: !link?.hasRoom, answers: false },
     };
   }
@@ -221,13 +222,17 @@ export class ResumableClient implements Client {
   deliver(sessionId: string, { attach, upTo, frames, numbers }: Page): Taken {
     if (!this.#store.state) return "gone";
     const link = this.#socket();
-    if (!link?.hasRoom || !numbers) return "later";
+    if (!link?.hasRoom || !numbers || numbers.from === null) return "later";
     const cursor = link.cursor(sessionId);
     // The client has come back in between, and says that it was elsewhere.
-    if (cursor?.attach === attach && cursor.upTo !== numbers.from?.upTo) return "later";
+    if (cursor && !samePlace(placeOf(cursor), numbers.after)) return "later";
     for (const page of pages(frames, numbers.marks, upTo))
       link.read(sessionId, { attach, upTo: page.upTo }, this.#inDialect(sessionId, page.frames));
     return link.hasRoom ? "more" : "enough";
+  }
+
+  async relay(from: string, raw: string): Promise<void> {
+    if (this.#store.state) await this.#router.relay(from, raw);
   }
 
   #inDialect(sessionId: string, frames: string[]): string[] {
@@ -381,6 +386,10 @@ class Link {
     this.#attachment = attachment;
     this.socket.serializeAttachment(attachment);
   }
+}
+
+function placeOf({ attach, upTo }: Cursor): LogPlace {
+  return { attach, place: { upTo, skip: 0 } };
 }
 
 /** Cuts a page of the log into small ones, each of whole events. */

@@ -10,7 +10,7 @@ import type { Frame } from "../protocol/frame.ts";
 import { derivedUuid, isUuid, parseClientRequestId } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { answerPermission } from "./answer-permission.ts";
-import type { Client, Exchange } from "./client.ts";
+import { type Client, type Exchange, hearing } from "./client.ts";
 import { checkInitialize, initializeResult } from "./initialize.ts";
 import { Outbox, type Refusal } from "./outbox.ts";
 import { ownMethod } from "./own-methods.ts";
@@ -87,9 +87,10 @@ export class Router {
   /** False: it is none of the methods that the connection answers. */
   async #own(frame: Frame, exchange: Exchange): Promise<boolean> {
     const { connection, caller } = this.#client.state;
-    const own = await ownMethod(this.#env, { connection, caller, sessions: this.#client.sessions() }, frame);
+    const here = { connection, caller, hears: hearing(this.#client.state) };
+    const own = await ownMethod(this.#env, here, frame);
     if (!own) return false;
-    if ("forward" in own) this.#forward(own.forward, frame, exchange);
+    if ("forProcess" in own) await this.#forProcess(frame, exchange);
     else if ("error" in own) this.#refuse(frame, exchange, own.error);
     else {
       if (own.opened) this.#client.opened(own.opened.sessionId, own.opened.attach);
@@ -104,21 +105,58 @@ export class Router {
 
   async #open(frame: Frame, exchange: Exchange): Promise<void> {
     if (frame.kind !== "request") return;
-    const error = checkNewSession(frame.value.params) ?? this.#tooMany();
+    const error = checkNewSession(frame.value.params);
     if (error) return this.#refuse(frame, exchange, error);
     const opening = translateOpening(frame);
     if ("refuse" in opening) return this.#refuse(frame, exchange, opening.refuse);
-    const sessionId = await this.#newSessionId(exchange);
+    await this.#makeSession(frame, exchange, opening.frame.raw, await this.#unopened());
+  }
+
+  /** The session whose process has been logged in for the next session/new, if there is one. */
+  async #unopened(): Promise<string | undefined> {
+    const { connection, opening, agent } = this.#client.state;
+    if (opening === undefined || !this.#client.sessions().includes(opening)) return undefined;
+    return (await this.#session(opening).awaitsOpening(connection, agent ?? "")) ? opening : undefined;
+  }
+
+  /** False: it was refused. */
+  async #makeSession(
+    frame: Frame,
+    exchange: Exchange,
+    raw: string | null,
+    expected?: string,
+  ): Promise<boolean> {
+    const sessionId = expected ?? (await this.#newSessionId(exchange));
+    const tooMany = this.#client.sessions().includes(sessionId) ? undefined : this.#tooMany();
+    if (tooMany) {
+      this.#refuse(frame, exchange, tooMany);
+      return false;
+    }
     this.#client.opens(sessionId, frame.idText as string);
+    this.#client.change({ opening: sessionId });
     const { connection, caller, workspace, agent } = this.#client.state;
-    await this.#session(sessionId).open({
-      sessionId,
-      connection,
-      caller,
-      workspace,
-      agent: agent ?? "",
-      raw: opening.frame.raw,
-    });
+    const hears = hearing(this.#client.state);
+    const order = { sessionId, connection, caller, workspace, agent: agent ?? "", raw, hears };
+    await this.#session(sessionId).open(order);
+    return true;
+  }
+
+  /**
+   * A login is the agent's, but an agent is there only for a session. So the newest one's takes it, which tells the
+   * others; before the first, one is started that the next session/new opens a session in.
+   */
+  async #forProcess(frame: Frame, exchange: Exchange): Promise<void> {
+    const newest = this.#client.sessions().at(-1);
+    if (newest !== undefined) this.#client.opens(newest, frame.idText as string);
+    else if (!(await this.#makeSession(frame, exchange, null))) return;
+    this.#forward(this.#client.sessions().at(-1) as string, frame, exchange);
+  }
+
+  /** What one session's agent was told, for those of the others. */
+  async relay(from: string, raw: string): Promise<void> {
+    const { caller } = this.#client.state;
+    const others = this.#client.sessions().filter((sessionId) => sessionId !== from);
+    await Promise.allSettled(others.map((sessionId) => this.#session(sessionId).relay(caller, raw)));
   }
 
   /** Deleting what is not there, or not the caller's, succeeds as well. */
@@ -165,11 +203,12 @@ export class Router {
   /** One batch for one session, numbered, so that a call repeated after a reset of the session counts once. */
   async #send(sessionId: string, batch: readonly { frame: string; number: number }[]): Promise<boolean> {
     const { connection, caller } = this.#client.state;
+    const hears = hearing(this.#client.state);
     const frames = batch.map(({ frame }) => frame);
     const numbers = batch.map(({ number }) => number);
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#session(sessionId).receive({ connection, caller, numbers, frames });
+        return await this.#session(sessionId).receive({ connection, caller, numbers, frames, hears });
       } catch (error) {
         if (attempt === 3) throw error;
       }

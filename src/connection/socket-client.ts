@@ -89,9 +89,9 @@ export class SocketClient implements Client {
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
-  position(sessionId: string, attach: number): Position {
+  position(sessionId: string): Position {
     const cursor = this.#attachment.cursors[sessionId];
-    return { place: cursor?.attach === attach ? { upTo: cursor.upTo, skip: 0 } : null };
+    return { at: cursor ? { attach: cursor.attach, place: { upTo: cursor.upTo, skip: 0 } } : null };
   }
 
   deliver(sessionId: string, { attach, upTo, frames }: Page): Taken {
@@ -106,10 +106,10 @@ export class SocketClient implements Client {
   }
 
   #say(sessionId: string, frame: string): void {
+    if (this.#control?.tells(frame)) return;
     const { dialect } = this.#attachment;
     if (dialect === null) this.#ws.send(frame);
     else for (const text of translateBack(dialect, frame, sessionId)) this.#ws.send(text);
-    if (this.#control) this.#exchange.waitFor(this.#control.watch(sessionId, frame));
   }
 
   // ---- state ------------------------------------------------------------------------------------------
@@ -127,7 +127,11 @@ export class SocketClient implements Client {
   }
 
   opens(sessionId: string): void {
-    this.opened(sessionId, 0);
+    if (!this.#attachment.cursors[sessionId]) this.opened(sessionId, 0);
+  }
+
+  relay(from: string, raw: string): Promise<void> {
+    return this.#router.relay(from, raw);
   }
 
   opened(sessionId: string, attach: number): void {

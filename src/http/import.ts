@@ -35,7 +35,9 @@ export async function importSession(c: Context<AppEnv>): Promise<Response> {
   }
 }
 
-type Order = Omit<ImportOrder, "sessionId" | "recordId" | "format" | "cwd"> & { as: "new" | undefined };
+type Order = Omit<ImportOrder, "sessionId" | "recordId" | "format" | "cwd" | "copy"> & {
+  as: "new" | undefined;
+};
 
 async function orderOf(c: Context<AppEnv>): Promise<Order> {
   const query = parse(QUERY, c.req.query());
@@ -85,13 +87,20 @@ class Intake {
     this.#recordId = recordId;
     this.#sessionId = as === "new" ? crypto.randomUUID() : recordId;
     const sessionId = this.#sessionId;
+    const copy = as === "new" ? { copy: { originSeq: await this.#originSeq(recordId) } } : {};
     const object = this.#env.ACP_SESSION_DO.getByName(sessionId);
-    const target = await object.import({ ...order, sessionId, recordId, format, cwd });
+    const target = await object.import({ ...order, sessionId, recordId, format, cwd, ...copy });
     if (!target)
       throw new HTTPException(409, {
         message: `There is a session ${sessionId} here: use ?as=new for a copy`,
       });
     this.#target = target;
+  }
+
+  /** How far the original is, if it is here: its agent may know more by now than the archive. */
+  async #originSeq(recordId: string): Promise<number | null> {
+    if (!isUuid(recordId)) return null;
+    return (await this.#env.ACP_SESSION_DO.getByName(recordId).origin(this.#order.caller))?.lastSeq ?? null;
   }
 
   async write(file: string, bytes: Uint8Array): Promise<void> {

@@ -39,6 +39,12 @@ const DEFAULTS = {
   /** Prompts that may wait behind the running one. */
   queueLength: 50,
 
+  /**
+   * Requests nobody has answered yet, and that a session's state has to keep: of clients to the agent, besides
+   * prompts, and of the agent to clients. Files and terminals do not count, the workspace's host answers those.
+   */
+  openRequests: 100,
+
   /** Without activity for this long the agent process is stopped and the session paused. */
   idleMs: 2 * 60 * 60 * 1000,
 
@@ -86,6 +92,12 @@ const DEFAULTS = {
 
   /** Live readers (`text/event-stream`) one session may have; each new event is offered to every one of them. */
   watchersPerSession: 100,
+
+  /**
+   * How long a second reader of a client's event stream waits until it is clear whether the first one is still
+   * there: a round trip to a client far away, and no more often than anyone makes that mistake.
+   */
+  readerProbeMs: 1_000,
 
   /** A comment on an event stream this often, so that proxies do not take silence for its end. */
   keepAliveMs: 15_000,

@@ -30,7 +30,7 @@ export function wantAgent(batch: Batch): void {
  */
 export function bind(batch: Batch, method = openingMethod(batch.state)): void {
   const { identity, run, asked, context } = batch.state;
-  if (!identity || !run) return;
+  if (identity?.request == null || !run) return;
   const { frame } = batch.frameAt(identity.request);
   const id = String(batch.nextSeq);
   if (method === "session/new") {
@@ -47,6 +47,11 @@ function openingMethod({ context, run, fork }: SessionState): string {
   if (fork) return fork.whole && run?.canFork ? "session/fork" : "session/new";
   if (run?.canResume) return "session/resume";
   return run?.canLoad ? "session/load" : "session/new";
+}
+
+/** No client has opened it yet, or none could: its process may be of use to the next one that tries. */
+export function isUnopened({ closed, context, asked }: SessionState): boolean {
+  return !closed && context.acpSessionId === null && !Object.values(asked).some(isOpening);
 }
 
 export function isOpening({ method, connection }: Asked): boolean {
@@ -129,12 +134,10 @@ export function processEnded(
   if (expected || before === "failed") return;
   if (before === "starting")
     return unavailable(batch, `The agent could not be started: ${reason}`, exit.stderr);
+  const message = `The agent process ended: ${reason}`;
+  noteFailure(batch, "agent_exited", message, exit.stderr);
   const data = { outcome: "unknown", stderr: exit.stderr };
-  failRunning(batch, "agent_exited", {
-    code: ErrorCode.internal,
-    message: `The agent process ended: ${reason}`,
-    data,
-  });
+  failRunning(batch, "agent_exited", { code: ErrorCode.internal, message, data });
   if (state.queue.length > 0) wantAgent(batch);
 }
 
@@ -146,12 +149,10 @@ export function processLost(batch: Batch, reason: string): void {
   endQuestions(batch, `the agent process was lost: ${reason}`, () =>
     batch.note("gateway", "queue.owner.stopped", { run, code: null, signal: null, reason, expected }),
   );
+  const message = `The agent process was lost: ${reason}`;
+  if (!expected) noteFailure(batch, "agent_lost", message);
   const data = { outcome: "unknown" };
-  failRunning(batch, "agent_lost", {
-    code: ErrorCode.internal,
-    message: `The agent process was lost: ${reason}`,
-    data,
-  });
+  failRunning(batch, "agent_lost", { code: ErrorCode.internal, message, data });
   if (state.queue.length > 0) wantAgent(batch);
 }
 
@@ -163,9 +164,14 @@ export function unavailable(
   detailCode = "agent_unavailable",
 ): void {
   const error = { code: ErrorCode.internal, message, ...(stderr ? { data: { stderr } } : {}) };
-  batch.note("gateway", "error", { origin: "agent", code: error.code, detailCode, message, stderr });
+  noteFailure(batch, detailCode, message, stderr);
   for (const item of [...batch.state.queue]) dropQueued(batch, item, error);
   failRunning(batch, detailCode, error);
+}
+
+function noteFailure(batch: Batch, detailCode: string, message: string, stderr = ""): void {
+  const { internal: code } = ErrorCode;
+  batch.note("gateway", "error", { origin: "agent", code, detailCode, message, stderr });
 }
 
 /**

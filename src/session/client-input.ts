@@ -2,10 +2,12 @@ import { type Caller, mayAnswer, type Role, roleOf } from "../protocol/caller.ts
 import { ErrorCode, errorResponse, forbidden, type RpcError, resultResponse } from "../protocol/errors.ts";
 import { type Frame, rewrite } from "../protocol/frame.ts";
 import { parseClientRequestId } from "../protocol/ids.ts";
+import { LIMITS } from "../protocol/limits.ts";
 import { currentSetup } from "./acp-state.ts";
-import { close, wantAgent } from "./agent-life.ts";
+import { bind, close, wantAgent } from "./agent-life.ts";
 import { cancelQuestions, clientAnswer } from "./answers.ts";
 import type { Batch } from "./batch.ts";
+import { methodTooLong, tooMany } from "./refusals.ts";
 import { badCursor } from "./replay.ts";
 import { badPromptKey, type KeyedPrompt, promptKey } from "./state.ts";
 import { cancelQueued, dropQueued, forProcess, promptRefusal } from "./turns.ts";
@@ -17,16 +19,21 @@ import { cancelQueued, dropQueued, forProcess, promptRefusal } from "./turns.ts"
 
 export type NewTurnId = () => string;
 
-/** A client opens the session: its session/new frame comes first in the log. */
-export function open(
-  batch: Batch,
-  connection: string,
-  frame: Frame,
-  identity: { tenant: string; owner: string; workspace: string; agent: string },
-): void {
+type Owner = { tenant: string; owner: string; workspace: string; agent: string };
+
+/** A client that has not opened a session yet needs a process all the same, to log in. */
+export function anticipate(batch: Batch, owner: Owner): void {
+  batch.note("gateway", "session.anticipated", { ...owner, cwd: "/", request: null });
+}
+
+/** A client opens the session. There may be a process already, in which it has logged in. */
+export function open(batch: Batch, connection: string, frame: Frame, identity: Owner): void {
   const request = batch.frame("client", "out", frame, { connection, stop: "held" });
   const cwd = (frame.value.params as { cwd: string }).cwd;
   batch.note("gateway", "session.requested", { ...identity, cwd, request });
+  const { agent, run } = batch.state;
+  if (agent === "starting" && run?.initialized && !run.stopping) bind(batch);
+  else wantAgent(batch);
 }
 
 /** `answering`: all connections now that the agent's requests are put to. */
@@ -43,7 +50,7 @@ export function clientFrame(batch: Batch, client: ClientInput, frame: Frame, new
     case "notification":
       if (frame.method === "session/cancel") return cancelTurn(batch, connection, frame);
       if (frame.method === "$/cancel_request") return cancelRequest(batch, connection, frame);
-      return dispatch(batch, connection, frame, null);
+      return pass(batch, connection, frame);
     case "request":
       return clientRequest(batch, client, frame, newTurnId);
     case "invalid":
@@ -104,8 +111,19 @@ function clientRequest(
     case "session/prompt":
       return prompt(batch, connection, frame, newTurnId);
     default:
-      return dispatch(batch, connection, frame, null);
+      return pass(batch, connection, frame);
   }
+}
+
+/** Anything but a prompt. The state keeps what waits and what is not answered, so that must not be without end. */
+function pass(batch: Batch, connection: string, frame: Frame): void {
+  const { asked, queue } = batch.state;
+  const held = queue.filter(({ turnId }) => turnId === null).length;
+  const open = Object.values(asked).filter(({ method }) => method !== "session/prompt").length;
+  const waiting = frame.kind === "request" ? Math.max(held, open) : held;
+  const refusal = methodTooLong(frame) ?? tooMany(waiting, "The agent has not answered");
+  if (refusal) return refuse(batch, connection, frame, refusal);
+  dispatch(batch, connection, frame, null);
 }
 
 /** A prompt runs once, however often a client that is unsure sends it under the same idempotency key. */
@@ -122,6 +140,8 @@ function prompt(batch: Batch, connection: string, frame: Frame, newTurnId: NewTu
 /** The answer there is goes to this client as well; the one to come will. */
 function repeatPrompt(batch: Batch, connection: string, frame: Frame, { seq, answer }: KeyedPrompt): void {
   const id = frame.idText as string;
+  const refusal = tooMany(batch.state.asked[seq]?.also?.length ?? 0, "The same prompt is waited for by");
+  if (answer === null && refusal) return refuse(batch, connection, frame, refusal);
   if (answer === null) {
     batch.frame("client", "out", frame, { connection, stop: "gateway", repeats: seq });
     return;
@@ -181,6 +201,15 @@ function cancelRequest(batch: Batch, connection: string, frame: Frame): void {
     batch.frame("client", "out", frame, { connection, requestId: key });
   }
   if (queued) dropQueued(batch, queued, { code: ErrorCode.requestCancelled, message: "Request cancelled" });
+}
+
+/** What a client has told another process of the same agent: whoever is logged in, is so everywhere. */
+export function relayed(batch: Batch, frame: Frame): void {
+  const { run, asked } = batch.state;
+  if (!run?.initialized || run.stopping) return;
+  const full = Object.keys(asked).length >= LIMITS.openRequests;
+  const raw = rewrite(frame, { id: String(batch.nextSeq) });
+  batch.frame("gateway", "out", raw, full ? { stop: "gateway" } : {});
 }
 
 /** A client reads along. The answer carries what session/new would have said of modes and settings. */

@@ -1,6 +1,6 @@
 import type { Role } from "../protocol/caller.ts";
 import type { Archive } from "./archive.ts";
-import { ClientCursor, type ClientPort, type Reader } from "./fanout.ts";
+import { ClientCursor, type ClientPort, type Reader, type Start } from "./fanout.ts";
 import type { Journal } from "./journal.ts";
 import type { Presence } from "./presence.ts";
 import type { Reading } from "./replay.ts";
@@ -13,7 +13,7 @@ export const CLIENT_SCHEMA = `
     start INTEGER NOT NULL,
     merge INTEGER NOT NULL,
     received INTEGER NOT NULL,
-    -- JSON: the agent's requests to offer it, and who it is.
+    -- JSON: the agent's requests to offer it, who it is, and where its first reading began.
     about TEXT NOT NULL
   );
 `;
@@ -26,7 +26,7 @@ type Row = {
   received: number;
   about: string;
 };
-type About = { offers: readonly number[]; presence: Presence };
+type About = { offers: readonly number[]; presence: Presence; first?: Start };
 export type PresentClient = { connection: string; subject: string; role: Role; since: string };
 
 const DELIVERY_ATTEMPTS = 5;
@@ -55,17 +55,19 @@ export class Clients {
     )
       sql.exec(`DROP TABLE IF EXISTS client; ${CLIENT_SCHEMA}`);
     for (const { connection, received, about, ...row } of sql.exec<Row>("SELECT * FROM client")) {
-      const { offers, presence } = JSON.parse(about) as About;
+      const { offers, presence, first } = JSON.parse(about) as About;
       const reading = { ...row, merge: row.merge === 1, offers };
-      this.#cursors.set(connection, new ClientCursor(connection, reading, presence));
+      this.#cursors.set(connection, new ClientCursor(connection, reading, presence, first));
       this.#received.set(connection, received);
     }
   }
 
   attach(connection: string, reading: Reading, presence: Presence): void {
     const before = this.#cursors.get(connection);
-    this.#cursors.set(connection, new ClientCursor(connection, reading, presence, before));
-    const about: About = { offers: reading.offers, presence };
+    const cursor = before?.succeeded(reading, presence) ?? new ClientCursor(connection, reading, presence);
+    this.#cursors.set(connection, cursor);
+    const { attach, start } = cursor.first;
+    const about: About = { offers: reading.offers, presence, first: { attach, start } };
     this.#sql.exec(
       `INSERT INTO client (connection, attach, start, merge, received, about) VALUES (?, ?, ?, ?, 0, ?)
        ON CONFLICT (connection) DO UPDATE

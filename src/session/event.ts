@@ -57,6 +57,8 @@ export type Route = {
   readonly to?: string;
   /** The one connection this frame is not for. */
   readonly except?: string;
+  /** Connections that get the same answer in frames of their own. */
+  readonly also?: readonly string[];
   /** JSON text of the id the receiver knows: of its own request, for a response. */
   readonly id?: string;
   /** Sequence number of the request this frame answers. */

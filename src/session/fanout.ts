@@ -8,20 +8,24 @@ import { letsIn, merged, type Reading } from "./replay.ts";
 
 /** What a session needs of a connection: the receiving end of a cursor. */
 export type ClientPort = {
-  /** How far the client has been served since the given attachment; null when it is gone. */
-  position(sessionId: string, attach: number): Promise<Position | null>;
+  /** How far the client has been served; null when it is gone. */
+  position(sessionId: string): Promise<Position | null>;
   deliver(sessionId: string, page: Page): Promise<Taken>;
 };
 
 /** A place in what a client reads: after an event, and after that many of the next one's frames. */
 export type Place = { upTo: number; skip: number };
 
+/** The same, and since which attachment the client reads: the same event may show differently to another. */
+export type LogPlace = { readonly attach: number; readonly place: Place };
+
 /**
- * `place` is null when nothing has been delivered yet. Who is `numbered` gets the place of each frame, and
- * rests when it cannot take any: then nothing is sent before it says so, but `answers` if it waits for some.
+ * `at` is null when nothing has been delivered yet; it may be of an earlier attachment. Who is `numbered` gets
+ * the place of each frame, and rests when it cannot take any: then nothing is sent before it says so, but
+ * `answers` if it waits for some.
  */
 export type Position = {
-  place: Place | null;
+  at: LogPlace | null;
   numbered?: { rests: boolean; answers: boolean };
 };
 
@@ -31,56 +35,63 @@ export type Taken = "more" | "enough" | "later" | "gone";
 /** Consecutive messages for one client. `attach` tells one attachment of the same connection from another. */
 export type Page = { attach: number; upTo: number; frames: string[]; numbers?: Numbers };
 
-/** The frames of a page by their places. `from` is where it continues; null when it is answers out of turn. */
-export type Numbers = { from: Place | null; marks: Mark[] };
+/**
+ * The frames of a page by their places. `after` is where the client has to be for this to be its next page, and
+ * `from` where the page begins; null when it is answers out of turn.
+ */
+export type Numbers = { marks: Mark[] } & ({ after: LogPlace; from: Place } | { from: null });
 
 /** The event of a frame; its place among that event's frames if more follow; whether it is a response. */
 export type Mark = { seq: number; part: number | null; answer: boolean };
 
-/** One client's cursor. The receiver owns the position; ours is a copy, asked for again when we lost it. */
+/** Where a reading begins. */
+export type Start = Pick<Reading, "attach" | "start">;
+
+/**
+ * One client's cursor. The receiver owns the position; ours is a copy, asked for again when we lost it. A client
+ * that attaches again first reads on, as of its earlier attachment, up to the request by which it did: so it gets
+ * what it was owed, and nothing but its position is needed to know that.
+ */
 export class ClientCursor {
   readonly connection: string;
   readonly presence: Presence;
+  /** Where the connection's first reading began: a client that has got nothing yet is still there. */
+  readonly first: Start;
   readonly #reading: Reading;
+  /** What it reads now: the rest of an earlier reading, or its own. */
+  #stretch: Stretch;
+  /** How far we have read, and where the client is: what it does not get to see moves only the former. */
   #position: number | undefined;
+  #at: LogPlace;
   #busy = false;
   #woken = false;
-  /** For a client that is numbered: where it said it was, and how far its answers have been looked for. */
-  #numbered: { from: Place; rests: boolean; answers: boolean } | undefined;
-  #skimmed: number;
-  /** Another reading of the same client takes over after this event. */
-  #until = Number.POSITIVE_INFINITY;
-  #before: ClientCursor | undefined;
+  #numbered: Position["numbered"];
+  /** How far the answers have been looked for of a client that rests. */
+  #skimmed = 0;
+  /** Another reading of the same client has taken over, and waits for the page that is under way. */
+  #over = false;
   #ended: (() => void) | undefined;
+  #predecessor: Promise<void> | undefined;
 
-  /** `before` is the client's reading so far: it goes on up to the request that asked for this one. */
-  constructor(connection: string, reading: Reading, presence: Presence, before?: ClientCursor) {
+  constructor(connection: string, reading: Reading, presence: Presence, first: Start = reading) {
     this.connection = connection;
     this.presence = presence;
+    this.first = first;
     this.#reading = reading;
-    this.#skimmed = before?.handOver(reading.attach) ?? reading.attach;
-    this.#before = before?.isDone ? undefined : before;
+    this.#stretch = reading;
+    this.#at = { attach: reading.attach, place: { upTo: reading.start, skip: 0 } };
   }
 
-  /** Reads no further than `seq`. Returns how far this client has its answers, if it is a resting one. */
-  handOver(seq: number): number | undefined {
-    // A client that rests may do so for ever: what is left of this reading is of no use to it, except answers.
-    const until = this.#numbered ? -1 : seq;
-    this.#until = Math.min(this.#until, until);
-    return this.#numbered && Math.max(this.#skimmed, this.#position ?? 0);
-  }
-
-  get isDone(): boolean {
-    return this.#until < 0 || (this.#position ?? -1) >= this.#until;
-  }
-
-  /** Ends what is left of a reading that was handed over: each client gets what it asked for in order. */
-  async #finish(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
-    while (!this.isDone) {
-      if (this.#busy) await new Promise<void>((resolve) => (this.#ended = resolve));
-      else if (!(await this.pump(sessionId, port, log))) return false;
-    }
-    return true;
+  /** The same client reads anew: one goes on when the other has stopped. */
+  succeeded(reading: Reading, presence: Presence): ClientCursor {
+    const next = new ClientCursor(this.connection, reading, presence, this.first);
+    this.#over = true;
+    if (this.#busy)
+      next.#predecessor = new Promise((resolve) => {
+        this.#ended = resolve;
+      });
+    next.#skimmed = this.#skimmed;
+    return next;
   }
 
   /** Where the cursor stands, if that is known. */
@@ -101,8 +112,8 @@ export class ClientCursor {
     if (this.#busy) return true;
     this.#busy = true;
     try {
-      if (this.#before && !(await this.#before.#finish(sessionId, port, log))) return false;
-      this.#before = undefined;
+      await this.#predecessor;
+      this.#predecessor = undefined;
       do {
         if (this.#woken) this.#position = undefined;
         this.#woken = false;
@@ -111,7 +122,7 @@ export class ClientCursor {
           ? this.#skim(sessionId, port, log)
           : this.#read(sessionId, port, log));
         if (!present) return false;
-      } while (this.#woken);
+      } while (this.#woken && !this.#over);
       return true;
     } catch (error) {
       // The connection's object may have been reset in between: what it has is for it to say.
@@ -124,29 +135,44 @@ export class ClientCursor {
   }
 
   async #locate(sessionId: string, port: ClientPort): Promise<boolean> {
-    const { attach, start } = this.#reading;
-    const position = await port.position(sessionId, attach);
+    const { attach } = this.#reading;
+    const position = await port.position(sessionId);
     if (position === null) return false;
-    const place = position.place ?? { upTo: start, skip: 0 };
-    this.#numbered = position.numbered && { from: place, ...position.numbered };
-    this.#position = place.upTo;
+    const { first } = this;
+    const at = position.at ?? { attach: first.attach, place: { upTo: first.start, skip: 0 } };
+    this.#numbered = position.numbered;
+    this.#at = at;
+    this.#skimmed = Math.max(this.#skimmed, at.attach, at.place.upTo);
+    if (at.attach < attach) {
+      this.#stretch = { attach: at.attach, merge: true, offers: [], until: attach };
+      this.#position = at.place.upTo;
+    } else {
+      this.#begin();
+      if (at.attach === attach) this.#position = at.place.upTo;
+    }
     return true;
   }
 
+  #begin(): void {
+    this.#stretch = this.#reading;
+    this.#position = this.#reading.start;
+  }
+
   async #read(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
-    while (this.#position !== undefined && !this.#woken && !this.isDone) {
+    while (this.#position !== undefined && !this.#woken && !this.#over) {
+      const { until } = this.#stretch;
+      if (until !== undefined && this.#position >= until) this.#begin();
       const gone = await this.#reach(log, this.#position);
-      const events = gone ? [] : this.#upToHandOver(log.after(this.#position, LIMITS.deliverChars));
+      const events = gone ? [] : this.#ofStretch(log.after(this.#position, LIMITS.deliverChars));
       const last = gone ? { seq: gone.last } : events.at(-1);
       if (!last) return true;
       const page = gone ? this.#goneNotice(gone, sessionId) : this.#page(events, last.seq, sessionId, log);
       const taken = page.frames.length === 0 ? "nothing" : await port.deliver(sessionId, page);
       if (taken === "gone") return false;
-      const numbered = this.#numbered;
-      if (numbered && (taken === "enough" || taken === "later")) numbered.rests = true;
+      if (this.#numbered && (taken === "enough" || taken === "later")) this.#numbered.rests = true;
       if (taken === "later") return true;
       this.#position = last.seq;
-      if (numbered && taken !== "nothing") numbered.from = { upTo: last.seq, skip: 0 };
+      if (taken !== "nothing") this.#at = { attach: page.attach, place: { upTo: last.seq, skip: 0 } };
       if (taken === "enough") return true;
     }
     return true;
@@ -166,26 +192,30 @@ export class ClientCursor {
     const meta = { "acp-edge/event": "history.gone", "acp-edge/message": message };
     const update = { sessionUpdate: "session_info_update", _meta: meta };
     const page = {
-      attach: this.#reading.attach,
+      attach: this.#stretch.attach,
       upTo: last,
       frames: [notification("session/update", { sessionId, update })],
     };
     if (!this.#numbered) return page;
-    return {
-      ...page,
-      numbers: { from: this.#numbered.from, marks: [{ seq: last, part: null, answer: false }] },
-    };
+    return { ...page, numbers: this.#numbers([{ seq: last, part: null, answer: false }]) };
   }
 
-  #upToHandOver(events: LogEvent[]): LogEvent[] {
+  #numbers(marks: Mark[]): Numbers {
+    const { attach, place } = this.#at;
+    const from = attach === this.#stretch.attach ? place : { upTo: this.#reading.start, skip: 0 };
+    return { after: this.#at, from, marks };
+  }
+
+  #ofStretch(events: LogEvent[]): LogEvent[] {
+    const { until = Number.POSITIVE_INFINITY } = this.#stretch;
     const last = events.at(-1);
-    return last && last.seq > this.#until ? events.filter(({ seq }) => seq <= this.#until) : events;
+    return last && last.seq > until ? events.filter(({ seq }) => seq <= until) : events;
   }
 
   /** Looks for answers a resting client waits for: they do not belong on the stream that it does not read. */
   async #skim(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
     const { attach } = this.#reading;
-    while (this.#numbered?.answers && !this.#woken && !this.isDone) {
+    while (this.#numbered?.answers && !this.#woken && !this.#over) {
       const reaching = log.reach(this.#skimmed);
       if (reaching) await reaching;
       const events = log.after(this.#skimmed, LIMITS.deliverChars);
@@ -207,13 +237,14 @@ export class ClientCursor {
   }
 
   #page(events: readonly LogEvent[], upTo: number, sessionId: string, log: Reader): Page {
-    const { attach } = this.#reading;
+    const { attach } = this.#stretch;
     if (!this.#numbered) return { attach, upTo, frames: this.#render(events, sessionId, log) };
-    const { from } = this.#numbered;
-    const rendered = this.#rendered(events, sessionId, log).filter(({ nth, mark }) => {
-      return mark.seq > from.upTo + 1 || nth >= from.skip;
-    });
-    const numbers = { from, marks: rendered.map(({ mark }) => mark) };
+    const numbers = this.#numbers([]);
+    const { upTo: had, skip } = numbers.from as Place;
+    const rendered = this.#rendered(events, sessionId, log).filter(
+      ({ nth, mark }) => mark.seq > had + 1 || nth >= skip,
+    );
+    numbers.marks = rendered.map(({ mark }) => mark);
     return { attach, upTo, frames: rendered.map(({ text }) => text), numbers };
   }
 
@@ -233,9 +264,10 @@ export class ClientCursor {
 
   /** The frames a client gets for these events; `seqs`, if given, gets the event of each. */
   #render(events: readonly LogEvent[], sessionId: string, log: Reader, seqs?: number[]): string[] {
-    const { attach, merge } = this.#reading;
+    const { attach, merge, offers } = this.#stretch;
     const { connection, presence } = this;
-    const viewer = { connection, replayUntil: attach, answers: presence.answers };
+    const { answers, hears = {} } = presence;
+    const viewer = { connection, replayUntil: attach, answers, hears };
     const replaying = merge && (this.#position ?? 0) < attach;
     const render = (part: readonly LogEvent[]) =>
       replaying
@@ -246,7 +278,7 @@ export class ClientCursor {
     const { seq } = events[entry - 1] as LogEvent;
     return [
       ...render(events.slice(0, entry)),
-      ...placed(this.#offers(sessionId, log), seq, seqs),
+      ...placed(this.#offers(offers, sessionId, log), seq, seqs),
       ...render(events.slice(entry)),
     ];
   }
@@ -255,14 +287,18 @@ export class ClientCursor {
    * What the agent asked and nobody had answered when the client came. If it has been answered since, the
    * client reads that further on.
    */
-  #offers(sessionId: string, log: Reader): string[] {
-    const viewer = { connection: this.connection, replayUntil: 0, answers: this.presence.answers };
-    return this.#reading.offers.flatMap((seq) => {
+  #offers(offers: readonly number[], sessionId: string, log: Reader): string[] {
+    const { answers } = this.presence;
+    const viewer = { connection: this.connection, replayUntil: 0, answers, hears: {} };
+    return offers.flatMap((seq) => {
       const event = log.eventAt(seq);
       return event ? forClient(event, sessionId, viewer) : [];
     });
   }
 }
+
+/** A reading, or what is left of an earlier one: that ends with the event `until`. */
+type Stretch = Pick<Reading, "attach" | "merge" | "offers"> & { readonly until?: number };
 
 type Numbered = { text: string; nth: number; mark: Mark };
 

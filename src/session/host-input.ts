@@ -1,16 +1,16 @@
 import { ErrorCode, errorResponse, type RpcError } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
-import { LIMITS } from "../protocol/limits.ts";
 import { type HostEvent, parseHostEvent } from "../protocol/link.ts";
 import { isHostServed } from "../protocol/methods.ts";
 import { bind, bound, isOpening, processEnded, processLost } from "./agent-life.ts";
-import { cancelledByAgent, decide } from "./answers.ts";
+import { cancelledByAgent, decide, openToClients } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import type { Route } from "./event.ts";
 import { checked } from "./hygiene.ts";
 import { rulingOn } from "./policy.ts";
+import { idTooLong, methodTooLong, tooMany } from "./refusals.ts";
 import { chunkText, type SessionState } from "./state.ts";
-import { answerRoute, drainForProcess, endTurn } from "./turns.ts";
+import { answerRoute, drainForProcess, endTurn, forProcess } from "./turns.ts";
 
 /** What a session does about what the host and the agent say: events, as for clients. */
 
@@ -127,15 +127,18 @@ function replayRoute(state: SessionState, frame: Frame): Route {
 
 function agentRequest(batch: Batch, frame: Frame): void {
   const method = frame.method as string;
-  const id = frame.idText as string;
-  if (id.length > LIMITS.idChars) {
-    const message = `The id exceeds ${LIMITS.idChars} characters`;
-    return refuse(batch, frame, { code: ErrorCode.invalidRequest, message });
-  }
+  const open = waitsForClients(batch.state, frame) ? openToClients(batch.state).length : 0;
+  const refusal = idTooLong(frame) ?? methodTooLong(frame) ?? tooMany(open, "Clients have not answered");
+  if (refusal) return refuse(batch, frame, refusal);
   if (isHostServed(method)) checked(batch, () => batch.frame("agent", "in", frame, { stop: "host" }));
   else if (method === "session/request_permission") askPermission(batch, frame);
   else if (method === "elicitation/create" && frame.spans.requestId) askOne(batch, frame);
   else checked(batch, () => batch.frame("agent", "in", frame));
+}
+
+function waitsForClients(state: SessionState, { method, value }: Frame): boolean {
+  if (method === "session/request_permission") return rulingOn(state, value.params) === undefined;
+  return !isHostServed(method as string);
 }
 
 function refuse(batch: Batch, frame: Frame, error: RpcError): void {
@@ -210,5 +213,8 @@ function agentAnswer(batch: Batch, frame: Frame): void {
   }
   if (isOpening(asked)) return bound(batch, frame, seq, asked);
   batch.frame("agent", "in", frame, answerRoute(seq, asked));
+  const { method, connection } = asked;
+  if (forProcess(method) && connection !== undefined && "result" in frame.value)
+    batch.note("gateway", "agent.login", { request: seq, method, connection });
   if (asked.method === "session/prompt") endTurn(batch, seq, asked, frame);
 }

@@ -20,7 +20,7 @@ export type IndexRow = {
 
 export function indexRow(state: SessionState): IndexRow | undefined {
   const { identity, run } = state;
-  if (!identity) return undefined;
+  if (identity?.request == null) return undefined;
   return {
     id: state.sessionId,
     tenant: identity.tenant,

@@ -1,7 +1,8 @@
 import { notification } from "../protocol/errors.ts";
 import { type Frame, oneLine, rewrite } from "../protocol/frame.ts";
 import { clientRequestId } from "../protocol/ids.ts";
-import { type FrameEvent, isFrame, type LogEvent } from "./event.ts";
+import { AGENT_NEWS, type AgentNews, type Hears, TURN_ENDED } from "../protocol/news.ts";
+import { type FrameEvent, isFrame, type LogEvent, type NoteEvent, type Payload } from "./event.ts";
 
 /**
  * What each reader of the log gets to see of an event. Pure functions of the event, so that a live stream,
@@ -10,18 +11,19 @@ import { type FrameEvent, isFrame, type LogEvent } from "./event.ts";
 
 /**
  * A client's place in the log. Up to `replayUntil` it gets the conversation, after it everything; what the
- * agent asks, and that it is settled, only if it `answers`.
+ * agent asks, and that it is settled, only if it `answers`; and what is no message of ACP if it wants to hear it.
  */
 export type Viewer = {
   readonly connection: string;
   readonly replayUntil: number;
   readonly answers: boolean;
+  readonly hears: Hears;
 };
 
 /** The messages a client gets for an event, mostly one or none. */
 export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): string[] {
-  if (!isFrame(event)) return [];
   const replay = event.seq <= viewer.replayUntil;
+  if (!isFrame(event)) return replay || !viewer.hears.agent ? [] : agentNews(event);
   if (event.direction === "out") {
     // A prompt that was refused or repeats another is not part of the conversation.
     const said = event.frame.method === "session/prompt" && event.route.stop !== "gateway";
@@ -31,12 +33,45 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
   }
   if (replay && (event.frame.method !== "session/update" || isNotice(event.frame))) return [];
   const { to, except } = event.route;
-  if ((to !== undefined && to !== viewer.connection) || except === viewer.connection) return [];
+  if (to !== undefined && to !== viewer.connection)
+    return viewer.hears.turnEnds ? turnEnd(event, viewer) : [];
+  if (except === viewer.connection) return [];
   if (!viewer.answers && asksClient(event)) return [];
   // What the gateway wrote itself is in the client's terms already, except in a copy under another id.
   if (event.source === "gateway") return [rewrite(event.frame, { sessionId: JSON.stringify(sessionId) })];
   if (event.route.stop !== undefined) return [];
   return [fromAgent(event, sessionId)];
+}
+
+/** The answer to somebody else's prompt, for who does not get it as an answer. */
+function turnEnd({ frame, route, requestId }: FrameEvent, { connection }: Viewer): string[] {
+  if (frame.kind !== "response" || requestId === undefined || route.also?.includes(connection)) return [];
+  const { result, error } = frame.value;
+  return [notification(TURN_ENDED, error === undefined ? { result } : { error })];
+}
+
+function agentNews({ kind, payload }: NoteEvent): string[] {
+  const news = newsOf(kind, payload);
+  return news ? [notification(AGENT_NEWS, news)] : [];
+}
+
+function newsOf(kind: string, { origin, violation, method, message }: Payload): AgentNews | undefined {
+  switch (kind) {
+    case "error":
+      // What an agent does wrong while it is well is no failure.
+      return origin === "agent" && violation === undefined
+        ? { status: "error", error: String(message) }
+        : undefined;
+    case "runtime.reconnect_attempt":
+      return { status: "restarting" };
+    case "session.rebound":
+      return { status: "ready" };
+    case "session.loaded":
+      // By a new process, not by a client.
+      return method === undefined ? undefined : { status: "ready" };
+    default:
+      return undefined;
+  }
 }
 
 function asksClient({ frame }: FrameEvent): boolean {

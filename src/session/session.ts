@@ -5,9 +5,10 @@ import { ErrorCode } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { decodeLink, encodeLink } from "../protocol/link.ts";
+import type { Hears } from "../protocol/news.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
 import { currentSetup } from "./acp-state.ts";
-import { close, idleCheck, processLost, unavailable } from "./agent-life.ts";
+import { close, idleCheck, isUnopened, processLost, unavailable } from "./agent-life.ts";
 import {
   choosePermission,
   openToClients,
@@ -17,10 +18,10 @@ import {
 } from "./answers.ts";
 import { Archive } from "./archive.ts";
 import type { Batch } from "./batch.ts";
-import { clientFrame, open } from "./client-input.ts";
+import { anticipate, clientFrame, open, relayed } from "./client-input.ts";
 import { CLIENT_SCHEMA, Clients } from "./clients.ts";
 import { DEADLINE_SCHEMA, Deadlines } from "./deadlines.ts";
-import { type LogEvent, newId } from "./event.ts";
+import { isFrame, type LogEvent, newId } from "./event.ts";
 import { hostGone, hostHello, hostItem, isWelcome } from "./host-input.ts";
 import { type HostHello, HostLink, readHead } from "./host-link.ts";
 import { indexRow, removeFromIndex, writeIndex } from "./index-row.ts";
@@ -43,10 +44,18 @@ export type OpenRequest = {
   caller: Caller;
   workspace: string;
   agent: string;
-  raw: string;
+  /** The session/new; null if it is only to be expected. */
+  raw: string | null;
+  hears: Hears;
 };
 /** Frames of one client with their numbers, which grow, so that one that comes again is noticed. */
-export type ClientFrames = { connection: string; caller: Caller; numbers: number[]; frames: string[] };
+export type ClientFrames = {
+  connection: string;
+  caller: Caller;
+  numbers: number[];
+  frames: string[];
+  hears: Hears;
+};
 /** A live reader, from the event after `after` on. */
 export type WatchRequest = { caller: Caller; after: number };
 /** `gone` says why there is nothing where there was something once. */
@@ -94,15 +103,27 @@ export class AcpSession extends DurableObject<Env> {
 
   // ---- clients ----------------------------------------------------------------------------------------
 
-  /** Makes the session for the client that asked for it. */
-  open({ sessionId, connection, caller, workspace, agent, raw }: OpenRequest): void {
-    if (this.#journal.state) return;
-    this.#journal.create(sessionId);
-    this.ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
-    const reading = { attach: 0, start: 0, merge: false, offers: [] };
-    this.#clients.attach(connection, reading, presenceOf(caller, Date.now()));
-    const { tenant, subject: owner } = caller;
-    this.#record((batch) => open(batch, connection, ownFrame(raw), { tenant, owner, workspace, agent }));
+  /** Makes the session for the client that asked for it, or will do so when it has logged in. */
+  open({ sessionId, connection, caller, workspace, agent, raw, hears }: OpenRequest): void {
+    const { state } = this.#journal;
+    if (state && !isUnopened(state)) return;
+    if (!state) {
+      this.#journal.create(sessionId);
+      this.ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
+      const reading = { attach: 0, start: 0, merge: false, offers: [] };
+      this.#clients.attach(connection, reading, presenceOf(caller, Date.now(), hears));
+    }
+    const owner = { tenant: caller.tenant, owner: caller.subject, workspace, agent };
+    this.#record((batch) => {
+      if (raw === null) anticipate(batch, owner);
+      else open(batch, connection, ownFrame(raw), owner);
+    });
+  }
+
+  /** Whether the client that asked for it can open it now: it has not yet, or the agent has refused. */
+  awaitsOpening(connection: string, agent: string): boolean {
+    const { state } = this.#journal;
+    return state?.identity?.agent === agent && this.#clients.has(connection) && isUnopened(state);
   }
 
   /**
@@ -110,21 +131,27 @@ export class AcpSession extends DurableObject<Env> {
    * asked. Null: there is no such session for it.
    */
   async fork(order: ForkOrder): Promise<Forked | null> {
-    const { sessionId, from, connection, caller, opening } = order;
+    const { sessionId, from, connection, caller, opening, hears } = order;
     const source = this.env.ACP_SESSION_DO.getByName(from);
     const origin = await source.origin(caller);
     if (!origin) return null;
     const { workspace, agent, lastSeq } = origin;
     const at = order.at ?? lastSeq;
     if (at > lastSeq) return { refused: `The session's last event is ${lastSeq}` };
-    const copy = { format: "fork", recordId: from, whole: at === lastSeq, opening, cwd: null } as const;
-    const target = this.import({ ...copy, sessionId, caller, workspace, agent, defaultAgent: agent });
+    const fork = {
+      format: "fork",
+      recordId: from,
+      copy: { originSeq: lastSeq },
+      opening,
+      cwd: null,
+    } as const;
+    const target = this.import({ ...fork, sessionId, caller, workspace, agent, defaultAgent: agent });
     if (!target) throw new Error("There is a session here");
     await copyLog(source, caller, at, target);
     const state = this.#journal.state as SessionState;
     const attach = state.lastSeq;
     const reading = { attach, start: attach, merge: false, offers: [] };
-    this.#clients.attach(connection, reading, presenceOf(caller, Date.now()));
+    this.#clients.attach(connection, reading, presenceOf(caller, Date.now(), hears));
     return { attach, setup: JSON.stringify(currentSetup(state.acp)) };
   }
 
@@ -135,7 +162,7 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   /** False: there is no such session for this caller. */
-  receive({ connection, caller, numbers, frames }: ClientFrames): boolean {
+  receive({ connection, caller, numbers, frames, hears }: ClientFrames): boolean {
     if (!this.#readable(caller)) return false;
     const known = this.#clients.lastReceived(connection);
     const fresh = frames.filter((_, i) => (numbers[i] as number) > known).map(ownFrame);
@@ -144,7 +171,7 @@ export class AcpSession extends DurableObject<Env> {
       for (const frame of fresh) {
         const attached = this.#clients.has(connection);
         const reading = attachment(frame, batch.nextSeq, attached, openToClients(batch.state));
-        if (reading) this.#clients.attach(connection, reading, presenceOf(caller, batch.at));
+        if (reading) this.#clients.attach(connection, reading, presenceOf(caller, batch.at, hears));
         const answering = this.#clients.answering();
         clientFrame(batch, { connection, caller, answering }, frame, () => newId("turn"));
       }
@@ -196,6 +223,11 @@ export class AcpSession extends DurableObject<Env> {
   async delete(caller: Caller): Promise<boolean> {
     const state = this.#readable(caller);
     if (!state || roleOf(caller) !== "controller") return false;
+    await this.#remove(state);
+    return true;
+  }
+
+  async #remove({ sessionId }: SessionState): Promise<void> {
     this.#link.stop("deleted");
     this.#watchers.dismiss("deleted");
     await this.#archive.delete();
@@ -203,8 +235,7 @@ export class AcpSession extends DurableObject<Env> {
     this.#clients.forget();
     await this.ctx.storage.deleteAll();
     await this.#indexing;
-    await removeFromIndex(this.env.INDEX, state.sessionId);
-    return true;
+    await removeFromIndex(this.env.INDEX, sessionId);
   }
 
   /** A client whose reading rested can go on, from where its connection says. */
@@ -213,8 +244,18 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   /** A dropped client decides nothing: its turn goes on, its permissions stay open. */
-  detach(connection: string): void {
-    if (this.#journal.state) this.#clients.detach(connection);
+  async detach(connection: string): Promise<void> {
+    const { state } = this.#journal;
+    if (!state) return;
+    this.#clients.detach(connection);
+    // Nobody else has ever heard of a session that was not opened.
+    if (state.identity?.request === null && this.#clients.present().length === 0) await this.#remove(state);
+  }
+
+  /** A login, or a logout, that the agent of another session has taken. */
+  relay(caller: Caller, raw: string): void {
+    if (this.#readable(caller) && roleOf(caller) === "controller")
+      this.#record((batch) => relayed(batch, ownFrame(raw)));
   }
 
   // ---- the host ---------------------------------------------------------------------------------------
@@ -310,8 +351,9 @@ export class AcpSession extends DurableObject<Env> {
     }
   }
 
-  #startTimedOut({ agent }: SessionState): void {
-    if (agent !== "starting") return;
+  #startTimedOut({ agent, run, identity }: SessionState): void {
+    // A client that has only logged in may take its time.
+    if (agent !== "starting" || (run?.initialized && identity?.request === null)) return;
     const there = this.#link.socket() !== undefined;
     const reason = there
       ? "The agent did not open the session in time"
@@ -407,7 +449,12 @@ export class AcpSession extends DurableObject<Env> {
     if (!state) return;
     const kinds = new Set(events.map((event) => event.kind));
     for (const event of events) {
+      if (event.kind === "session.anticipated") {
+        this.#seekPlace(state, 0);
+        this.#deadlines.setUnlessSet("idle", Date.now() + LIMITS.idleMs);
+      }
       if (event.kind === "session.requested") this.#seekPlace(state, 0);
+      if (event.kind === "agent.login") this.ctx.waitUntil(this.#relay(state, event));
       if (event.kind === "runtime.reconnect_attempt") this.#seekPlace(state, numberIn(event, "delayMs"));
       if (event.kind === "queue.owner.lease_renewed") this.#deadlines.set("idle", numberIn(event, "until"));
     }
@@ -444,8 +491,22 @@ export class AcpSession extends DurableObject<Env> {
 
   #seekPlace(state: SessionState, delayMs: number): void {
     this.#deadlines.set("agent-start", Date.now() + delayMs + LIMITS.agentStartMs);
+    // It may have a process already, that has only refused to open a session so far.
+    if (state.run && !state.run.stopping) return;
     if (delayMs > 0) this.#deadlines.set("place", Date.now() + delayMs);
     else this.ctx.waitUntil(this.#place(state));
+  }
+
+  async #relay({ sessionId }: SessionState, event: LogEvent): Promise<void> {
+    if (isFrame(event)) return;
+    const { request, connection } = event.payload as { request: number; connection: string };
+    const raw = this.#journal.frameAt(request)?.frame.raw;
+    try {
+      if (raw !== undefined) await this.env.ACP_CONNECTION_DO.getByName(connection).relay(sessionId, raw);
+    } catch (error) {
+      // The other agents ask for a login themselves when they need one.
+      console.warn("login not relayed", { sessionId, error: String(error) });
+    }
   }
 
   async #place({ sessionId, identity }: SessionState): Promise<void> {

@@ -80,7 +80,7 @@ export type SessionState = {
   lastExit: { code: number | null; signal: string | null; at: number; reason: string } | null;
 };
 
-export const STATE_VERSION = 3;
+export const STATE_VERSION = 4;
 
 /** Who and where: given once, when the session is made. */
 export type Identity = {
@@ -89,8 +89,8 @@ export type Identity = {
   workspace: string;
   agent: string;
   cwd: string;
-  /** Sequence number of the client's session/new. */
-  request: number;
+  /** Sequence number of the client's session/new; null as long as it has only logged in. */
+  request: number | null;
 };
 
 /**
@@ -366,6 +366,7 @@ function applyNote(
   event: LogEvent,
 ): void {
   switch (kind) {
+    case "session.anticipated":
     case "session.requested":
       state.identity = payload as Identity;
       return;
@@ -374,7 +375,8 @@ function applyNote(
       state.identity = payload as Identity;
       state.agent = "gone";
       state.policy = ASK_ALWAYS;
-      state.fork = forkIn(payload.from);
+      // A fork that moves before it has run is a fork still.
+      state.fork = forkIn(payload.from) ?? state.fork;
       return;
     case "permission.policy":
       state.policy = readPolicy(payload);
@@ -528,7 +530,7 @@ function endRun(state: SessionState): void {
 }
 
 function forkIn(from: unknown): SessionState["fork"] {
-  return isRecord(from) && from.format === "fork" ? { whole: from.whole === true } : null;
+  return isRecord(from) && typeof from.whole === "boolean" ? { whole: from.whole } : null;
 }
 
 function readPolicy(payload: Payload): PermissionPolicy {

@@ -19,8 +19,13 @@ export function promptRefusal(state: SessionState): RpcError | undefined {
 }
 
 /** A response goes to the client that asked, under the id it knows; the gateway's own questions stay here. */
-export function answerRoute(re: number, { connection, id }: Asked): Route {
-  return connection === undefined || id === undefined ? { re, stop: "gateway" } : { re, to: connection, id };
+export function answerRoute(re: number, { connection, id, also }: Asked): Route {
+  if (connection === undefined || id === undefined) return { re, stop: "gateway" };
+  return { re, to: connection, id, ...alsoTo(also) };
+}
+
+function alsoTo(also: Asked["also"]): Pick<Route, "also"> {
+  return also ? { also: also.map(({ connection }) => connection) } : {};
 }
 
 /** What is for the agent's process and not for the session in it: without a login that may not open at all. */
@@ -110,6 +115,6 @@ export function settle(batch: Batch, seq: number, answer: { result: unknown } | 
   const all = [{ connection: asked.connection, id: asked.id }, ...(asked.also ?? [])];
   for (const { connection, id } of all) {
     const raw = "error" in answer ? errorResponse(id, answer.error) : resultResponse(id, answer.result);
-    batch.frame("gateway", "in", raw, { to: connection, re: seq });
+    batch.frame("gateway", "in", raw, { to: connection, re: seq, ...alsoTo(asked.also) });
   }
 }

@@ -1,4 +1,6 @@
 /** The official SDK over Streamable HTTP, against the whole system. */
+import { once } from "node:events";
+import net from "node:net";
 import { methods, type RequestPermissionResponse } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Client, streamed, textOf, upTo } from "./client.ts";
@@ -127,4 +129,35 @@ test("a client over HTTP and one over a WebSocket share a session", async () => 
   expect(http.updates(session)).toContainEqual(
     expect.objectContaining({ sessionUpdate: "user_message_chunk" }),
   );
+});
+
+test("a reader whose socket is gone without a word does not keep the next one out", async () => {
+  const json = { "content-type": "application/json" };
+  const rpc = (id: number, method: string, params = {}) =>
+    JSON.stringify({ jsonrpc: "2.0", id, method, params });
+  const body = rpc(0, "initialize", { protocolVersion: 1 });
+  const initialized = await gateway.api("/acp", { method: "POST", headers: json, body });
+  const headers = { "acp-connection-id": initialized.headers.get("acp-connection-id") as string };
+  const { hostname, port } = new URL(gateway.url);
+  const listen = async () => {
+    const socket = net.connect(Number(port), hostname);
+    const lines = ["GET /acp HTTP/1.1", `Host: ${hostname}`, "Accept: text/event-stream"];
+    lines.push(
+      `Authorization: Bearer ${gateway.token}`,
+      `Acp-Connection-Id: ${headers["acp-connection-id"]}`,
+    );
+    socket.write(`${lines.join("\r\n")}\r\n\r\n`);
+    const [head] = (await once(socket, "data")) as [Buffer];
+    return { socket, status: head.toString().split(" ")[1] };
+  };
+  const first = await listen();
+  expect(first.status).toBe("200");
+  expect((await listen()).status).toBe("409");
+  first.socket.destroy();
+  const second = await listen();
+  expect(second.status).toBe("200");
+  const next = once(second.socket, "data");
+  await gateway.api("/acp", { method: "POST", headers: { ...json, ...headers }, body: rpc(1, "_no/such") });
+  expect(String((await next)[0])).toContain("-32601");
+  second.socket.destroy();
 });

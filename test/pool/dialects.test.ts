@@ -4,6 +4,7 @@ import * as seed000 from "../fixtures/seeds/seed-000.ts";
 import * as seed002 from "../fixtures/seeds/seed-002.ts";
 import * as seed003 from "../fixtures/seeds/seed-003.ts";
 import { type Agent, Client, events, Host, token } from "./harness.ts";
+import { type EventReader, HttpPeer } from "./http-peer.ts";
 
 type Json = Record<string, unknown>;
 
@@ -339,13 +340,43 @@ describe("control frames", () => {
     const agent = await host.agent();
     await agent.line();
     agent.items(JSON.stringify(["exit", { code: 3, signal: null, stderr: "no key" }]));
-    const { response } = await client.until(2);
+    const { response, before } = await client.until(2);
+    expect(before).toEqual([
+      {
+        type: "agent_status",
+        status: "error",
+        agentType: "one",
+        error: "The agent could not be started: exit code 3",
+      },
+    ]);
     expect(response.error).toMatchObject({ code: -32603 });
-    expect(await client.takeJson()).toMatchObject({
+  });
+
+  it("an agent that ends with nothing to do is reported as well, and that it is back", async () => {
+    const workspace = workspaceName();
+    const host = await hostOf(workspace, ["one"]);
+    const client = await agentSocket(workspace);
+    const canonical = await Client.open(workspace);
+    const { agent, sessionId } = await openPrinted(client, host, seed002.initialize, seed002.newSession);
+    await canonical.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    agent.items(JSON.stringify(["exit", { code: null, signal: "SIGKILL", stderr: "" }]));
+    expect(await client.takeJson()).toEqual({
       type: "agent_status",
       status: "error",
       agentType: "one",
-      error: expect.stringContaining("exit code 3"),
+      error: "The agent process ended: killed by SIGKILL",
+    });
+    client.send(forSession(seed002.prompt, sessionId));
+    expect(await client.takeJson()).toEqual({ type: "agent_status", status: "restarting", agentType: "one" });
+    const next = await host.agent();
+    next.answer(await next.line(), { sessionId: "another" });
+    const prompt = await next.line();
+    expect(await client.takeJson()).toEqual({ type: "agent_status", status: "ready", agentType: "one" });
+    next.answer(prompt, { stopReason: "end_turn" });
+    await client.until(3);
+    // Who is not on this endpoint hears nothing of it.
+    await canonical.request("session/resume", { sessionId, cwd: "/", mcpServers: [] }).then(({ before }) => {
+      expect(before.map(({ method }) => method)).toEqual(["session/update", "session/update"]);
     });
   });
 
@@ -446,6 +477,66 @@ describe("a client of seed 000", () => {
     expect(response.error).toEqual({ code: -32603, message: "no luck" });
   });
 
+  describe("that looks on", () => {
+    const ends = (messages: Json[]) =>
+      messages.flatMap(({ params }) => {
+        const { status } = (params ?? {}) as Json;
+        return status === "completed" || status === "error" ? [status] : [];
+      });
+
+    async function watcher(workspace: string, sessionId: string): Promise<Client> {
+      const client = await Client.raw(workspace);
+      await sendPrinted(client, seed000.initialize);
+      await client.request("session/resume", { sessionId });
+      return client;
+    }
+
+    it("sees each turn completed, or failed, once", async () => {
+      const { workspace, client, agent, sessionId } = await opened();
+      const watchers = [await watcher(workspace, sessionId), await watcher(workspace, sessionId)];
+      const canonical = await Client.open(workspace);
+      await canonical.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+      const content = [{ type: "text", content: "hi" }];
+      const turn = async (end: (prompt: Json) => void) => {
+        const id = client.call("session/prompt", { sessionId, content });
+        end(await agent.line());
+        return ends((await client.until(id)).before);
+      };
+      expect(await turn((prompt) => agent.answer(prompt, { stopReason: "end_turn" }))).toEqual(["completed"]);
+      const error = { code: -32603, message: "no luck" };
+      const fail = ({ id }: Json) => agent.items(JSON.stringify({ jsonrpc: "2.0", id, error }));
+      expect(await turn(fail)).toEqual(["error"]);
+      // One of them prompts now, and the other clients look on.
+      const id = watchers[0]?.call("session/prompt", { sessionId, content });
+      agent.answer(await agent.line(), { stopReason: "end_turn" });
+      const seen = await watchers[0]?.until(id);
+      expect(ends(seen?.before as Json[])).toEqual(["completed", "error", "completed"]);
+      for (const one of [client, watchers[1] as Client]) {
+        const { before } = await one.request("session/resume", { sessionId });
+        expect(ends(before)).toEqual(one === client ? ["completed"] : ["completed", "error", "completed"]);
+      }
+      const resumed = await canonical.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+      expect(resumed.before.map(({ method }) => method)).toEqual(Array(3).fill("session/update"));
+    });
+
+    it("and has sent the same prompt again hears of its end once", async () => {
+      const { workspace, client, agent, sessionId } = await opened();
+      const other = await watcher(workspace, sessionId);
+      const params = {
+        sessionId,
+        content: [{ type: "text", content: "hi" }],
+        _meta: { "acp-edge/idempotencyKey": "k" },
+      };
+      const ids = [client.call("session/prompt", params), other.call("session/prompt", params)];
+      // Both are there before it is answered.
+      const prompt = await agent.line();
+      await other.request("session/resume", { sessionId });
+      agent.answer(prompt, { stopReason: "end_turn" });
+      expect(ends((await client.until(ids[0])).before)).toEqual(["completed"]);
+      expect(ends((await other.until(ids[1])).before)).toEqual(["completed"]);
+    });
+  });
+
   it.each([
     ["session/new", { workspaceUri: "/no/uri" }],
     ["session/new", { mode: "other" }],
@@ -496,6 +587,130 @@ describe("over HTTP", () => {
     const [thinking, completed, answer] = events.map(({ id }) => id);
     expect(completed).toBe(thinking);
     expect(answer).not.toBe(completed);
+  });
+
+  /** Posts a printed message to its session, if it has one. */
+  async function postPrinted(peer: HttpPeer, printed: string, sessionId?: string): Promise<void> {
+    const message = sessionId === undefined ? printed : forSession(printed, sessionId);
+    expect((await peer.post(message, sessionId)).status).toBe(202);
+  }
+
+  async function openOverHttp(peer: HttpPeer, host: Host, newSession: string, result: Json = {}) {
+    const own = await peer.stream();
+    await postPrinted(peer, newSession);
+    const agent = await host.agent();
+    const request = await agent.line();
+    agent.answer(request, { sessionId: "agent-session", ...result });
+    const response = (await messages(own, json(newSession).id)).at(-1) as Json;
+    const { sessionId } = response.result as { sessionId: string };
+    return { own, agent, request, response, sessionId };
+  }
+
+  const messages = async (stream: EventReader, id: unknown) =>
+    (await stream.until(id)).map(({ message }) => message);
+
+  it("seed 000: an error, a permission, a replay, and a client that looks on", async () => {
+    const workspace = workspaceName();
+    const host = await hostOf(workspace, ["claude"]);
+    const peer = await HttpPeer.open(workspace, seed000.initialize);
+    const { agent, sessionId } = await openOverHttp(peer, host, seed000.newSession);
+    const stream = await peer.stream(sessionId);
+    const other = await HttpPeer.open(workspace, seed000.initialize);
+    const watched = await other.stream(sessionId);
+    const resumed = await other.call("session/resume", { sessionId });
+    await watched.until(resumed);
+
+    await postPrinted(peer, seed000.prompt, sessionId);
+    const prompt = await agent.line();
+    fromAgent(agent, { sessionUpdate: "agent_message_chunk", content: text("It says hello.") });
+    const options = [{ optionId: "o", kind: "allow_once", name: "Allow" }];
+    const params = { sessionId: "agent-session", toolCall: { toolCallId: "t", title: "Write" }, options };
+    agent.items(JSON.stringify({ jsonrpc: "2.0", id: 9, method: "session/request_permission", params }));
+    const working = json(forSession(seed000.working, sessionId));
+    expect(await stream.take()).toEqual(working);
+    const asked = (await stream.take()).params as Json;
+    expect(asked).toMatchObject({ requestId: expect.any(String), toolName: expect.any(String) });
+    const answer = { requestId: asked.requestId, response: "allow_once" };
+    const answered = await peer.call("session/respond_to_permission", answer, sessionId);
+    expect(await agent.line()).toMatchObject({ id: 9, result: { outcome: { optionId: "o" } } });
+    expect((await stream.until(answered)).at(-1)?.message.result).toEqual({});
+    agent.answer(prompt, { stopReason: "end_turn" });
+    const completed = json(forSession(seed000.completed, sessionId));
+    expect(await messages(stream, 3)).toEqual([
+      completed,
+      { jsonrpc: "2.0", id: 3, result: { stopReason: "end_turn" } },
+    ]);
+    // It sees what the other one typed, hears its end, and gets no answer.
+    const seen: Json[] = [];
+    while ((seen.at(-1)?.params as Json | undefined)?.status !== "completed") seen.push(await watched.take());
+    expect(seen).toContainEqual(working);
+    expect(seen.at(-1)).toEqual(completed);
+    expect(seen.every(({ method }) => method !== undefined)).toBe(true);
+
+    const bad = JSON.stringify({ ...json(seed000.prompt), id: 4, params: { sessionId, content: 7 } });
+    await postPrinted(peer, bad, sessionId);
+    expect((await messages(stream, 4)).at(-1)).toMatchObject({ error: { code: -32602 } });
+
+    const late = await HttpPeer.open(workspace, seed000.initialize);
+    const own = await late.stream();
+    const replay = await late.stream(sessionId);
+    const loaded = await late.call("session/load", { sessionId });
+    for (let blocks = (json(seed000.prompt).params as { content: Json[] }).content.length + 2; blocks > 0; ) {
+      expect(await replay.take()).toMatchObject({
+        params: { status: "working", content: [expect.anything()] },
+      });
+      blocks -= 1;
+    }
+    expect(await replay.take()).toEqual(working);
+    expect((await own.until(loaded)).at(-1)?.message.error).toBeUndefined();
+  });
+
+  it("seed 003: every message as printed", async () => {
+    const workspace = workspaceName();
+    const host = await hostOf(workspace, ["opencode"], json(seed003.initializeResult).result as Json);
+    const peer = await HttpPeer.open(workspace, seed003.initialize);
+    expect(peer.initialized).toMatchObject(json(seed003.initializeResult));
+    const { sessionId: _, ...setup } = json(seed003.newSessionResult).result as Json;
+    const opened = await openOverHttp(peer, host, seed003.newSession, setup);
+    const { agent, request, response, sessionId } = opened;
+    expect(request.params).toMatchObject({
+      mcpServers: [{ name: "weather", command: "bun", args: ["x", "@h1deya/mcp-server-weather"], env: [] }],
+    });
+    const printed = (message: string) => json(forSession(message, sessionId));
+    expect(response).toEqual(printed(seed003.newSessionResult));
+
+    const stream = await peer.stream(sessionId);
+    await postPrinted(peer, seed003.prompt, sessionId);
+    const prompt = await agent.line();
+    expect(prompt.params?.prompt).toEqual((json(seed003.prompt).params as Json).prompt);
+    for (const message of [seed003.messageChunk, seed003.toolCall, seed003.toolCallUpdate]) {
+      agent.items(JSON.stringify(json(forSession(message, "agent-session"))));
+      expect(await stream.take()).toEqual(printed(message));
+    }
+    agent.items(JSON.stringify(json(forSession(seed003.permissionRequest, "agent-session"))));
+    const asked = await stream.take();
+    expect(asked).toEqual({ ...printed(seed003.permissionRequest), id: asked.id });
+    await postPrinted(peer, JSON.stringify({ ...json(seed003.permissionResponse), id: asked.id }), sessionId);
+    expect(await agent.line()).toEqual(json(seed003.permissionResponse));
+    agent.answer(prompt, json(seed003.promptResponse).result);
+    expect(await stream.take()).toEqual(printed(seed003.promptResponse));
+    for (const message of [seed003.setMode, seed003.setModel]) {
+      await postPrinted(peer, message, sessionId);
+      const line = await agent.line();
+      expect(line).toEqual({ ...json(forSession(message, "agent-session")), id: line.id });
+      const { error } = json(seed003.error);
+      agent.items(JSON.stringify({ jsonrpc: "2.0", id: line.id, error }));
+      expect(await stream.take()).toEqual({ jsonrpc: "2.0", id: json(message).id, error });
+    }
+    await postPrinted(peer, seed003.prompt, sessionId);
+    await agent.line();
+    await postPrinted(peer, seed003.cancel, sessionId);
+    expect(await agent.line()).toEqual(json(forSession(seed003.cancel, "agent-session")));
+
+    const second = await HttpPeer.open(workspace, seed003.initialize);
+    const own = await second.stream();
+    await postPrinted(second, seed003.load, sessionId);
+    expect((await messages(own, 3)).at(-1)?.error).toBeUndefined();
   });
 
   /** The first events of a stream. */

@@ -40,9 +40,9 @@ export class HttpPeer {
     this.initialized = initialized;
   }
 
-  static async open(workspace: string): Promise<HttpPeer> {
+  static async open(workspace: string, initialize = INITIALIZE): Promise<HttpPeer> {
     const bearer = await token({ workspace });
-    const response = await request("POST", bearer, JSON_TYPE, INITIALIZE);
+    const response = await request("POST", bearer, JSON_TYPE, initialize);
     const connection = response.headers.get("Acp-Connection-Id") ?? "";
     return new HttpPeer(bearer, connection, (await response.json()) as Json);
   }

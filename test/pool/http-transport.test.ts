@@ -22,7 +22,7 @@ const sessionOf = (sessionId: string) => env.ACP_SESSION_DO.getByName(sessionId)
 
 const DEFAULTS = { ...LIMITS };
 // Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
-beforeEach(() => Object.assign(LIMITS, DEFAULTS, { keepAliveMs: 50 }));
+beforeEach(() => Object.assign(LIMITS, DEFAULTS, { keepAliveMs: 50, readerProbeMs: 300 }));
 
 type Opened = {
   peer: HttpPeer;
@@ -64,6 +64,14 @@ function lottery(seed: number): (limit: number) => number {
 }
 
 type ReaderAttachment = { stream: string; log: { place: { upTo: number } } | null };
+
+/** How far the session's stream has been sent. */
+function placeOf(peer: HttpPeer, sessionId: string): Promise<number> {
+  return runInDurableObject(connectionOf(peer), (_, state) => {
+    const readers = state.getWebSockets().map((ws) => ws.deserializeAttachment() as ReaderAttachment);
+    return readers.find(({ stream }) => stream === sessionId)?.log?.place.upTo ?? 0;
+  });
+}
 
 /** A stream whose last reader has just gone. */
 function freeStream(peer: HttpPeer, session?: string): Promise<EventReader> {
@@ -272,17 +280,46 @@ describe("GET and other methods", () => {
   });
 
   it("a second reader of the same stream gets 409, of another one its own", async () => {
-    const { peer, own, sessionId } = await openSession();
+    const { peer, own, agent, sessionId } = await openSession();
+    const reading = own.next();
     expect(await reply(await peer.get())).toEqual([409, "Outbound stream already has an active receiver"]);
     const stream = await peer.stream(sessionId);
     expect(stream.response.headers.get("Content-Type")).toBe("text/event-stream");
+    const readingToo = stream.next();
     expect((await peer.get(sessionId)).status).toBe(409);
+    // Who was asked whether it is there has missed nothing.
+    await peer.call("_x", {});
+    expect((await reading)?.message).toMatchObject({ error: { code: -32601 } });
+    agent.update("u");
+    expect(texts([(await readingToo)?.message as Json])).toEqual(["u"]);
+  });
+
+  it("a reader that has gone, or takes nothing, is replaced at once", async () => {
+    Object.assign(LIMITS, { keepAliveMs: 60_000 });
+    const { peer, own, agent, sessionId } = await openSession();
+    const first = await peer.stream(sessionId);
+    agent.update("u0");
+    expect(texts([await first.take()])).toEqual(["u0"]);
+    await first.cancel();
+    const second = await peer.stream(sessionId);
+    agent.update("u1");
+    expect(texts([await second.take()])).toEqual(["u1"]);
+    // Nobody reads the second one now, and it has not hung up either.
+    const third = await peer.stream(sessionId);
+    agent.update("u2");
+    expect(texts([await third.take()])).toEqual(["u2"]);
     await own.cancel();
-    await vi.waitUntil(async () => {
-      const response = await peer.get();
-      await response.body?.cancel();
-      return response.status === 200;
-    });
+    const again = await peer.stream();
+    await peer.call("_x", {});
+    expect(await again.take()).toMatchObject({ error: { code: -32601 } });
+  });
+
+  it("of several readers that come for one that has gone, one gets the stream", async () => {
+    const { peer, own } = await openSession();
+    await own.cancel();
+    const responses = await Promise.all([1, 2, 3].map(() => peer.get()));
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 409, 409]);
+    for (const { body } of responses) await body?.cancel();
   });
 
   it("the session of a stream may be unknown, but not its name too long", async () => {
@@ -669,6 +706,139 @@ describe("Last-Event-ID", () => {
   });
 });
 
+describe("loading again", () => {
+  const again = (sessionId: string) => ({ sessionId, cwd: "/", mcpServers: [] });
+  const vendor = (sessionId: string) => ({ sessionId });
+
+  /** Reads on to a note of the agent's that is sent now. */
+  async function drain(stream: EventReader, agent: Agent): Promise<Json[]> {
+    const name = crypto.randomUUID();
+    agent.items(JSON.stringify({ jsonrpc: "2.0", method: "_mark", params: { name } }));
+    const got: Json[] = [];
+    for (;;) {
+      const message = await stream.take();
+      if ((message.params as Json | undefined)?.name === name) return got;
+      got.push(message);
+    }
+  }
+
+  const answersIn = (messages: Json[]) => messages.filter(({ method }) => method === undefined);
+
+  it.each([
+    ["session/load", "whose stream was never read"],
+    ["session/load", "whose stream was read before"],
+    ["session/resume", "whose stream was never read"],
+    ["session/resume", "whose stream was read before"],
+  ])("by %s a session %s leaves no answer behind", async (method, how) => {
+    const { peer, own, agent, sessionId } = await openSession();
+    if (how.endsWith("before")) {
+      const reader = await peer.stream(sessionId);
+      agent.update("u0");
+      await reader.take();
+      await reader.cancel();
+    }
+    const turn = await peer.call("session/prompt", prompt(sessionId));
+    agent.update("u1");
+    agent.answer(await agent.line(), { stopReason: "end_turn" });
+    await agent.durable();
+    const reload = await peer.call(method, again(sessionId));
+    await evictDurableObject(sessionOf(sessionId));
+    const stream = await freeStream(peer, sessionId);
+    const got = await drain(stream, agent);
+    const ids = answersIn(got).map(({ id }) => id);
+    if (method === "session/load") {
+      expect(ids).toEqual([turn]);
+      expect((await own.until(reload)).length).toBe(1);
+      expect(texts(got).join("").endsWith("u1")).toBe(true);
+    } else {
+      expect(ids).toEqual([turn, reload]);
+      expect(texts(got)).toContain("u1");
+    }
+  });
+
+  it("a reader that comes back with an event of before gets the answers since then, once", async () => {
+    const { peer, own, agent, sessionId } = await openSession();
+    let stream = await peer.stream(sessionId);
+    agent.update("u0");
+    const { id: last } = (await stream.next())!;
+    const turn = await peer.call("session/prompt", prompt(sessionId));
+    agent.answer(await agent.line(), { stopReason: "end_turn" });
+    // It is sent, and lost on the way.
+    await vi.waitUntil(async () => (await placeOf(peer, sessionId)) > 0);
+    const loads = [];
+    for (let i = 0; i < 3; i += 1) loads.push(await peer.call("session/load", again(sessionId)));
+    stream = await peer.stream(sessionId, last);
+    const got = await drain(stream, agent);
+    expect(answersIn(got).map(({ id }) => id)).toEqual([turn]);
+    for (const id of loads) expect((await own.until(id)).length).toBe(1);
+  });
+
+  it.each([3, 11, 29])("at random, and each request is answered once (%s)", async (seed) => {
+    Object.assign(LIMITS, { deliverChars: 1500, replayChunkChars: 60 });
+    const { peer, own, agent, sessionId } = await openSession();
+    const random = lottery(seed);
+    const asked: number[] = [];
+    const got: Json[] = [];
+    const last: Record<string, string> = {};
+    const streams: Record<string, EventReader> = { "": own };
+    const opened = async (name: string) => {
+      const reader = streams[name] ?? (await peer.stream(name || undefined, last[name]));
+      streams[name] = reader;
+      return reader;
+    };
+    const read = async (name: string) => {
+      const event = (await (await opened(name)).next())!;
+      last[name] = event.id;
+      got.push(event.message);
+    };
+    for (let step = 0; step < 60; step += 1) {
+      switch (random(7)) {
+        case 0:
+          asked.push(await peer.call("session/load", again(sessionId)));
+          break;
+        case 1:
+          asked.push(await peer.call("session/resume", again(sessionId)));
+          break;
+        case 2:
+          asked.push(await peer.call("_vendor", vendor(sessionId)));
+          agent.answer(await agent.line(), {});
+          break;
+        case 3:
+          for (let i = 0; i < 5; i += 1) agent.update(`${step}.${i} ${"x".repeat(random(80))}`);
+          await agent.durable();
+          break;
+        case 4:
+          if (!last[sessionId]) break;
+          await streams[sessionId]?.cancel();
+          delete streams[sessionId];
+          break;
+        case 5:
+          for (let left = 1 + random(3); left > 0; left -= 1) {
+            agent.update(`n${step}`);
+            await read(sessionId);
+          }
+          break;
+        default:
+          // Right after the last time it is not there to be evicted.
+          await evictDurableObject(random(2) === 0 ? connectionOf(peer) : sessionOf(sessionId)).catch(
+            () => {},
+          );
+      }
+    }
+    got.push(...(await drain(await opened(sessionId), agent)));
+    const here = new Set(answersIn(got).map(({ id }) => id));
+    while (here.size < asked.length) {
+      await read("");
+      here.add(got.at(-1)?.id);
+    }
+    expect(
+      answersIn(got)
+        .map(({ id }) => id as number)
+        .sort((a, b) => a - b),
+    ).toEqual(asked);
+  });
+});
+
 describe("a client that does not read", () => {
   it("has its session's messages in the log alone, and gets one page at a time when it does", async () => {
     Object.assign(LIMITS, { deliverChars: 2000 });
@@ -681,16 +851,13 @@ describe("a client that does not read", () => {
     // It holds up nobody.
     const seen: Json[] = [];
     while (seen.length < said.length) seen.push(await live.takeJson());
-    const { outbox, upTo } = await runInDurableObject(connectionOf(peer), (_, state) => {
-      const readers = state.getWebSockets().map((ws) => ws.deserializeAttachment() as ReaderAttachment);
-      return {
-        outbox: state.storage.sql.exec("SELECT n FROM outbox WHERE stream <> ''").toArray().length,
-        upTo: readers.find(({ stream }) => stream === sessionId)?.log?.place.upTo ?? 0,
-      };
-    });
+    const outbox = await runInDurableObject(
+      connectionOf(peer),
+      (_, state) => state.storage.sql.exec("SELECT n FROM outbox WHERE stream <> ''").toArray().length,
+    );
     expect(outbox).toBe(0);
     // A page is on its way to it.
-    expect(upTo).toBeLessThan(30);
+    expect(await placeOf(peer, sessionId)).toBeLessThan(30);
     const got: Json[] = [];
     while (got.length < said.length) got.push(await stream.take());
     expect(texts(got)).toEqual(said);

@@ -10,6 +10,7 @@ import {
   eventsText,
   get,
   Host,
+  type Opened,
   openSession,
   token,
   updateText,
@@ -297,6 +298,69 @@ describe("an imported session", () => {
       original.replaceAll(`"acpxRecordId":"${sessionId}"`, `"acpxRecordId":"${json.sessionId}"`),
     );
     expect((await archive(workspace, sessionId)).get("events/000000000001.ndjson")).toBe(original);
+  });
+
+  describe("as=new, never goes on in the agent's session of the original", () => {
+    const able = { loadSession: true, sessionCapabilities: { resume: {}, fork: {} } };
+
+    /** What the agent of a copy is asked to open when it gets its first prompt. */
+    async function opening({ workspace, host, client }: Opened, sessionId: string): Promise<Json> {
+      await client.request("session/load", { sessionId, cwd: "/", mcpServers: [] });
+      client.call("session/prompt", prompt(sessionId, "in the copy"));
+      const agent = await host.agent();
+      const request = await agent.line();
+      agent.answer(request, { sessionId: "of the copy" });
+      const params = (await agent.line()).params as Json;
+      expect(params.sessionId).toBe("of the copy");
+      expect(
+        await (await get(`/api/sessions/${sessionId}`, await token({ workspace }))).json(),
+      ).toMatchObject({
+        identity: { acpSessionId: "of the copy" },
+      });
+      return request;
+    }
+
+    async function copyOf({ workspace }: Opened, files: Map<string, string>): Promise<string> {
+      const { json } = await upload(await tarOf(files), { workspace, query: "?as=new" });
+      return json.sessionId as string;
+    }
+
+    it.each([
+      ["a new one", {}, "session/new"],
+      [
+        "a new one, though it could load and resume",
+        { ...able, sessionCapabilities: { resume: {} } },
+        "session/new",
+      ],
+      ["a fork, where the agent can", able, "session/fork"],
+    ])("but in %s", async (_, capabilities, method) => {
+      const opened = await openSession(capabilities);
+      const { workspace, client, agent, sessionId } = opened;
+      const copy = await copyOf(opened, await archive(workspace, sessionId));
+      expect(await opening(opened, copy)).toMatchObject({ method });
+      // The original is where it was.
+      client.call("session/prompt", prompt(sessionId, "in the original"));
+      expect(await agent.line()).toMatchObject({ params: { sessionId: "agent-session" } });
+    });
+
+    it("but in a new one when the original has gone on since", async () => {
+      const opened = await openSession(able);
+      const { workspace, agent, sessionId } = opened;
+      const files = await archive(workspace, sessionId);
+      agent.update("more");
+      await agent.durable();
+      expect(await opening(opened, await copyOf(opened, files))).toMatchObject({ method: "session/new" });
+    });
+
+    it("nor does a copy that has moved before it ran", async () => {
+      const opened = await openSession(able);
+      const { workspace, sessionId } = opened;
+      const copy = await copyOf(opened, await archive(workspace, sessionId));
+      const files = await archive(workspace, copy);
+      await deleteSession(copy);
+      await upload(await tarOf(files), { workspace });
+      expect(await opening(opened, copy)).toMatchObject({ method: "session/fork" });
+    });
   });
 
   it("does not replace one that is here", async () => {

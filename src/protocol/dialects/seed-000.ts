@@ -1,5 +1,6 @@
 import { notification } from "../errors.ts";
 import type { Frame } from "../frame.ts";
+import { TURN_ENDED } from "../news.ts";
 import { plainBlock, readBlock, toolBlock } from "./content-000.ts";
 import type { Dialect } from "./dialect.ts";
 import { type Fields, fields, InvalidParams, META, text, withMeta, without } from "./message.ts";
@@ -66,6 +67,8 @@ function toClient(raw: string, sessionId: string): string[] {
       return [update(message)];
     case "session/request_permission":
       return [JSON.stringify(askPermission(message))];
+    case TURN_ENDED:
+      return turnEnd(fields(message.params), sessionId);
     case undefined:
       return [...turnEnd(message, sessionId), raw];
     default:
@@ -73,7 +76,10 @@ function toClient(raw: string, sessionId: string): string[] {
   }
 }
 
-/** The end of a turn is told before the prompt's response; a request that failed, before its error. */
+/**
+ * The end of a turn is told before the prompt's response, and to those who do not get that; a request that failed,
+ * before its error.
+ */
 function turnEnd({ result, error }: Fields, sessionId: string): string[] {
   const say = (content: Fields[], status: Status) => [
     notification("session/update", { sessionId, content, status }),

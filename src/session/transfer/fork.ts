@@ -1,4 +1,5 @@
 import type { Caller } from "../../protocol/caller.ts";
+import type { Hears } from "../../protocol/news.ts";
 import type { AcpSession } from "../session.ts";
 import type { SessionImport } from "./import.ts";
 
@@ -11,6 +12,7 @@ export type ForkOrder = {
   caller: Caller;
   /** JSON: parameters for the session/new of its own agent. */
   opening: string;
+  hears: Hears;
 };
 
 /** Where the new session reads on, and what session/new would have said of modes and settings, as JSON. */

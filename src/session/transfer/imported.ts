@@ -19,8 +19,8 @@ export type ImportOrder = {
   cwd: string | null;
   /** JSON: parameters for a session/new of its own, instead of those in the log. */
   opening?: string;
-  /** A fork of all there is. */
-  whole?: boolean;
+  /** It is a copy beside the original: how far that is now; null where nobody knows. */
+  copy?: { originSeq: number | null };
 };
 
 /** The client's request that made the session, for its agent to be asked again. */
@@ -49,7 +49,7 @@ export function imported(batch: Batch, order: ImportOrder, opening: OpeningReque
       format: order.format,
       acpxRecordId: order.recordId,
       lastSeq,
-      ...(order.whole === undefined ? {} : { whole: order.whole }),
+      ...(order.copy ? { whole: [null, lastSeq].includes(order.copy.originSeq) } : {}),
       tenant: before?.tenant ?? null,
       owner: before?.owner ?? null,
       workspace: before?.workspace ?? null,

@@ -1,0 +1,20 @@
+/**
+ * What a session tells clients that want to know more than canonical ACP has messages for. These notifications go
+ * no further than the connection, which says it in its client's own terms.
+ */
+
+/** Which of it a client wants. */
+export type Hears = {
+  /** The end of turns that others have asked for. */
+  readonly turnEnds?: boolean;
+  /** That the agent has failed, is started again, is back. */
+  readonly agent?: boolean;
+};
+
+/** `params` has the `result` or the `error` of the prompt. */
+export const TURN_ENDED = "_acp-edge/turn_ended";
+
+/** `params` is an AgentNews. */
+export const AGENT_NEWS = "_acp-edge/agent";
+
+export type AgentNews = { status: "ready" | "error" | "restarting"; error?: string };
