@@ -70,6 +70,20 @@ export class Outbox {
     }
   }
 
+  /** All that has not been acknowledged. */
+  rest(): string[] {
+    return this.#items.slice(this.#stale);
+  }
+
+  /** Starts over with these, numbered from 1. */
+  renumber(items: readonly string[]): void {
+    this.ack(this.last);
+    this.#items = [];
+    this.#stale = 0;
+    this.#acked = 0;
+    this.push(items);
+  }
+
   /** Nobody will ask for these items: forget them, and those to come. */
   discard(): void {
     this.#discarding = true;

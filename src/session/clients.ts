@@ -26,7 +26,7 @@ type Row = {
   received: number;
   about: string;
 };
-type About = { offers: readonly number[]; presence: Presence; first?: Start };
+type About = { offers: readonly number[]; presence: Presence; first?: Start; as?: string | undefined };
 export type PresentClient = { connection: string; subject: string; role: Role; since: string };
 
 const DELIVERY_ATTEMPTS = 5;
@@ -55,8 +55,8 @@ export class Clients {
     )
       sql.exec(`DROP TABLE IF EXISTS client; ${CLIENT_SCHEMA}`);
     for (const { connection, received, about, ...row } of sql.exec<Row>("SELECT * FROM client")) {
-      const { offers, presence, first } = JSON.parse(about) as About;
-      const reading = { ...row, merge: row.merge === 1, offers };
+      const { offers, presence, first, as } = JSON.parse(about) as About;
+      const reading = { ...row, merge: row.merge === 1, offers, as };
       this.#cursors.set(connection, new ClientCursor(connection, reading, presence, first));
       this.#received.set(connection, received);
     }
@@ -67,7 +67,8 @@ export class Clients {
     const cursor = before?.succeeded(reading, presence) ?? new ClientCursor(connection, reading, presence);
     this.#cursors.set(connection, cursor);
     const { attach, start } = cursor.first;
-    const about: About = { offers: reading.offers, presence, first: { attach, start } };
+    const { offers, as } = reading;
+    const about: About = { offers, presence, first: { attach, start }, as };
     this.#sql.exec(
       `INSERT INTO client (connection, attach, start, merge, received, about) VALUES (?, ?, ?, ?, 0, ?)
        ON CONFLICT (connection) DO UPDATE

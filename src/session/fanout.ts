@@ -264,10 +264,11 @@ export class ClientCursor {
 
   /** The frames a client gets for these events; `seqs`, if given, gets the event of each. */
   #render(events: readonly LogEvent[], sessionId: string, log: Reader, seqs?: number[]): string[] {
-    const { attach, merge, offers } = this.#stretch;
+    const { attach, merge, offers, as } = this.#stretch;
     const { connection, presence } = this;
     const { answers, hears = {} } = presence;
-    const viewer = { connection, replayUntil: attach, answers, hears };
+    const replayUntil = as === undefined ? attach : 0;
+    const viewer = { connection, as, replayUntil, answers, hears };
     const replaying = merge && (this.#position ?? 0) < attach;
     const render = (part: readonly LogEvent[]) =>
       replaying
@@ -298,7 +299,7 @@ export class ClientCursor {
 }
 
 /** A reading, or what is left of an earlier one: that ends with the event `until`. */
-type Stretch = Pick<Reading, "attach" | "merge" | "offers"> & { readonly until?: number };
+type Stretch = Pick<Reading, "attach" | "merge" | "offers" | "as"> & { readonly until?: number };
 
 type Numbered = { text: string; nth: number; mark: Mark };
 

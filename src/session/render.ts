@@ -15,10 +15,16 @@ import { type FrameEvent, isFrame, type LogEvent, type NoteEvent, type Payload }
  */
 export type Viewer = {
   readonly connection: string;
+  /** The connection it goes on for. */
+  readonly as?: string | undefined;
   readonly replayUntil: number;
   readonly answers: boolean;
   readonly hears: Hears;
 };
+
+function isViewer({ connection, as }: Viewer, other: string | undefined): boolean {
+  return other === connection || (as !== undefined && other === as);
+}
 
 /** The messages a client gets for an event, mostly one or none. */
 export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): string[] {
@@ -27,15 +33,12 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
   if (event.direction === "out") {
     // A prompt that was refused or repeats another is not part of the conversation.
     const said = event.frame.method === "session/prompt" && event.route.stop !== "gateway";
-    return said && (replay || event.route.connection !== viewer.connection)
-      ? promptEcho(event, sessionId)
-      : [];
+    return said && (replay || !isViewer(viewer, event.route.connection)) ? promptEcho(event, sessionId) : [];
   }
   if (replay && (event.frame.method !== "session/update" || isNotice(event.frame))) return [];
   const { to, except } = event.route;
-  if (to !== undefined && to !== viewer.connection)
-    return viewer.hears.turnEnds ? turnEnd(event, viewer) : [];
-  if (except === viewer.connection) return [];
+  if (to !== undefined && !isViewer(viewer, to)) return viewer.hears.turnEnds ? turnEnd(event, viewer) : [];
+  if (except !== undefined && isViewer(viewer, except)) return [];
   if (!viewer.answers && asksClient(event)) return [];
   // What the gateway wrote itself is in the client's terms already, except in a copy under another id.
   if (event.source === "gateway") return [rewrite(event.frame, { sessionId: JSON.stringify(sessionId) })];

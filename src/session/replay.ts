@@ -9,9 +9,16 @@ import { forClient, type Viewer } from "./render.ts";
 /**
  * `attach` is the place of the request that let the client in: up to it, it gets a replay. `start` is where
  * its reading begins. `merge` joins the chunks of a message, so that a long history loads fast. `offers` are
- * the requests of the agent that were open then: the newcomer gets them as well.
+ * the requests of the agent that were open then: the newcomer gets them as well. `as` is the connection it goes
+ * on for, which was lost: from its start it gets all that one would have got.
  */
-export type Reading = { attach: number; start: number; merge: boolean; offers: readonly number[] };
+export type Reading = {
+  attach: number;
+  start: number;
+  merge: boolean;
+  offers: readonly number[];
+  as?: string | undefined;
+};
 
 /**
  * What a client's request means for its reading. Loading starts from the beginning, resuming from here, and
@@ -30,6 +37,9 @@ export function attachment(
   if (!asks || (after !== null && !validCursor(after, seq))) {
     return attached ? undefined : { attach: seq - 1, start: seq - 1, merge: false, offers };
   }
+  const as = metaOf(frame)?.[AS];
+  if (typeof as === "string" && after !== null)
+    return { attach: seq, start: after as number, merge: false, offers: [], as };
   return { attach: seq, start: after ?? (load ? 0 : seq), merge: load && after === null, offers };
 }
 
@@ -48,10 +58,15 @@ export function badCursor(frame: Frame, seq: number): string | undefined {
 }
 
 const AFTER = "acp-edge/after";
+const AS = "acp-edge/as";
 
 function cursorOf(frame: Frame): unknown {
-  const params = frame.value.params as { _meta?: { [AFTER]?: unknown } | null } | null | undefined;
-  return params?._meta?.[AFTER] ?? null;
+  return metaOf(frame)?.[AFTER] ?? null;
+}
+
+function metaOf(frame: Frame): Record<string, unknown> | null | undefined {
+  const params = frame.value.params as { _meta?: Record<string, unknown> | null } | null | undefined;
+  return params?._meta;
 }
 
 function validCursor(after: unknown, seq: number): after is number {

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 export class BadNetwork implements AsyncDisposable {
   readonly #server = createServer((socket) => this.#accept(socket));
-  readonly #port: number;
+  #port: number;
   readonly #pairs = new Set<{ near: Socket; far: Socket; frozen: boolean }>();
   /** Bytes that may still pass in either direction before `#onSpent`. */
   #budget = Number.POSITIVE_INFINITY;
@@ -24,6 +24,11 @@ export class BadNetwork implements AsyncDisposable {
     network.#server.listen(0, "127.0.0.1");
     await once(network.#server, "listening");
     return network;
+  }
+
+  /** New connections end up somewhere else. */
+  leadTo(url: string): void {
+    this.#port = Number(new URL(url).port);
   }
 
   /** The same address by way of this network. */

@@ -1,11 +1,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
 import { PassThrough, Readable, Writable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { client, ndJsonStream } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { BadNetwork } from "./bad-network.ts";
-import { type Gateway, startGateway } from "./gateway.ts";
+import { eventually, type Gateway, startGateway } from "./gateway.ts";
 
 const CONNECT = fileURLToPath(new URL("../../src/cli/connect.ts", import.meta.url));
 
@@ -21,19 +24,21 @@ afterAll(async () => {
 });
 
 /** An editor that reads and writes the bridge's pipes, and what it read. */
-function editor(url: string) {
+function editor(url: string, token = gateway.token, reads = true) {
   const child = spawn(process.execPath, [CONNECT, url, "--heartbeat", "0.5"], {
     stdio: "pipe",
-    env: { ...process.env, ACP_EDGE_TOKEN: gateway.token },
+    env: { ...process.env, ACP_EDGE_TOKEN: token },
   }) as ChildProcess & { stdin: Writable; stdout: Readable; stderr: Readable };
   let text = "";
   let stderr = "";
   const output = new PassThrough();
-  child.stdout.on("data", (chunk: Buffer) => {
-    text += chunk.toString("latin1");
-    output.write(chunk);
-  });
-  child.stdout.on("end", () => output.end());
+  if (reads) {
+    child.stdout.on("data", (chunk: Buffer) => {
+      text += chunk.toString("latin1");
+      output.write(chunk);
+    });
+    child.stdout.on("end", () => output.end());
+  }
   child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
   const app = client({ name: "editor" })
     .onNotification("session/update", () => {})
@@ -108,6 +113,100 @@ test("an editor sees the frames of an uninterrupted run, wherever the connection
   expect(cuts).toBeGreaterThanOrEqual(200);
   expect(rough.lines).toEqual(calm.lines);
 }, 180_000);
+
+/** An editor with a session, by way of a network of its own. */
+async function onTheRoad(there: Gateway) {
+  const way = await BadNetwork.to(there.url);
+  const { agent, ...rest } = editor(way.url(there.wsUrl), there.token);
+  await agent.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
+  const { sessionId } = await agent.request("session/new", { cwd: "/anywhere", mcpServers: [] });
+  const prompt = (text: string) =>
+    agent.request("session/prompt", { sessionId, prompt: [{ type: "text", text }] });
+  return { way, sessionId, prompt, ...rest };
+}
+
+const chunks = (text: string) => [...text.matchAll(/"text":"(\d{6}) /g)].map((match) => Number(match[1]));
+const upTo = (count: number) => Array.from({ length: count }, (_, i) => i);
+
+test("what is typed while there is no network is sent afterwards, in order", async () => {
+  const { way, prompt, end } = await onTheRoad(gateway);
+  await using _ = way;
+  way.refuse(true);
+  way.cut();
+  const answers = [prompt("/stream 3 20"), prompt("/stream 2 20")];
+  await eventually(() => way.accepted > 2);
+  way.refuse(false);
+  expect(await Promise.all(answers)).toEqual([{ stopReason: "end_turn" }, { stopReason: "end_turn" }]);
+  expect(chunks(await end())).toEqual([0, 1, 2, 0, 1]);
+});
+
+test("a turn goes on when the gateway has forgotten the connection", async () => {
+  await using forgetful = await startGateway({ env: { ACP_EDGE_LIMITS: '{"resumeMs": 300}' } });
+  const { way, prompt, end, sessionId, stderr } = await onTheRoad(forgetful);
+  await using _ = way;
+  const answer = prompt("/stream 600 30 5");
+  way.after(20_000, () => {
+    way.refuse(true);
+    way.cut();
+  });
+  await eventually(async () => {
+    const session = (await (await forgetful.api(`/api/sessions/${sessionId}`)).json()) as {
+      clients: unknown[];
+    };
+    return session.clients.length === 0;
+  });
+  way.refuse(false);
+  expect(await answer).toEqual({ stopReason: "end_turn" });
+  expect(await prompt("/stream 1 20")).toEqual({ stopReason: "end_turn" });
+  expect(stderr()).toContain("forgotten");
+  expect(chunks(await end())).toEqual([...upTo(600), 0]);
+});
+
+test("an end that trying again would not mend is told to the editor as errors", async () => {
+  await using other = await startGateway();
+  const { way, prompt, child, stderr } = await onTheRoad(gateway);
+  await using _ = way;
+  const closed = once(child, "close");
+  const answer = prompt("/slow 60").catch((error: unknown) => error);
+  // Where it comes back to, its token is worth nothing.
+  way.leadTo(other.url);
+  way.cut();
+  expect(await answer).toMatchObject({ code: -32603, message: expect.stringContaining("token") });
+  expect(await closed).toEqual([3, null]);
+  expect(stderr()).toContain("does not accept the token");
+});
+
+test("50 MB pass an editor that reads slowly, and little of it is ever in memory", async () => {
+  const { child } = editor(gateway.wsUrl, gateway.token, false);
+  const lines = createInterface({ input: child.stdout });
+  const say = (id: number, method: string, params: object) =>
+    child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`);
+  say(0, "initialize", { protocolVersion: 1, clientCapabilities: {} });
+  say(1, "session/new", { cwd: "/", mcpServers: [] });
+  let seen = 0;
+  let peak = 0;
+  for await (const line of lines) {
+    const { id, result } = line.length < 10_000 ? JSON.parse(line) : {};
+    if (id === 1) {
+      const text = "/stream 2500 20000";
+      say(2, "session/prompt", { sessionId: result.sessionId, prompt: [{ type: "text", text }] });
+    }
+    if (id === 2) break;
+    if (line.length < 10_000) continue;
+    seen += 1;
+    // It stops to think now and then.
+    if (seen % 250 === 0) await sleep(200);
+    peak = Math.max(peak, residentMegabytes(child.pid as number));
+  }
+  child.stdin.end();
+  expect(seen).toBe(2500);
+  expect(peak).toBeLessThan(250);
+}, 120_000);
+
+function residentMegabytes(pid: number): number {
+  const [, kilobytes] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(kilobytes) / 1024;
+}
 
 function random(from: number, to: number): number {
   return from + Math.floor(Math.random() * (to - from));

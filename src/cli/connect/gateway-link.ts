@@ -9,6 +9,7 @@ import {
   readGatewayHead,
   splitMessage,
 } from "../../protocol/resume.ts";
+import { restoration, restored } from "./restore.ts";
 
 /** An acknowledgement wakes the gateway: it is sent for so much, or after a while. */
 const TELL_CHARS = 256 * 1024;
@@ -17,8 +18,8 @@ const TELL_MS = 2_000;
 export type LinkHandlers = {
   /** Frames for the editor. Resolves when it has room for more. */
   frames(lines: readonly string[]): Promise<void> | undefined;
-  /** The socket is gone. `connected`: there was a connection that could be continued. */
-  lost(loss: Loss, connected: boolean): "retry" | "give up";
+  /** The socket is gone. */
+  lost(loss: Loss): "retry" | "give up";
   connected(): void;
 };
 
@@ -26,12 +27,17 @@ export type LinkHandlers = {
 export class GatewayLink {
   readonly #socket: GatewaySocket;
   readonly #handlers: LinkHandlers;
+  readonly #log: Gateway["log"];
   /** What the editor said and no session has yet. */
   readonly #outbox = new Outbox();
   /** How far each stream has been read, for the next socket to go on from. */
   readonly #cursors = new Map<string, string>();
   #own = 0;
   #connection: string | undefined;
+  /** How the editor introduced itself. */
+  #initialize: string | undefined;
+  /** Answers that are for us, while the sessions of a forgotten connection are restored. */
+  readonly #restoring = new Set<string>();
   /** Number of the last frame sent on this socket; undefined until its welcome. */
   #sent: number | undefined;
   /** Characters of pages taken from this socket, and told to the gateway; which socket of ours it is. */
@@ -43,6 +49,7 @@ export class GatewayLink {
 
   constructor(gateway: Gateway, path: string, handlers: LinkHandlers) {
     this.#handlers = handlers;
+    this.#log = gateway.log;
     this.#outbox.onPush = () => this.#pump();
     this.#socket = new GatewaySocket(gateway, path, {
       name: "link",
@@ -54,13 +61,15 @@ export class GatewayLink {
       message: (text) => this.#received(text),
       lost: (loss) => {
         this.#sent = undefined;
-        return handlers.lost(loss, this.#connection !== undefined);
+        if (loss.status === 404 && this.#restore()) return "retry";
+        return handlers.lost(loss);
       },
     });
   }
 
   /** Resolves when there is room for more. */
   send(lines: readonly string[]): Promise<void> {
+    this.#initialize ??= lines.find((line) => line.includes('"initialize"'));
     this.#outbox.push(lines);
     return this.#outbox.room();
   }
@@ -80,6 +89,31 @@ export class GatewayLink {
   /** Takes the next socket: it asks for a token again. */
   renew(reason: string): void {
     this.#socket.drop(reason);
+  }
+
+  /** The gateway knows nothing of the connection: another one takes up its sessions. */
+  #restore(): boolean {
+    if (this.#connection === undefined || this.#initialize === undefined) return false;
+    this.#log("the gateway has forgotten the connection; its sessions go on in a new one");
+    const unsent = this.#outbox.rest();
+    const first = restoration(this.#initialize, this.#connection, this.#cursors);
+    for (const { id } of first) this.#restoring.add(id);
+    this.#connection = undefined;
+    this.#cursors.clear();
+    this.#own = 0;
+    this.#outbox.renumber([...first.map(({ line }) => line), ...unsent]);
+    return true;
+  }
+
+  /** Takes the answers to what we asked ourselves out of what is for the editor. */
+  #forEditor(lines: readonly string[]): readonly string[] {
+    if (this.#restoring.size === 0) return lines;
+    return lines.filter((line) => {
+      const answer = restored(line);
+      if (!answer || !this.#restoring.delete(answer.id)) return true;
+      if (answer.error !== null) this.#log(`${answer.id} failed: ${answer.error}`);
+      return false;
+    });
   }
 
   #hello(): void {
@@ -114,7 +148,8 @@ export class GatewayLink {
   }
 
   #page({ of, at }: GatewayHead & { t: "page" }, lines: readonly string[], chars: number): void {
-    const room = this.#handlers.frames(lines);
+    const frames = this.#forEditor(lines);
+    const room = frames.length === 0 ? undefined : this.#handlers.frames(frames);
     if (of === "") this.#own = Number(at);
     else this.#cursors.set(of, at);
     const epoch = this.#epoch;
