@@ -1,0 +1,93 @@
+import {
+  type AnyMessage,
+  type ClientApp,
+  type ClientConnection,
+  PROTOCOL_VERSION,
+  type SessionNotification,
+} from "@agentclientprotocol/sdk";
+import { WebSocket } from "ws";
+import { LIMITS } from "../protocol/limits.ts";
+import { codeOf } from "./api-client.ts";
+import { CliError, EXIT, reasonOf } from "./exit.ts";
+import { acpUrl, type Target } from "./target.ts";
+import { VERSION } from "./version.ts";
+
+const HANDSHAKE_MS = 15_000;
+
+/** An open socket for ACP; a refused token is tried once more, fresh. */
+export async function openSocket(target: Target): Promise<WebSocket> {
+  const first = await dial(target, await target.token());
+  const outcome = first === 401 ? await dial(target, await target.token({ fresh: true })) : first;
+  if (outcome instanceof WebSocket) return outcome;
+  throw new CliError(`the gateway refused the connection: HTTP ${outcome}`, codeOf(outcome));
+}
+
+/** The socket, or the status the gateway answered with instead. */
+function dial(target: Target, token: string): Promise<WebSocket | number> {
+  const socket = new WebSocket(acpUrl(target), {
+    headers: { authorization: `Bearer ${token}` },
+    perMessageDeflate: false,
+    handshakeTimeout: HANDSHAKE_MS,
+    maxPayload: 4 * LIMITS.frameChars,
+  });
+  return new Promise((resolve, reject) => {
+    socket.on("open", () => resolve(socket));
+    socket.on("unexpected-response", (request, response) => {
+      request.destroy();
+      resolve(response.statusCode ?? 0);
+    });
+    // Also hears of what goes wrong later; that ends the stream, which says so.
+    socket.on("error", (error) =>
+      reject(new CliError(`${target.url} cannot be reached: ${reasonOf(error)}`, EXIT.unreachable)),
+    );
+  });
+}
+
+/**
+ * Connects a client and says hello. Updates are seen as they arrive: the SDK calls its handlers later, and may
+ * have told of the end of a turn before its last words.
+ */
+export async function connectAcp(
+  target: Target,
+  app: ClientApp,
+  onUpdate: (params: SessionNotification) => void = () => {},
+): Promise<ClientConnection> {
+  const connection = app.connect(socketStream(await openSocket(target), onUpdate));
+  await connection.agent.request("initialize", {
+    protocolVersion: PROTOCOL_VERSION,
+    clientCapabilities: {},
+    clientInfo: { name: "acp-edge", version: VERSION },
+  });
+  return connection;
+}
+
+/** One message per text frame. The end of the socket is the end of both streams. */
+function socketStream(socket: WebSocket, onUpdate: (params: SessionNotification) => void) {
+  let cancelled = false;
+  const readable = new ReadableStream<AnyMessage>({
+    start(controller) {
+      socket.on("message", (data) => {
+        const message = JSON.parse(data.toString()) as AnyMessage;
+        if ("method" in message && message.method === "session/update")
+          onUpdate(message.params as SessionNotification);
+        controller.enqueue(message);
+      });
+      socket.on("close", () => {
+        if (!cancelled) controller.close();
+      });
+    },
+    cancel: () => {
+      cancelled = true;
+      socket.close(1000);
+    },
+  });
+  const writable = new WritableStream<AnyMessage>({
+    write: (message) =>
+      new Promise((resolve, reject) => {
+        socket.send(JSON.stringify(message), (error) => (error ? reject(error) : resolve()));
+      }),
+    close: () => socket.close(1000),
+    abort: () => socket.close(1000),
+  });
+  return { readable, writable };
+}

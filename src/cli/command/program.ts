@@ -1,0 +1,28 @@
+import { Command } from "commander";
+import { EXIT_HELP } from "../exit.ts";
+import { VERSION } from "../version.ts";
+import { permissionsCommand } from "./permissions.ts";
+import { runCommand } from "./run.ts";
+import { sessionsCommand } from "./sessions.ts";
+import { agentsCommand, hostsCommand, workspacesCommand } from "./workspaces.ts";
+
+/** All commands. */
+export function program(): Command {
+  const root = new Command("acp-edge")
+    .description("Reach coding agents that run elsewhere, as if they were here.")
+    .version(VERSION)
+    .enablePositionalOptions()
+    .addHelpText("after", `\n${EXIT_HELP}`)
+    .addCommand(runCommand())
+    .addCommand(sessionsCommand())
+    .addCommand(permissionsCommand())
+    .addCommand(workspacesCommand())
+    .addCommand(hostsCommand())
+    .addCommand(agentsCommand());
+  for (const command of everyCommand(root)) command.exitOverride().showHelpAfterError("(--help explains it)");
+  return root;
+}
+
+export function everyCommand(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(everyCommand)];
+}
