@@ -2,6 +2,7 @@ import {
   type AnyMessage,
   type ClientApp,
   type ClientConnection,
+  type InitializeResponse,
   PROTOCOL_VERSION,
   type SessionNotification,
 } from "@agentclientprotocol/sdk";
@@ -50,19 +51,23 @@ function dial(target: Target, token: string): Promise<WebSocket | number> {
 export async function connectAcp(
   target: Target,
   app: ClientApp,
-  onUpdate: (params: SessionNotification) => void = () => {},
+  onUpdate?: (params: SessionNotification) => void,
 ): Promise<ClientConnection> {
   const connection = app.connect(socketStream(await openSocket(target), onUpdate));
-  await connection.agent.request("initialize", {
+  await initialize(connection);
+  return connection;
+}
+
+export function initialize({ agent }: ClientConnection): Promise<InitializeResponse> {
+  return agent.request("initialize", {
     protocolVersion: PROTOCOL_VERSION,
     clientCapabilities: {},
     clientInfo: { name: "acp-edge", version: VERSION },
   });
-  return connection;
 }
 
 /** One message per text frame. The end of the socket is the end of both streams. */
-function socketStream(socket: WebSocket, onUpdate: (params: SessionNotification) => void) {
+export function socketStream(socket: WebSocket, onUpdate: (params: SessionNotification) => void = () => {}) {
   let cancelled = false;
   const readable = new ReadableStream<AnyMessage>({
     start(controller) {

@@ -30,8 +30,12 @@ export const ENVIRONMENT = {
 } as const satisfies Record<keyof TargetOptions, string>;
 
 /** One place for all commands: options, then the environment, then the profile of the configuration file. */
-export function resolveTarget(options: TargetOptions, env: NodeJS.ProcessEnv): Target {
-  const { name, profile } = chosenProfile(readConfig(env), options.profile ?? env.ACP_EDGE_PROFILE, env);
+export function resolveTarget(
+  options: TargetOptions,
+  env: NodeJS.ProcessEnv,
+  config: Config = readConfig(env),
+): Target {
+  const { name, profile } = chosenProfile(config, options.profile ?? env.ACP_EDGE_PROFILE, env);
   const layers: Layer[] = [
     { origin: "the command line", values: options },
     { origin: "the environment", values: fromEnvironment(env) },

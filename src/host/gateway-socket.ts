@@ -108,7 +108,7 @@ export class GatewaySocket {
     if (this.#handlers.lost(loss) === "give up") return;
     const delay = this.#backoff.next();
     const why = [loss.status === undefined ? loss.code : "", loss.reason].filter(Boolean).join(" ");
-    this.#gateway.log(`${this.#path} lost (${why}), again in ${Math.round(delay)} ms`);
+    this.#gateway.log(`link lost, trying again in ${(delay / 1000).toFixed(1)} s: ${why} (${this.#path})`);
     this.#retry = setTimeout(() => this.#dial(), delay);
   }
 

@@ -1,9 +1,16 @@
 import { Command } from "commander";
 import { EXIT_HELP } from "../exit.ts";
 import { VERSION } from "../version.ts";
+import { completionCommand } from "./completion.ts";
+import { configCommand, loginCommand } from "./config.ts";
+import { connectCommand } from "./connect.ts";
+import { doctorCommand } from "./doctor.ts";
+import { editorCommand } from "./editor.ts";
+import { hostCommand } from "./mounted.ts";
 import { permissionsCommand } from "./permissions.ts";
 import { runCommand } from "./run.ts";
 import { sessionsCommand } from "./sessions.ts";
+import { tokenCommand } from "./token.ts";
 import { agentsCommand, hostsCommand, workspacesCommand } from "./workspaces.ts";
 
 /** All commands. */
@@ -13,12 +20,20 @@ export function program(): Command {
     .version(VERSION)
     .enablePositionalOptions()
     .addHelpText("after", `\n${EXIT_HELP}`)
+    .addCommand(connectCommand())
+    .addCommand(hostCommand())
     .addCommand(runCommand())
     .addCommand(sessionsCommand())
     .addCommand(permissionsCommand())
     .addCommand(workspacesCommand())
     .addCommand(hostsCommand())
-    .addCommand(agentsCommand());
+    .addCommand(agentsCommand())
+    .addCommand(doctorCommand())
+    .addCommand(editorCommand())
+    .addCommand(loginCommand())
+    .addCommand(configCommand())
+    .addCommand(tokenCommand())
+    .addCommand(completionCommand());
   for (const command of everyCommand(root)) command.exitOverride().showHelpAfterError("(--help explains it)");
   return root;
 }
