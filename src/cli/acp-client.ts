@@ -4,12 +4,14 @@ import {
   type ClientConnection,
   type InitializeResponse,
   PROTOCOL_VERSION,
+  RequestError,
   type SessionNotification,
 } from "@agentclientprotocol/sdk";
 import { WebSocket } from "ws";
+import { ErrorCode } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { codeOf } from "./api-client.ts";
-import { CliError, EXIT, reasonOf } from "./exit.ts";
+import { CliError, EXIT, type ExitCode, reasonOf } from "./exit.ts";
 import { acpUrl, type Target } from "./target.ts";
 import { VERSION } from "./version.ts";
 
@@ -54,16 +56,34 @@ export async function connectAcp(
   onUpdate?: (params: SessionNotification) => void,
 ): Promise<ClientConnection> {
   const connection = app.connect(socketStream(await openSocket(target), onUpdate));
-  await initialize(connection);
-  return connection;
+  try {
+    await initialize(connection);
+    return connection;
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
 }
 
-export function initialize({ agent }: ClientConnection): Promise<InitializeResponse> {
-  return agent.request("initialize", {
-    protocolVersion: PROTOCOL_VERSION,
-    clientCapabilities: {},
-    clientInfo: { name: "acp-edge", version: VERSION },
-  });
+export async function initialize({ agent }: ClientConnection): Promise<InitializeResponse> {
+  try {
+    return await agent.request("initialize", {
+      protocolVersion: PROTOCOL_VERSION,
+      clientCapabilities: {},
+      clientInfo: { name: "acp-edge", version: VERSION },
+    });
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    // Of what we say here only the agent can be wrong.
+    const unknownAgent = error.code === ErrorCode.invalidParams;
+    throw new CliError(error.message, unknownAgent ? EXIT.notFound : rpcCode(error.code));
+  }
+}
+
+/** What an error of the protocol means for the command. */
+export function rpcCode(code: number): ExitCode {
+  if (code === ErrorCode.notFound) return EXIT.notFound;
+  return code === ErrorCode.forbidden ? EXIT.unauthorized : EXIT.turn;
 }
 
 /** One message per text frame. The end of the socket is the end of both streams. */

@@ -12,7 +12,7 @@ import {
   type StopReason,
 } from "@agentclientprotocol/sdk";
 import { type Command, Option } from "commander";
-import { connectAcp } from "../acp-client.ts";
+import { connectAcp, rpcCode } from "../acp-client.ts";
 import { ApiClient } from "../api-client.ts";
 import { Conversation } from "../conversation.ts";
 import { CliError, EXIT, type ExitCode } from "../exit.ts";
@@ -204,12 +204,6 @@ const STOPS: Partial<Record<StopReason, string>> = {
   max_tokens: "stopped: the limit of tokens was reached",
   max_turn_requests: "stopped: the limit of requests in a turn was reached",
 };
-
-/** The gateway's own numbers: see ErrorCode. */
-function rpcCode(code: number): ExitCode {
-  if (code === -32002) return EXIT.notFound;
-  return code === -32003 ? EXIT.unauthorized : EXIT.turn;
-}
 
 function never(): Promise<never> {
   return new Promise(() => {});
