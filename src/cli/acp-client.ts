@@ -1,32 +1,35 @@
+import { text } from "node:stream/consumers";
 import {
   type AnyMessage,
   type ClientApp,
   type ClientConnection,
+  client,
   type InitializeResponse,
   PROTOCOL_VERSION,
   RequestError,
   type SessionNotification,
 } from "@agentclientprotocol/sdk";
 import { WebSocket } from "ws";
+import { VERSION } from "../host/version.ts";
 import { ErrorCode } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { codeOf } from "./api-client.ts";
+import { refusal } from "./api-client.ts";
 import { CliError, EXIT, type ExitCode, reasonOf } from "./exit.ts";
 import { acpUrl, type Target } from "./target.ts";
-import { VERSION } from "./version.ts";
 
 const HANDSHAKE_MS = 15_000;
 
 /** An open socket for ACP; a refused token is tried once more, fresh. */
 export async function openSocket(target: Target): Promise<WebSocket> {
   const first = await dial(target, await target.token());
-  const outcome = first === 401 ? await dial(target, await target.token({ fresh: true })) : first;
+  const again = first instanceof CliError && first.code === EXIT.unauthorized;
+  const outcome = again ? await dial(target, await target.token({ fresh: true })) : first;
   if (outcome instanceof WebSocket) return outcome;
-  throw new CliError(`the gateway refused the connection: HTTP ${outcome}`, codeOf(outcome));
+  throw outcome;
 }
 
-/** The socket, or the status the gateway answered with instead. */
-function dial(target: Target, token: string): Promise<WebSocket | number> {
+/** The socket, or why the gateway does not want it. */
+function dial(target: Target, token: string): Promise<WebSocket | CliError> {
   const socket = new WebSocket(acpUrl(target), {
     headers: { authorization: `Bearer ${token}` },
     perMessageDeflate: false,
@@ -35,9 +38,10 @@ function dial(target: Target, token: string): Promise<WebSocket | number> {
   });
   return new Promise((resolve, reject) => {
     socket.on("open", () => resolve(socket));
-    socket.on("unexpected-response", (request, response) => {
+    socket.on("unexpected-response", async (request, response) => {
+      const body = await text(response).catch(() => "");
       request.destroy();
-      resolve(response.statusCode ?? 0);
+      resolve(refusal(response.statusCode ?? 0, body));
     });
     // Also hears of what goes wrong later; that ends the stream, which says so.
     socket.on("error", (error) =>
@@ -78,6 +82,11 @@ export async function initialize({ agent }: ClientConnection): Promise<Initializ
     const unknownAgent = error.code === ErrorCode.invalidParams;
     throw new CliError(error.message, unknownAgent ? EXIT.notFound : rpcCode(error.code));
   }
+}
+
+/** A client that hears nothing of what sessions say. */
+export function quietClient(): ClientApp {
+  return client({ name: "acp-edge" }).onNotification("*", () => {});
 }
 
 /** What an error of the protocol means for the command. */

@@ -138,10 +138,12 @@ export class ApiClient {
     const path = `/api/sessions/${encodeURIComponent(id)}/events`;
     let last = after;
     let delay = RETRY_MIN_MS;
-    for (let begun = false; !signal.aborted; begun = true) {
+    let begun = false;
+    while (!signal.aborted) {
       try {
         const headers = { accept: "text/event-stream", "last-event-id": String(last) };
         const { body } = await this.request(path, { headers, signal }, { patience: false });
+        begun = true;
         for await (const { id: seq, data } of parsed(body as ReadableStream<Uint8Array>)) {
           last = Number(seq);
           delay = RETRY_MIN_MS;
@@ -168,7 +170,7 @@ export class ApiClient {
         ? await this.#fetch(path, init, patience, await this.#target.token({ fresh: true }))
         : first;
     if (response.ok) return response;
-    throw new CliError(await refusal(response), codeOf(response.status));
+    throw refusal(response.status, await response.text().catch(() => ""));
   }
 
   async #json<T>(path: string, init?: RequestInit): Promise<T> {
@@ -194,17 +196,20 @@ export class ApiClient {
   }
 }
 
-async function refusal(response: Response): Promise<string> {
-  const text = await response.text().catch(() => "");
+/** What the gateway says of a request it does not grant. */
+export function refusal(status: number, body: string): CliError {
+  return new CliError(`the gateway ${reasonIn(body) ?? `answered HTTP ${status}`}`, codeOf(status));
+}
+
+function reasonIn(body: string): string | undefined {
   try {
-    const { message } = (JSON.parse(text) as { error: { message: string } }).error;
-    return `the gateway says: ${message}`;
+    return `says: ${(JSON.parse(body) as { error: { message: string } }).error.message}`;
   } catch {
-    return `the gateway answered HTTP ${response.status}`;
+    return undefined;
   }
 }
 
-export function codeOf(status: number): ExitCode {
+function codeOf(status: number): ExitCode {
   if (status === 401 || status === 403) return EXIT.unauthorized;
   if (status === 404 || status === 410) return EXIT.notFound;
   return status === 502 || status === 503 || status === 504 ? EXIT.unreachable : EXIT.error;

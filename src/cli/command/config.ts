@@ -1,5 +1,4 @@
 import { text as readAll } from "node:stream/consumers";
-import { isCancel, password } from "@clack/prompts";
 import { Command, Option } from "commander";
 import { ApiClient } from "../api-client.ts";
 import {
@@ -116,13 +115,16 @@ export function loginCommand(): Command {
 }
 
 async function readToken(): Promise<string> {
-  const asked = process.stdin.isTTY
-    ? await password({ message: "Token", output: process.stderr })
-    : await readAll(process.stdin);
-  if (isCancel(asked)) throw new CliError("nothing was stored", EXIT.interrupted);
-  const token = asked.trim();
+  const token = (process.stdin.isTTY ? await askToken() : await readAll(process.stdin)).trim();
   if (token === "" || /\s/.test(token)) throw new CliError("a token is one word", EXIT.usage);
   return token;
+}
+
+async function askToken(): Promise<string> {
+  const { isCancel, password } = await import("@clack/prompts");
+  const answer = await password({ message: "Token", output: process.stderr });
+  if (isCancel(answer)) throw new CliError("nothing was stored", EXIT.interrupted);
+  return answer;
 }
 
 function withProfile(command: Command): Command {

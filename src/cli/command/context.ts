@@ -70,6 +70,8 @@ export async function workspacesOf(target: Target): Promise<string[]> {
   const names = Array.isArray(claimed) ? claimed.filter((name) => typeof name === "string") : [];
   const named = names.filter((name) => name !== "*");
   if (named.length > 0) return named;
+  // If it is no good at all, that is what there is to say.
+  await new ApiClient(target).sessions(1);
   throw new CliError("the token names no workspace: say which with --workspace", EXIT.usage);
 }
 

@@ -1,6 +1,6 @@
 import { Command } from "commander";
+import { VERSION } from "../../host/version.ts";
 import { EXIT_HELP } from "../exit.ts";
-import { VERSION } from "../version.ts";
 import { completionCommand } from "./completion.ts";
 import { configCommand, loginCommand } from "./config.ts";
 import { connectCommand } from "./connect.ts";
@@ -38,6 +38,6 @@ export function program(): Command {
   return root;
 }
 
-export function everyCommand(command: Command): Command[] {
+function everyCommand(command: Command): Command[] {
   return [command, ...command.commands.flatMap(everyCommand)];
 }

@@ -3,9 +3,7 @@ import { stat } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { blob } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
-import { client } from "@agentclientprotocol/sdk";
 import { Command, Option } from "commander";
-import { connectAcp } from "../acp-client.ts";
 import type { Session, SessionSummary } from "../api-client.ts";
 import { CliError, EXIT, reasonOf } from "../exit.ts";
 import { ago, brief, table } from "../terminal.ts";
@@ -168,8 +166,8 @@ function ending(name: string, summary: string, method: "session/close" | "sessio
     .action(async (ids: string[], options: GatewayOptions) => {
       const api = apiOf(options);
       const done: string[] = [];
-      const app = client({ name: "acp-edge" }).onNotification("*", () => {});
-      const connection = await connectAcp(targetOf(options), app);
+      const { connectAcp, quietClient } = await import("../acp-client.ts");
+      const connection = await connectAcp(targetOf(options), quietClient());
       try {
         for (const text of ids) {
           const id = await sessionId(api, text);
