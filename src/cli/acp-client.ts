@@ -51,8 +51,8 @@ function dial(target: Target, token: string): Promise<WebSocket | CliError> {
 }
 
 /**
- * Connects a client and says hello. Updates are seen as they arrive: the SDK calls its handlers later, and may
- * have told of the end of a turn before its last words.
+ * Connects a client and says hello. Updates go past the SDK: it calls its handlers later, when it may have told of
+ * the end of a turn before its last words, and complains of every update it does not know.
  */
 export async function connectAcp(
   target: Target,
@@ -102,9 +102,8 @@ export function socketStream(socket: WebSocket, onUpdate: (params: SessionNotifi
     start(controller) {
       socket.on("message", (data) => {
         const message = JSON.parse(data.toString()) as AnyMessage;
-        if ("method" in message && message.method === "session/update")
-          onUpdate(message.params as SessionNotification);
-        controller.enqueue(message);
+        if (!("method" in message) || message.method !== "session/update") controller.enqueue(message);
+        else if (hasUpdate(message.params)) onUpdate(message.params);
       });
       socket.on("close", () => {
         if (!cancelled) controller.close();
@@ -124,4 +123,9 @@ export function socketStream(socket: WebSocket, onUpdate: (params: SessionNotifi
     abort: () => socket.close(1000),
   });
   return { readable, writable };
+}
+
+function hasUpdate(params: unknown): params is SessionNotification {
+  const update = (params as { update?: unknown } | null | undefined)?.update;
+  return typeof update === "object" && update !== null;
 }

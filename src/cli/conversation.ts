@@ -15,7 +15,16 @@ export class Conversation {
     this.#notes = notes;
   }
 
+  /** An update that is not as the protocol has it says nothing to a person. */
   update(update: SessionUpdate): void {
+    try {
+      this.#show(update);
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+    }
+  }
+
+  #show(update: SessionUpdate): void {
     const { dim } = this.#notes.colours;
     switch (update.sessionUpdate) {
       case "agent_message_chunk":

@@ -10,6 +10,7 @@ import {
   emptyEnvironment,
   environmentOf,
   startAcpEdge,
+  startOnTerminal,
 } from "./command.ts";
 import { eventually, type Gateway, startGateway } from "./gateway.ts";
 
@@ -239,12 +240,13 @@ describe("what goes wrong", () => {
     ["a token command that fails", { ACP_EDGE_TOKEN: "", ACP_EDGE_TOKEN_COMMAND: "exit 7" }, 3, "code 7"],
     ["a wrong address", { ACP_EDGE_URL: "gopher://x" }, 2, "is not the address"],
   ])("%s is one sentence on stderr and a code", async (_, change, code, words) => {
-    for (const args of [
+    const env = { ...environmentOf(gateway), ...change };
+    const calls = [
       ["sessions", "ls"],
       ["run", "hi"],
       ["hosts", "--json"],
-    ]) {
-      const outcome = await acpEdge(args, { ...environmentOf(gateway), ...change });
+    ].map((args) => acpEdge(args, env));
+    for (const outcome of await Promise.all(calls)) {
       expect(outcome).toEqual({ code, stdout: "", stderr: expect.stringMatching(/^acp-edge: .*\n$/) });
       expect(outcome.stderr).toContain(words);
     }
@@ -270,6 +272,17 @@ describe("login", () => {
     const elsewhere = await acpEdge(["hosts", "--url", "http://localhost:9"], env);
     expect(elsewhere).toMatchObject({ code: 3, stderr: expect.stringContaining("no token is configured") });
   });
+});
+
+test("login asks on a terminal, and does not show what is typed", async () => {
+  const env = emptyEnvironment();
+  const login = startOnTerminal(["login", "--url", gateway.url], env);
+  await login.prints("Token");
+  login.type(`${gateway.token}\r`);
+  await login.prints("stored for profile default");
+  expect((await login.ended).code).toBe(0);
+  expect(login.stdout).not.toContain(gateway.token);
+  expect((await acpEdge(["hosts"], env)).code).toBe(0);
 });
 
 test("a token command is asked again when its token is refused", async () => {

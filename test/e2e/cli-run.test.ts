@@ -28,6 +28,13 @@ describe("a turn from the command line", () => {
     expect(stdout + stderr).not.toContain("\u001b");
   });
 
+  test("is not disturbed by updates it does not know", async () => {
+    const broken = '/raw {"sessionUpdate":"agent_message_chunk"}\n/raw {"sessionUpdate":"plan","entries":7}';
+    const { code, stdout, stderr } = await run(`/unknown\n${broken}\n/stream 1 10`);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toContain("000000");
+  });
+
   test("takes the prompt from stdin", async () => {
     const { stdout } = await acpEdge(["run"], environmentOf(gateway), { input: "/echo from a pipe\n" });
     expect(stdout).toContain("from a pipe");
@@ -93,8 +100,6 @@ describe("permissions", () => {
     running.type("\u001b[B\r");
     await running.prints("Permission selected: allow-always");
     expect((await running.ended).code).toBe(0);
-    // Colours are for people.
-    expect(running.stdout).toContain("\u001b[");
   });
 
   test("a question that somebody else answered is taken back", async () => {
@@ -150,4 +155,14 @@ test("an agent's words set no title and move no cursor", async () => {
   const running = startOnTerminal(["run", "--quiet", `/raw ${evil}`], environmentOf(gateway));
   await running.ended;
   expect(running.stdout).toContain("a]0;ownedb");
+});
+
+test.each([
+  ["colours are for terminals", {}, true],
+  ["NO_COLOR is respected", { NO_COLOR: "1" }, false],
+])("%s", async (_, env, coloured) => {
+  const running = startOnTerminal(["run", "/tool read"], { ...environmentOf(gateway), ...env });
+  expect((await running.ended).code).toBe(0);
+  expect(running.stdout).toContain("✓");
+  expect(running.stdout.includes("\u001b[")).toBe(coloured);
 });
