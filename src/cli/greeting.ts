@@ -35,10 +35,10 @@ ${dim("Ctrl-C ends it. Sessions are kept and found again at the next start.")}
 }
 
 /** The bridge as it is in this checkout: it needs nothing to be installed. */
-const CONNECT = fileURLToPath(new URL("connect.ts", import.meta.url));
+const COMMAND = fileURLToPath(new URL("command/main.ts", import.meta.url));
 
 function zedSnippet({ wsUrl, token }: ReadyInfo): string {
   const env = { ACP_EDGE_TOKEN: token };
-  const server = { type: "custom", command: process.execPath, args: [CONNECT, wsUrl], env };
+  const server = { type: "custom", command: process.execPath, args: [COMMAND, "connect", wsUrl], env };
   return JSON.stringify({ agent_servers: { "acp-edge": server } }, null, 2);
 }

@@ -38,18 +38,26 @@ export type Signer = {
 
 /** The signing key of this state directory; made on first use, so that old tokens stay valid. */
 export async function loadSigner(stateDir: string): Promise<Signer> {
-  const path = join(stateDir, "signing-key.json");
-  const jwk = (await readKey(path)) ?? (await makeKey(path));
-  const { d: _private, ...publicJwk } = jwk;
-  const key = await importJWK(jwk, ALGORITHM);
-  const kid = jwk.kid as string;
+  const path = keyPath(stateDir);
+  return signerOf((await readKey(path)) ?? (await makeKey(path)));
+}
+
+export function keyPath(stateDir: string): string {
+  return join(stateDir, "signing-key.json");
+}
+
+/** Signs with any private key a gateway accepts; its `alg` says which kind it is. */
+export async function signerOf(jwk: JWK, names: TokenNames = {}): Promise<Signer> {
+  const alg = jwk.alg ?? ALGORITHM;
+  const key = await importJWK(jwk, alg);
+  const kid = jwk.kid ?? (await calculateJwkThumbprint(jwk));
   return {
-    jwks: JSON.stringify({ keys: [publicJwk] }),
+    jwks: JSON.stringify({ keys: [{ ...publicHalf(jwk), alg, kid }] }),
     sign: (claims, lifetime) =>
       new SignJWT(claims)
-        .setProtectedHeader({ alg: ALGORITHM, kid, typ: "JWT" })
-        .setIssuer(ISSUER)
-        .setAudience(AUDIENCE)
+        .setProtectedHeader({ alg, kid, typ: "JWT" })
+        .setIssuer(names.issuer ?? ISSUER)
+        .setAudience(names.audience ?? AUDIENCE)
         .setJti(randomUUID())
         .setIssuedAt()
         .setExpirationTime(lifetime)
@@ -57,7 +65,15 @@ export async function loadSigner(stateDir: string): Promise<Signer> {
   };
 }
 
-async function readKey(path: string): Promise<JWK | undefined> {
+/** What the gateway is configured with as AUTH_ISSUER and AUTH_AUDIENCE. */
+export type TokenNames = { issuer?: string | undefined; audience?: string | undefined };
+
+function publicHalf(jwk: JWK): JWK {
+  const { d: _d, p: _p, q: _q, dp: _dp, dq: _dq, qi: _qi, ...rest } = jwk;
+  return rest;
+}
+
+export async function readKey(path: string): Promise<JWK | undefined> {
   try {
     return JSON.parse(await readFile(path, "utf8")) as JWK;
   } catch (error) {
@@ -66,7 +82,7 @@ async function readKey(path: string): Promise<JWK | undefined> {
   }
 }
 
-async function makeKey(path: string): Promise<JWK> {
+export async function makeKey(path: string): Promise<JWK> {
   const { privateKey } = await generateKeyPair(ALGORITHM, { extractable: true });
   const jwk = await exportJWK(privateKey);
   const named: JWK = { ...jwk, alg: ALGORITHM, use: "sig", kid: await calculateJwkThumbprint(jwk) };

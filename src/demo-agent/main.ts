@@ -11,7 +11,7 @@
  * - `DEMO_AGENT_MISBEHAVE`  comma-separated bad habits, see misbehave.ts
  */
 import { writeSync } from "node:fs";
-import { enableCompileCache } from "node:module";
+import * as nodeModule from "node:module";
 import { parseHabits, STARTUP_NOISE } from "./misbehave.ts";
 import { Output } from "./output.ts";
 
@@ -48,8 +48,8 @@ if (habits.has("silent")) {
   process.stdin.resume();
 } else {
   if (habits.has("garbage")) out.write(STARTUP_NOISE);
-  // Loaded late, so that the cache of compiled code serves the SDK, most of the start-up time.
-  enableCompileCache();
+  // Loaded late, so that the cache of compiled code, where Node has one, serves the SDK: most of the start-up time.
+  nodeModule.enableCompileCache?.();
   const { serve } = await import("./agent.ts");
   serve(process.stdin, out, { habits, stateDirectory: process.env.DEMO_AGENT_STATE });
 }

@@ -17,8 +17,6 @@ export type Gateway = {
 export type Loss = { code: number; reason: string; status?: number };
 
 export type SocketHandlers = {
-  /** What the log calls it, if not by its path. */
-  name?: string;
   /** What to say besides the token when dialling. */
   dial?(): { protocol?: string; headers?: Record<string, string> };
   opened(): void;
@@ -131,8 +129,8 @@ export class GatewaySocket {
     if (this.#handlers.lost(loss) === "give up") return;
     const delay = this.#backoff.next();
     const why = [loss.status === undefined ? loss.code : "", loss.reason].filter(Boolean).join(" ");
-    const name = this.#handlers.name ?? this.#path;
-    this.#gateway.log(`${name} lost (${why}), again in ${Math.round(delay)} ms`);
+    const where = this.#path === "" ? "" : ` (${this.#path})`;
+    this.#gateway.log(`link lost, trying again in ${(delay / 1000).toFixed(1)} s: ${why}${where}`);
     this.#retry = setTimeout(() => this.#dial(), delay);
   }
 

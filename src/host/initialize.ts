@@ -1,4 +1,4 @@
-import packageJson from "../../package.json" with { type: "json" };
+import { VERSION } from "./version.ts";
 
 /**
  * The host introduces itself to each agent process once, whichever clients come later, and offers what it
@@ -11,7 +11,7 @@ export const INITIALIZE = JSON.stringify({
   params: {
     protocolVersion: 1,
     clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
-    clientInfo: { name: "acp-edge", version: packageJson.version },
+    clientInfo: { name: "acp-edge", version: VERSION },
   },
 });
 

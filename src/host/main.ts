@@ -8,6 +8,10 @@ import { TIMING } from "./timing.ts";
 let options: CommandLine;
 try {
   overrideLimits(process.env.ACP_EDGE_LIMITS);
+  if (process.argv.slice(2).some((word) => word === "--help" || word === "-h")) {
+    process.stdout.write(`${USAGE}\n`);
+    process.exit(0);
+  }
   options = readCommandLine(process.argv.slice(2), process.env);
 } catch (error) {
   process.stderr.write(`${reasonOf(error)}\n\n${USAGE}\n`);
@@ -15,22 +19,25 @@ try {
 }
 
 const host = new Host({
-  gateway: { url: options.gateway, token: () => options.token, timing: TIMING, log: logToStderr },
+  gateway: { url: options.gateway, token: options.token, timing: TIMING, log: logToStderr },
   workspace: options.workspace,
   name: options.name,
   root: options.root,
   agents: offeredAgents(options.agent),
   onRefused: (reason) => {
     logToStderr(`refused by the gateway: ${reason}`);
-    void shutDown(1);
+    void shutDown(3);
   },
 });
+
+logToStderr(`connecting to ${options.gateway} for workspace ${options.workspace}, root ${options.root}`);
 
 let closing = false;
 
 async function shutDown(code: number): Promise<void> {
   if (closing) return;
   closing = true;
+  logToStderr("ending: agents are stopped first");
   await host.close();
   process.exit(code);
 }

@@ -1,17 +1,30 @@
 import { realpathSync } from "node:fs";
 import { hostname } from "node:os";
 import { parseArgs } from "node:util";
+import { hostToken } from "./token.ts";
 
-export const USAGE = `usage: node src/host/main.ts --gateway URL --workspace ID --root DIR [--name NAME] [--agent COMMAND] [--token TOKEN]
+export const USAGE = `usage: acp-edge host --gateway URL --workspace ID --root DIR [options]
 
-The host token is read from ACP_EDGE_HOST_TOKEN unless given as --token.`;
+Runs agents for the sessions of a workspace, in the foreground, until SIGTERM or SIGINT.
+
+  --gateway URL            address of the gateway
+  --workspace ID           the workspace to serve
+  --root DIR               its directory
+  --name NAME              what this host is called (default: the machine's name)
+  --agent "COMMAND"        an ACP agent to run instead of the demo agent
+  --token TOKEN            host token (ACP_EDGE_HOST_TOKEN), visible to other users of this machine
+  --token-file PATH        file with it (ACP_EDGE_HOST_TOKEN_FILE), read again for each connection
+  --token-command COMMAND  command that prints it (ACP_EDGE_HOST_TOKEN_COMMAND), run again before it expires
+
+Exit codes: 0 ended as asked, 1 failed, 2 wrong options, 3 refused by the gateway.`;
 
 export type CommandLine = {
   gateway: string;
   workspace: string;
   root: string;
   name: string;
-  token: string;
+  /** Gives the token to use now. */
+  token: () => string;
   agent: string[] | undefined;
 };
 
@@ -25,6 +38,8 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
       root: { type: "string" },
       name: { type: "string", default: hostname() },
       token: { type: "string" },
+      "token-file": { type: "string" },
+      "token-command": { type: "string" },
       agent: { type: "string" },
     },
   });
@@ -35,7 +50,14 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
     workspace: required("--workspace", values.workspace),
     root: realpathSync(required("--root", values.root)),
     name: values.name,
-    token: required("ACP_EDGE_HOST_TOKEN", values.token ?? env.ACP_EDGE_HOST_TOKEN),
+    token: hostToken(
+      { token: values.token, file: values["token-file"], command: values["token-command"] },
+      {
+        token: env.ACP_EDGE_HOST_TOKEN,
+        file: env.ACP_EDGE_HOST_TOKEN_FILE,
+        command: env.ACP_EDGE_HOST_TOKEN_COMMAND,
+      },
+    ),
     agent: values.agent === undefined ? undefined : splitCommand(values.agent),
   };
 }

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { BadNetwork } from "./bad-network.ts";
 import { eventually, type Gateway, startGateway } from "./gateway.ts";
 
-const CONNECT = fileURLToPath(new URL("../../src/cli/connect.ts", import.meta.url));
+const COMMAND = fileURLToPath(new URL("../../src/cli/command/main.ts", import.meta.url));
 
 let gateway: Gateway;
 let network: BadNetwork;
@@ -25,7 +25,7 @@ afterAll(async () => {
 
 /** An editor that reads and writes the bridge's pipes, and what it read. */
 function editor(url: string, token = gateway.token, reads = true) {
-  const child = spawn(process.execPath, [CONNECT, url, "--heartbeat", "0.5"], {
+  const child = spawn(process.execPath, [COMMAND, "connect", url, "--heartbeat", "0.5"], {
     stdio: "pipe",
     env: { ...process.env, ACP_EDGE_TOKEN: token },
   }) as ChildProcess & { stdin: Writable; stdout: Readable; stderr: Readable };

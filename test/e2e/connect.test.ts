@@ -6,7 +6,7 @@ import { client, ndJsonStream } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Gateway, startGateway } from "./gateway.ts";
 
-const CONNECT = fileURLToPath(new URL("../../src/cli/connect.ts", import.meta.url));
+const COMMAND = fileURLToPath(new URL("../../src/cli/command/main.ts", import.meta.url));
 
 let gateway: Gateway;
 beforeAll(async () => {
@@ -18,7 +18,7 @@ function bridge(
   args: string[],
   env: Record<string, string> = {},
 ): ChildProcess & { stdin: Writable; stdout: Readable; stderr: Readable } {
-  const child = spawn(process.execPath, [CONNECT, ...args], {
+  const child = spawn(process.execPath, [COMMAND, "connect", ...args], {
     stdio: "pipe",
     env: { ...process.env, ACP_EDGE_TOKEN: "", ...env },
   });
@@ -72,8 +72,32 @@ test.each([
     4,
     "cannot be reached",
   ],
-  ["no token", () => [gateway.wsUrl], 2, "usage"],
-  ["an unknown option", () => [gateway.wsUrl, "--nonsense"], 2, "usage"],
+  ["no token", () => [gateway.wsUrl], 3, "no token is configured"],
+  ["an unknown option", () => [gateway.wsUrl, "--nonsense"], 2, "--nonsense"],
 ])("%s ends with a message on stderr, nothing on stdout, and a code", async (_, args, code, words) => {
   expect(await ending(bridge(args()))).toEqual({ code, stdout: "", stderr: expect.stringContaining(words) });
+});
+
+test("a log that cannot be written leaves the editor its agent", async () => {
+  const child = bridge([gateway.wsUrl, "--log", "/dev/full", "--wait", "0"], {
+    ACP_EDGE_TOKEN: gateway.token,
+  });
+  const ended = ending(child);
+  child.stdin.write("not json, which is worth a line in the log\n");
+  child.stdin.write("\xff\n");
+  child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n');
+  child.stdin.end();
+  const { code, stdout } = await ended;
+  expect(code).toBe(0);
+  expect(stdout).toContain('"id":1,"result"');
+});
+
+test("Ctrl-C ends it, with the code for that", async () => {
+  const child = bridge([gateway.wsUrl], { ACP_EDGE_TOKEN: gateway.token });
+  const ended = ending(child);
+  const answered = once(child.stdout, "data");
+  child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n');
+  await answered;
+  child.kill("SIGINT");
+  expect(await ended).toMatchObject({ code: 130, stderr: "" });
 });

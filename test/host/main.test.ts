@@ -69,6 +69,6 @@ describe("the host's process", () => {
   test("fails when the gateway refuses it", async () => {
     const { gateway, main } = await startMain();
     gateway.refusals.set("/host/control", 401);
-    expect(await once(main, "exit")).toEqual([1, null]);
+    expect(await once(main, "exit")).toEqual([3, null]);
   });
 });

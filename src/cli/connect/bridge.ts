@@ -23,12 +23,10 @@ function timing(heartbeatMs: number): Timing {
 const GOODBYE_MS = 5_000;
 
 export type BridgeOptions = {
-  /** The gateway's address, `http(s)` or `ws(s)`; a path says where ACP is spoken. */
+  /** Where ACP is spoken, with all that is to be said there. */
   url: string;
   /** `fresh`: the last one was refused or is about to expire. */
   token(fresh: boolean): string | Promise<string>;
-  workspace?: string | undefined;
-  agent?: string | undefined;
   /** How long a gateway that has never answered is tried. One that has is tried for ever. */
   waitMs: number;
   /** The gateway is asked this often whether it is there, and has as long to say so. */
@@ -64,7 +62,7 @@ export async function runBridge(options: BridgeOptions): Promise<BridgeEnd> {
       timing: timing(options.heartbeatMs),
       log,
     },
-    target(options),
+    "",
     {
       frames: (lines) => {
         for (const line of lines) pending.answered(line);
@@ -132,20 +130,10 @@ function judge(
       : { end: "unauthorized", reason: "the gateway does not accept the token" };
   }
   if (status === 403) return { end: "unauthorized", reason: "the token does not allow this" };
-  if (status === 404) return { end: "refused", reason: online ? LOST : "the gateway has no such workspace" };
+  if (status === 404) return { end: "refused", reason: "there is no such workspace, or no gateway there" };
   if (status !== undefined && status >= 400 && status < 500 && status !== 429 && status !== 408)
     return { end: "refused", reason: `the gateway refused the connection: HTTP ${status}` };
   if (!online && !patient)
     return { end: "unreachable", reason: `the gateway cannot be reached: ${reason || code}` };
   return "retry";
-}
-
-const LOST = "the gateway has forgotten this connection";
-
-function target({ url, workspace, agent }: BridgeOptions): string {
-  const query = new URLSearchParams();
-  if (workspace !== undefined) query.set("workspace", workspace);
-  if (agent !== undefined) query.set("agent", agent);
-  const text = query.toString();
-  return (new URL(url).pathname === "/" ? "/acp" : "") + (text === "" ? "" : `?${text}`);
 }

@@ -52,7 +52,6 @@ export class GatewayLink {
     this.#log = gateway.log;
     this.#outbox.onPush = () => this.#pump();
     this.#socket = new GatewaySocket(gateway, path, {
-      name: "link",
       dial: () => ({
         protocol: RESUMABLE,
         ...(this.#connection !== undefined && { headers: { "Acp-Connection-Id": this.#connection } }),

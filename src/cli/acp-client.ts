@@ -1,0 +1,131 @@
+import { text } from "node:stream/consumers";
+import {
+  type AnyMessage,
+  type ClientApp,
+  type ClientConnection,
+  client,
+  type InitializeResponse,
+  PROTOCOL_VERSION,
+  RequestError,
+  type SessionNotification,
+} from "@agentclientprotocol/sdk";
+import { WebSocket } from "ws";
+import { VERSION } from "../host/version.ts";
+import { ErrorCode } from "../protocol/errors.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import { refusal } from "./api-client.ts";
+import { CliError, EXIT, type ExitCode, reasonOf } from "./exit.ts";
+import { acpUrl, type Target } from "./target.ts";
+
+const HANDSHAKE_MS = 15_000;
+
+/** An open socket for ACP; a refused token is tried once more, fresh. */
+export async function openSocket(target: Target): Promise<WebSocket> {
+  const first = await dial(target, await target.token());
+  const again = first instanceof CliError && first.code === EXIT.unauthorized;
+  const outcome = again ? await dial(target, await target.token({ fresh: true })) : first;
+  if (outcome instanceof WebSocket) return outcome;
+  throw outcome;
+}
+
+/** The socket, or why the gateway does not want it. */
+function dial(target: Target, token: string): Promise<WebSocket | CliError> {
+  const socket = new WebSocket(acpUrl(target), {
+    headers: { authorization: `Bearer ${token}` },
+    perMessageDeflate: false,
+    handshakeTimeout: HANDSHAKE_MS,
+    maxPayload: 4 * LIMITS.frameChars,
+  });
+  return new Promise((resolve, reject) => {
+    socket.on("open", () => resolve(socket));
+    socket.on("unexpected-response", async (request, response) => {
+      const body = await text(response).catch(() => "");
+      request.destroy();
+      resolve(refusal(response.statusCode ?? 0, body));
+    });
+    // Also hears of what goes wrong later; that ends the stream, which says so.
+    socket.on("error", (error) =>
+      reject(new CliError(`${target.url} cannot be reached: ${reasonOf(error)}`, EXIT.unreachable)),
+    );
+  });
+}
+
+/**
+ * Connects a client and says hello. Updates go past the SDK: it calls its handlers later, when it may have told of
+ * the end of a turn before its last words, and complains of every update it does not know.
+ */
+export async function connectAcp(
+  target: Target,
+  app: ClientApp,
+  onUpdate?: (params: SessionNotification) => void,
+): Promise<ClientConnection> {
+  const connection = app.connect(socketStream(await openSocket(target), onUpdate));
+  try {
+    await initialize(connection);
+    return connection;
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+export async function initialize({ agent }: ClientConnection): Promise<InitializeResponse> {
+  try {
+    return await agent.request("initialize", {
+      protocolVersion: PROTOCOL_VERSION,
+      clientCapabilities: {},
+      clientInfo: { name: "acp-edge", version: VERSION },
+    });
+  } catch (error) {
+    if (!(error instanceof RequestError)) throw error;
+    // Of what we say here only the agent can be wrong.
+    const unknownAgent = error.code === ErrorCode.invalidParams;
+    throw new CliError(error.message, unknownAgent ? EXIT.notFound : rpcCode(error.code));
+  }
+}
+
+/** A client that hears nothing of what sessions say. */
+export function quietClient(): ClientApp {
+  return client({ name: "acp-edge" }).onNotification("*", () => {});
+}
+
+/** What an error of the protocol means for the command. */
+export function rpcCode(code: number): ExitCode {
+  if (code === ErrorCode.notFound) return EXIT.notFound;
+  return code === ErrorCode.forbidden ? EXIT.unauthorized : EXIT.turn;
+}
+
+/** One message per text frame. The end of the socket is the end of both streams. */
+export function socketStream(socket: WebSocket, onUpdate: (params: SessionNotification) => void = () => {}) {
+  let cancelled = false;
+  const readable = new ReadableStream<AnyMessage>({
+    start(controller) {
+      socket.on("message", (data) => {
+        const message = JSON.parse(data.toString()) as AnyMessage;
+        if (!("method" in message) || message.method !== "session/update") controller.enqueue(message);
+        else if (hasUpdate(message.params)) onUpdate(message.params);
+      });
+      socket.on("close", () => {
+        if (!cancelled) controller.close();
+      });
+    },
+    cancel: () => {
+      cancelled = true;
+      socket.close(1000);
+    },
+  });
+  const writable = new WritableStream<AnyMessage>({
+    write: (message) =>
+      new Promise((resolve, reject) => {
+        socket.send(JSON.stringify(message), (error) => (error ? reject(error) : resolve()));
+      }),
+    close: () => socket.close(1000),
+    abort: () => socket.close(1000),
+  });
+  return { readable, writable };
+}
+
+function hasUpdate(params: unknown): params is SessionNotification {
+  const update = (params as { update?: unknown } | null | undefined)?.update;
+  return typeof update === "object" && update !== null;
+}

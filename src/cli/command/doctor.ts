@@ -1,0 +1,37 @@
+import type { Command } from "commander";
+import type { Check, Step } from "../doctor.ts";
+import { type GatewayOptions, printJson, stdout, talking, targetOf } from "./context.ts";
+
+type DoctorOptions = GatewayOptions & { turn?: boolean | string };
+
+export function doctorCommand(): Command {
+  return talking("doctor", "Check the way from here to the agent, step by step")
+    .option("--turn [prompt]", "also run a turn in a session of its own, by default with `/help`")
+    .action(async (options: DoctorOptions) => {
+      const prompt = options.turn === true ? "/help" : options.turn || undefined;
+      const { Doctor } = await import("../doctor.ts");
+      const doctor = new Doctor(() => targetOf(options), prompt);
+      const steps: Step[] = [];
+      for await (const step of doctor.steps()) {
+        steps.push(step);
+        if (!options.json) process.stdout.write(`${line(step)}\n`);
+      }
+      const failed = steps.find((step) => step.status === "failed");
+      if (options.json) printJson({ ok: failed === undefined, steps });
+      else process.stdout.write(failed ? "" : "\nall is well\n");
+      if (failed) process.exitCode = failed.code;
+    });
+}
+
+function line({ name, status, detail, hint }: Step): string {
+  const { green, yellow, red, dim } = stdout.colours;
+  const marks: Record<Check["status"] | "skipped", string> = {
+    ok: green("✓"),
+    warning: yellow("!"),
+    failed: red("✗"),
+    skipped: dim("-"),
+  };
+  if (status === "skipped") return dim(`- ${name}`);
+  const words = detail.length > 0 ? `: ${detail}` : "";
+  return `${marks[status]} ${name}${words}${hint ? `\n    ${hint}` : ""}`;
+}

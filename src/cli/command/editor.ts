@@ -1,0 +1,49 @@
+import { Argument, type Command } from "commander";
+import { EDITORS, type EditorName, type Launch } from "../editors.ts";
+import { ENVIRONMENT, resolveTarget, type TargetOptions } from "../target.ts";
+import { type GatewayOptions, note, print, stderr, talking } from "./context.ts";
+
+type EditorOptions = GatewayOptions & { name: string };
+
+export function editorCommand(): Command {
+  return talking("editor", "Print what to add to an editor's settings")
+    .addArgument(new Argument("<editor>").choices(Object.keys(EDITORS)))
+    .option("--name <name>", "what the agent is called there", "acp-edge")
+    .action((editor: EditorName, options: EditorOptions) => {
+      const { file, snippet, language } = EDITORS[editor];
+      const text = snippet(options.name, launchOf(options));
+      if (!options.json) note(stderr.colours.dim(file));
+      const parsed = language === "json" ? { settings: JSON.parse(text) as unknown } : {};
+      print(options, { editor, file, language, snippet: text, ...parsed }, () => text);
+    });
+}
+
+/**
+ * How the editor starts us: as we were started. What is in the configuration file is found there again; what was
+ * said here goes into the arguments, and a token into the environment, where other users do not see it.
+ */
+function launchOf(options: GatewayOptions): Launch {
+  const target = resolveTarget(options, process.env);
+  const given = { ...fromEnvironment(), ...definedIn(options) };
+  const args = [process.argv[1] as string, "connect"];
+  if (given.profile) args.push("--profile", given.profile);
+  if (given.url) args.push("--url", target.url);
+  if (given.workspace) args.push("--workspace", given.workspace);
+  if (given.agent) args.push("--agent", given.agent);
+  if (given.tokenFile) args.push("--token-file", given.tokenFile);
+  if (given.tokenCommand) args.push("--token-command", given.tokenCommand);
+  return { command: process.execPath, args, env: given.token ? { [ENVIRONMENT.token]: given.token } : {} };
+}
+
+function fromEnvironment(): TargetOptions {
+  return Object.fromEntries(
+    Object.entries(ENVIRONMENT).flatMap(([key, variable]) => {
+      const value = process.env[variable];
+      return value ? [[key, value]] : [];
+    }),
+  );
+}
+
+function definedIn(options: TargetOptions): TargetOptions {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,124 @@
+import type { ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
+import type { Command } from "commander";
+import type { ApiClient, LogEvent, Session } from "../api-client.ts";
+import { Conversation, contentText } from "../conversation.ts";
+import { brief, printable } from "../terminal.ts";
+import {
+  apiOf,
+  type GatewayOptions,
+  ID_HELP,
+  sessionId,
+  stdout,
+  talking,
+  untilInterrupted,
+  whole,
+} from "./context.ts";
+
+/** A session as it goes on: its log line by line, or the conversation in it. */
+
+type LiveOptions = GatewayOptions & { after?: number; follow: boolean };
+
+export function tailCommand(): Command {
+  return live("tail", "Follow the log of a session, from now on")
+    .option("--after <seq>", "begin after this event; 0 for all of it", whole)
+    .action(async (id: string, options: LiveOptions) => {
+      await follow(
+        id,
+        options,
+        ({ log }) => log.lastSeq,
+        (line, event) => {
+          process.stdout.write(`${options.json ? line : logLine(event)}\n`);
+        },
+      );
+    });
+}
+
+export function watchCommand(): Command {
+  return live("watch", "Follow the conversation of a session, from its last turn on")
+    .option("--after <seq>", "begin after this event; 0 for all of it", whole)
+    .action(async (id: string, options: LiveOptions) => {
+      const view = new Conversation(stdout, stdout);
+      const lastTurn = ({ turns, log }: Session) => (turns.recent.at(-1)?.prompt ?? log.lastSeq + 1) - 1;
+      await follow(id, options, lastTurn, (line, event) => {
+        if (options.json) process.stdout.write(`${line}\n`);
+        else show(view, event);
+      });
+      view.endLine();
+    });
+}
+
+function live(name: string, summary: string): Command {
+  return talking(name, summary)
+    .argument("<session>", ID_HELP)
+    .option("--no-follow", "end with what there is by now");
+}
+
+async function follow(
+  id: string,
+  options: LiveOptions,
+  start: (session: Session) => number,
+  each: (line: string, event: LogEvent) => void,
+): Promise<void> {
+  const api: ApiClient = apiOf(options);
+  const session = await api.session(await sessionId(api, id));
+  const after = options.after ?? start(session);
+  const { lastSeq } = session.log;
+  if (!options.follow && after >= lastSeq) return;
+  for await (const { seq, line } of api.events(session.acpxRecordId, after, untilInterrupted())) {
+    each(line, JSON.parse(line) as LogEvent);
+    if (!options.follow && seq >= lastSeq) return;
+  }
+}
+
+/** An event on one line: when, who, what. */
+function logLine({ seq, at, source, kind, payload }: LogEvent): string {
+  const { dim } = stdout.colours;
+  const { direction, message } = payload;
+  const what = message
+    ? `${direction === "out" ? "→" : "←"} ${frameText(message)}`
+    : `${kind} ${noteText(payload)}`;
+  return `${dim(`${seq}  ${at.slice(11, 23)}`)}  ${source.padEnd(7)}  ${what.trimEnd()}`;
+}
+
+function frameText({
+  id,
+  method,
+  params,
+  result,
+  error,
+}: NonNullable<LogEvent["payload"]["message"]>): string {
+  if (error) return `error ${JSON.stringify(id)} ${brief(error.message, 100)}`;
+  if (!method) return `result ${JSON.stringify(id)} ${brief(JSON.stringify(result), 80)}`;
+  const update = params?.update as SessionUpdate | undefined;
+  return update ? `${method} ${update.sessionUpdate} ${brief(updateText(update), 60)}` : brief(method, 100);
+}
+
+function updateText(update: SessionUpdate): string {
+  if ("content" in update && update.content && !Array.isArray(update.content))
+    return contentText(update.content);
+  return "title" in update ? (update.title ?? "") : "";
+}
+
+function noteText(payload: object): string {
+  return Object.keys(payload).length === 0 ? "" : printable(brief(JSON.stringify(payload), 100));
+}
+
+/** What of the log belongs to the conversation. A frame that went no further was part of none. */
+function show(view: Conversation, { kind, payload }: LogEvent): void {
+  const { message, stop } = payload;
+  const { dim, red, yellow } = stdout.colours;
+  if (kind === "turn.failed")
+    return view.note(red(`the turn failed: ${brief(String(payload.reason ?? ""), 200)}`));
+  if (message?.method === "session/prompt") {
+    const blocks = message.params?.prompt as ContentBlock[] | undefined;
+    return view.prompt((blocks ?? []).map(contentText).join("\n"));
+  }
+  if (stop !== undefined && stop !== "held") return;
+  if (message?.method === "session/update") return view.update(message.params?.update as SessionUpdate);
+  if (message?.method === "session/request_permission") {
+    const { title } = (message.params?.toolCall ?? {}) as { title?: string };
+    return view.note(yellow(`? permission wanted: ${brief(title ?? "", 100)}`));
+  }
+  const stopReason = (message?.result as { stopReason?: string } | undefined)?.stopReason;
+  if (stopReason) view.note(dim(`— ${brief(stopReason)}`));
+}

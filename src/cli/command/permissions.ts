@@ -1,0 +1,90 @@
+import { Command } from "commander";
+import type { ApiClient, Permission } from "../api-client.ts";
+import { CliError, EXIT } from "../exit.ts";
+import { ago, brief, table } from "../terminal.ts";
+import { apiOf, type GatewayOptions, print, stdout, talking } from "./context.ts";
+
+export function permissionsCommand(): Command {
+  return new Command("permissions")
+    .description("What agents wait for: list, allow, deny")
+    .addCommand(ls())
+    .addCommand(answering("allow", "Allow what an agent asks for"))
+    .addCommand(answering("deny", "Deny what an agent asks for"));
+}
+
+function ls(): Command {
+  return talking("ls", "List what agents wait for, the oldest first").action(
+    async (options: GatewayOptions) => {
+      const page = await apiOf(options).permissions();
+      print(options, page, () => list(page.permissions));
+    },
+  );
+}
+
+function list(permissions: readonly Permission[]): string {
+  if (permissions.length === 0) return "nothing is waiting";
+  const rows = permissions.map(({ id, requestedAt, kind, title, options }) => [
+    id,
+    ago(requestedAt),
+    brief(kind, 12),
+    (options ?? []).map(({ optionId }) => brief(optionId, 20)).join(","),
+    brief(title),
+  ]);
+  return table(["PERMISSION", "SINCE", "KIND", "OPTIONS", "TITLE"], rows, stdout);
+}
+
+type AnswerOptions = GatewayOptions & { option?: string; always?: boolean };
+
+function answering(name: "allow" | "deny", summary: string): Command {
+  return talking(name, summary)
+    .argument(
+      "<permission>",
+      "its id, as `permissions ls` shows it, or the session's if only one waits there",
+    )
+    .option("--always", "from now on, if the agent offers that")
+    .option("--option <id>", "exactly this one of its options")
+    .action(async (text: string, options: AnswerOptions) => {
+      const api = apiOf(options);
+      const permission = await find(api, text);
+      const optionId = options.option ?? choose(name, options.always === true, permission);
+      const answer = await api.answer(permission.id, optionId);
+      print(options, answer, () => `${optionId}: ${brief(permission.title ?? permission.id)}`);
+    });
+}
+
+/** The index may be a moment late, so an id that is complete is believed without it. */
+async function find(api: ApiClient, text: string): Promise<Pick<Permission, "id" | "title" | "options">> {
+  const { permissions } = await api.permissions();
+  const found = permissions.filter(({ id, sessionId }) => id === text || sessionId === text);
+  if (found.length === 1) return found[0] as Permission;
+  if (found.length > 1)
+    throw new CliError(`${found.length} permissions wait in this session: name one of them`, EXIT.usage);
+  const [sessionId, seq] = text.split(":");
+  if (sessionId === undefined || seq === undefined)
+    throw new CliError(`no permission ${text} is pending`, EXIT.notFound);
+  const { pendingPermissions } = await api.session(sessionId);
+  const pending = pendingPermissions.find((one) => one.seq === Number(seq));
+  if (!pending) throw new CliError(`no permission ${text} is pending`, EXIT.notFound);
+  return { id: text, title: pending.title, options: pending.options ?? null };
+}
+
+/** Once rather than always, unless asked: nobody should grant more than they meant to. */
+export function choose(
+  name: "allow" | "deny",
+  always: boolean,
+  { options }: Pick<Permission, "options">,
+): string {
+  const verb = name === "allow" ? "allow" : "reject";
+  const kinds = always
+    ? [`${verb}_always`]
+    : name === "allow"
+      ? ["allow_once"]
+      : ["reject_once", "reject_always"];
+  const option = kinds.flatMap((kind) => options?.find((offer) => offer.kind === kind) ?? [])[0];
+  if (option) return option.optionId;
+  const offered = (options ?? []).map(({ optionId, kind }) => `${optionId} (${kind})`).join(", ");
+  throw new CliError(
+    `the agent offers no ${kinds[0]} here: choose with --option${offered ? ` from ${offered}` : ""}`,
+    EXIT.usage,
+  );
+}

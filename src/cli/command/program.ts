@@ -1,0 +1,43 @@
+import { Command } from "commander";
+import { VERSION } from "../../host/version.ts";
+import { EXIT_HELP } from "../exit.ts";
+import { completionCommand } from "./completion.ts";
+import { configCommand, loginCommand } from "./config.ts";
+import { connectCommand } from "./connect.ts";
+import { doctorCommand } from "./doctor.ts";
+import { editorCommand } from "./editor.ts";
+import { hostCommand } from "./mounted.ts";
+import { permissionsCommand } from "./permissions.ts";
+import { runCommand } from "./run.ts";
+import { sessionsCommand } from "./sessions.ts";
+import { tokenCommand } from "./token.ts";
+import { agentsCommand, hostsCommand, workspacesCommand } from "./workspaces.ts";
+
+/** All commands. */
+export function program(): Command {
+  const root = new Command("acp-edge")
+    .description("Reach coding agents that run elsewhere, as if they were here.")
+    .version(VERSION)
+    .enablePositionalOptions()
+    .addHelpText("after", `\n${EXIT_HELP}`)
+    .addCommand(connectCommand())
+    .addCommand(hostCommand())
+    .addCommand(runCommand())
+    .addCommand(sessionsCommand())
+    .addCommand(permissionsCommand())
+    .addCommand(workspacesCommand())
+    .addCommand(hostsCommand())
+    .addCommand(agentsCommand())
+    .addCommand(doctorCommand())
+    .addCommand(editorCommand())
+    .addCommand(loginCommand())
+    .addCommand(configCommand())
+    .addCommand(tokenCommand())
+    .addCommand(completionCommand());
+  for (const command of everyCommand(root)) command.exitOverride().showHelpAfterError("(--help explains it)");
+  return root;
+}
+
+function everyCommand(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(everyCommand)];
+}

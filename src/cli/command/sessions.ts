@@ -1,0 +1,185 @@
+import { createWriteStream, openAsBlob } from "node:fs";
+import { stat } from "node:fs/promises";
+import { Readable } from "node:stream";
+import { blob } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
+import { Command, Option } from "commander";
+import type { Session, SessionSummary } from "../api-client.ts";
+import { CliError, EXIT, reasonOf } from "../exit.ts";
+import { ago, brief, table } from "../terminal.ts";
+import {
+  apiOf,
+  type GatewayOptions,
+  ID_HELP,
+  note,
+  print,
+  sessionId,
+  stdout,
+  talking,
+  targetOf,
+  whole,
+} from "./context.ts";
+import { tailCommand, watchCommand } from "./live.ts";
+
+export function sessionsCommand(): Command {
+  return new Command("sessions")
+    .description("Sessions: list, look into, follow, move, end")
+    .addCommand(ls())
+    .addCommand(show())
+    .addCommand(tailCommand())
+    .addCommand(watchCommand())
+    .addCommand(exporting())
+    .addCommand(importing())
+    .addCommand(ending("close", "End a session; its history stays", "session/close"))
+    .addCommand(ending("rm", "Delete a session and its history", "session/delete"));
+}
+
+function ls(): Command {
+  return talking("ls", "List sessions, the latest first")
+    .option("--limit <n>", "how many at most", whole, 50)
+    .action(async (options: GatewayOptions & { limit: number }) => {
+      const { workspace, agent, ...rest } = options;
+      const page = await apiOf(rest).sessions(Math.min(Math.max(options.limit, 1), 200));
+      const sessions = page.sessions.filter(
+        (session) =>
+          (workspace === undefined || session.workspace === workspace) &&
+          (agent === undefined || session.agent === agent),
+      );
+      print(options, { ...page, sessions }, () => list(sessions));
+    });
+}
+
+function list(sessions: readonly SessionSummary[]): string {
+  if (sessions.length === 0) return "no sessions";
+  const rows = sessions.map(({ sessionId, state, workspace, agent, updatedAt, title }) => [
+    sessionId,
+    state,
+    ago(updatedAt),
+    brief(workspace, 20),
+    brief(agent, 20),
+    brief(title),
+  ]);
+  return table(["SESSION", "STATE", "USED", "WORKSPACE", "AGENT", "TITLE"], rows, stdout);
+}
+
+function show(): Command {
+  return talking("show", "One session: state, turns, what it waits for")
+    .argument("<session>", ID_HELP)
+    .action(async (id: string, options: GatewayOptions) => {
+      const api = apiOf(options);
+      const session = await api.session(await sessionId(api, id));
+      print(options, session, () => describe(session));
+    });
+}
+
+function describe(session: Session): string {
+  const { bold, dim, red } = stdout.colours;
+  const { acpxRecordId, agent, workspace, lifecycle, turns, host, queue } = session;
+  const fields: [string, string][] = [
+    ["session", acpxRecordId],
+    ["title", brief(session.title, 100)],
+    ["state", `${session.state}, agent ${session.agentStatus}${session.turn ? ", a turn is running" : ""}`],
+    ["workspace", `${workspace.name ?? ""}  ${workspace.cwd ?? ""}`],
+    [
+      "agent",
+      `${agent.name ?? ""}${host ? ` on ${host.name}${host.connected ? "" : " (not connected)"}` : ""}`,
+    ],
+    ["used", `${ago(lifecycle.lastUsedAt)} ago, created ${ago(lifecycle.createdAt)} ago`],
+    ["log", `${session.log.lastSeq} events`],
+    ["queue", queue.length > 0 ? `${queue.length} waiting` : ""],
+  ];
+  const lines = fields
+    .filter(([, value]) => value !== "")
+    .map(([name, value]) => `${dim(name.padEnd(10))} ${value}`);
+  for (const { seq, title, kind } of session.pendingPermissions)
+    lines.push(
+      red(`permission ${acpxRecordId}:${seq}  ${brief(title)} ${kind ? `(${kind})` : ""}`.trimEnd()),
+    );
+  if (turns.recent.length > 0) lines.push("", bold(`last turns, of ${turns.total}`));
+  for (const turn of turns.recent.slice(-5)) {
+    const ended = turn.stopReason ?? turn.reason ?? turn.status;
+    lines.push(
+      `> ${brief(turn.promptPreview, 90)}`,
+      dim(`  ${brief(turn.replyPreview, 90)} [${brief(ended)}]`),
+    );
+  }
+  return lines.join("\n");
+}
+
+function exporting(): Command {
+  return talking("export", "Write a session to a file or stdout")
+    .argument("<session>", ID_HELP)
+    .addOption(
+      new Option("--format <format>", "a tar for `import`, a transcript, or the log")
+        .choices(["acpx", "markdown", "ndjson"])
+        .default("acpx"),
+    )
+    .option("-o, --output <file>", "where to; `-` is stdout, the default unless that is a terminal")
+    .action(async (id: string, options: GatewayOptions & { format: string; output?: string }) => {
+      const api = apiOf(options);
+      const session = await sessionId(api, id);
+      const { body } = await api.export(session, options.format);
+      const extension = { acpx: "tar", markdown: "md" }[options.format] ?? options.format;
+      const usual = stdout.isTTY || options.json ? `acp-session-${session}.${extension}` : "-";
+      const file = options.output ?? usual;
+      const source = Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
+      if (file === "-") return pipeline(source, process.stdout, { end: false });
+      await pipeline(source, createWriteStream(file)).catch((error: unknown) => {
+        throw new CliError(`the export failed: ${reasonOf(error)}`, EXIT.error);
+      });
+      const { size } = await stat(file);
+      print(options, { sessionId: session, file, bytes: size }, () => `${file}, ${size} bytes`);
+    });
+}
+
+function importing(): Command {
+  return talking("import", "Bring in a session that was exported")
+    .argument("<file>", "the tar; `-` is stdin")
+    .option("--new", "under a new id, as a copy")
+    .action(async (file: string, options: GatewayOptions & { new?: boolean }) => {
+      const { workspace, agent } = targetOf(options);
+      const archive = file === "-" ? await blob(process.stdin) : await readable(file);
+      const query = {
+        ...(options.new && { as: "new" }),
+        ...(workspace !== undefined && { workspace }),
+        ...(agent !== undefined && { agent }),
+      };
+      const imported = await apiOf(options).import(archive as Blob, query);
+      print(options, imported, () => imported.sessionId);
+    });
+}
+
+async function readable(file: string) {
+  try {
+    // Opening a blob does not fail on a file that is not there.
+    await stat(file);
+    return await openAsBlob(file);
+  } catch (error) {
+    throw new CliError(`${file} cannot be read: ${reasonOf(error)}`, EXIT.usage);
+  }
+}
+
+/** The two ways a session ends are methods of ACP: what an editor could do, and no other way. */
+function ending(name: string, summary: string, method: "session/close" | "session/delete"): Command {
+  return talking(name, summary)
+    .argument("<session...>", ID_HELP)
+    .action(async (ids: string[], options: GatewayOptions) => {
+      const api = apiOf(options);
+      const done: string[] = [];
+      const { connectAcp, quietClient } = await import("../acp-client.ts");
+      const connection = await connectAcp(targetOf(options), quietClient());
+      try {
+        for (const text of ids) {
+          const id = await sessionId(api, text);
+          // ACP has deleting what is not there succeed; a person who names it wants to know.
+          await api.session(id);
+          await connection.agent.request(method, { sessionId: id });
+          done.push(id);
+          if (!options.json) note(`${name === "rm" ? "deleted" : "closed"} ${id}`);
+        }
+      } finally {
+        connection.close();
+      }
+      if (options.json) print(options, { sessions: done }, () => "");
+    });
+}

@@ -1,0 +1,83 @@
+import { Command } from "commander";
+import type { JWK } from "jose";
+import { CliError, EXIT, reasonOf } from "../exit.ts";
+import {
+  CLIENT_CLAIMS,
+  HOST_CLAIMS,
+  keyPath,
+  makeKey,
+  readKey,
+  signerOf,
+  type TokenClaims,
+} from "../keys.ts";
+import { claimsOf } from "../token-source.ts";
+import { note, type OutputOptions, print, printing } from "./context.ts";
+
+/** Tokens for gateways of one's own: whoever has the private key decides who may do what. */
+export function tokenCommand(): Command {
+  return new Command("token")
+    .description("Make tokens for a gateway of your own")
+    .addCommand(signing("client", "A token for people and editors", CLIENT_CLAIMS, "30 days"))
+    .addCommand(signing("host", "A token for `acp-edge host`", HOST_CLAIMS, "365 days"))
+    .addCommand(keys());
+}
+
+type SignOptions = OutputOptions & {
+  key?: string;
+  state: string;
+  workspace: string[];
+  subject: string;
+  tenant: string;
+  scopes: string;
+  lifetime: string;
+  issuer?: string;
+  audience?: string;
+};
+
+function signing(name: string, summary: string, claims: TokenClaims, lifetime: string): Command {
+  return printing(name, summary)
+    .option("--key <file>", "private key as a JWK, for instance from `acp-edge token keys`")
+    .option("--state <dir>", "state directory of `npm start`, whose key is used without --key", ".acp-edge")
+    .option("--workspace <id...>", "workspaces it is for, `*` for all", claims.workspaces)
+    .option("--subject <name>", "who it is for", claims.sub)
+    .option("--tenant <name>", "tenant", claims.tenant)
+    .option("--scopes <list>", "what it allows, with commas", claims.scopes.join(","))
+    .option("--lifetime <span>", "how long it is good, such as `12 hours`", lifetime)
+    .option("--issuer <name>", "the gateway's AUTH_ISSUER")
+    .option("--audience <name>", "the gateway's AUTH_AUDIENCE")
+    .action(async (options: SignOptions) => {
+      const signer = await signerOf(await privateKey(options), options);
+      const claims: TokenClaims = {
+        sub: options.subject,
+        tenant: options.tenant,
+        workspaces: options.workspace,
+        scopes: options.scopes.split(",").filter((scope) => scope !== ""),
+      };
+      const token = await signer.sign(claims, options.lifetime).catch((error: unknown) => {
+        throw new CliError(`--lifetime ${options.lifetime}: ${reasonOf(error)}`, EXIT.usage);
+      });
+      print(options, { token, claims: claimsOf(token) }, () => token);
+    });
+}
+
+async function privateKey({ key, state }: SignOptions): Promise<JWK> {
+  const path = key ?? keyPath(state);
+  const jwk = await readKey(path).catch((error: unknown) => {
+    throw new CliError(reasonOf(error), EXIT.usage);
+  });
+  if (!jwk)
+    throw new CliError(`there is no key at ${path}: make one with \`acp-edge token keys FILE\``, EXIT.usage);
+  if (jwk.d === undefined) throw new CliError(`${path} is no private key`, EXIT.usage);
+  return jwk;
+}
+
+function keys(): Command {
+  return printing("keys", "Make a key pair; prints the AUTH_JWKS a gateway is configured with")
+    .argument("<file>", "where the private key goes; one that is there is kept")
+    .action(async (file: string, options: OutputOptions) => {
+      const known = await readKey(file);
+      const { jwks } = await signerOf(known ?? (await makeKey(file)));
+      note(known ? `${file} was there already` : `${file} has the private key: keep it to yourself`);
+      print(options, { file, created: !known, jwks: JSON.parse(jwks) }, () => jwks);
+    });
+}

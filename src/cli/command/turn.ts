@@ -1,0 +1,178 @@
+import {
+  type ClientContext,
+  type ContentBlock,
+  client,
+  methods,
+  type NewSessionRequest,
+  RequestError,
+  type RequestPermissionRequest,
+  type RequestPermissionResponse,
+  type SessionUpdate,
+  type StopReason,
+} from "@agentclientprotocol/sdk";
+import { connectAcp, rpcCode } from "../acp-client.ts";
+import { ApiClient } from "../api-client.ts";
+import { Conversation } from "../conversation.ts";
+import { CliError, EXIT, type ExitCode } from "../exit.ts";
+import { askPermission, INTERRUPT } from "../permission-question.ts";
+import type { Target } from "../target.ts";
+import { brief } from "../terminal.ts";
+import {
+  type GatewayOptions,
+  note,
+  printJson,
+  sessionId as resolveSession,
+  stderr,
+  stdout,
+  targetOf,
+} from "./context.ts";
+import { choose } from "./permissions.ts";
+
+export type TurnOptions = GatewayOptions & { session?: string; permissions?: Policy; quiet?: boolean };
+export type Policy = "ask" | "allow" | "deny" | "wait";
+
+/** One turn, from the prompt to the reason it ended. */
+export class Turn {
+  readonly #options: TurnOptions;
+  readonly #policy: Policy;
+  readonly #view = new Conversation(stdout, stderr);
+  #sessionId = "";
+  #interrupted = false;
+  /** What comes before is not of this turn: a session that is resumed may be in the middle of another. */
+  #prompted = false;
+  #cancel: () => void = () => {};
+
+  constructor(options: TurnOptions) {
+    this.#options = options;
+    const hasPerson = process.stdin.isTTY === true && stderr.isTTY && !options.json;
+    this.#policy = options.permissions ?? (hasPerson ? "ask" : "wait");
+    if (this.#policy === "ask" && !hasPerson)
+      throw new CliError("--permissions ask needs a terminal, and no --json", EXIT.usage);
+  }
+
+  async run(text: string): Promise<ExitCode> {
+    const target = targetOf(this.#options);
+    process.on("SIGINT", () => this.#interrupt());
+    process.on("SIGTERM", () => process.exit(EXIT.interrupted));
+    const app = client({ name: "acp-edge" })
+      .onNotification("*", () => {})
+      .onRequest(methods.client.session.requestPermission, ({ params, signal }) =>
+        this.#permission(params, signal),
+      );
+    const connection = await connectAcp(target, app, ({ update }) => this.#update(update));
+    try {
+      const sessionId = await this.#open(connection.agent, target);
+      this.#emit({ type: "session", sessionId });
+      this.#cancel = () =>
+        void connection.agent.notify(methods.agent.session.cancel, { sessionId }).catch(() => {});
+      if (this.#interrupted) return EXIT.interrupted;
+      const prompt: ContentBlock[] = [{ type: "text", text }];
+      this.#prompted = true;
+      const { stopReason } = await connection.agent.request(methods.agent.session.prompt, {
+        sessionId,
+        prompt,
+      });
+      return this.#ended(stopReason);
+    } catch (error) {
+      throw this.#failure(error, connection.signal.aborted);
+    } finally {
+      this.#view.endLine();
+      connection.close();
+    }
+  }
+
+  async #open(agent: ClientContext, target: Target): Promise<string> {
+    const place: NewSessionRequest = { cwd: "/", mcpServers: [] };
+    if (this.#options.session === undefined) {
+      this.#sessionId = (await agent.request(methods.agent.session.new, place)).sessionId;
+    } else {
+      this.#sessionId = await resolveSession(new ApiClient(target), this.#options.session);
+      await agent.request(methods.agent.session.resume, { sessionId: this.#sessionId, ...place });
+    }
+    return this.#sessionId;
+  }
+
+  #interrupt(): void {
+    if (this.#interrupted) process.exit(EXIT.interrupted);
+    this.#interrupted = true;
+    this.#say(stderr.colours.dim("cancelling; Ctrl-C again leaves at once"));
+    this.#cancel();
+  }
+
+  #update(update: SessionUpdate): void {
+    if (!this.#prompted) return;
+    if (this.#options.json) this.#emit({ type: "update", update });
+    else if (!this.#options.quiet || update.sessionUpdate === "agent_message_chunk")
+      this.#view.update(update);
+  }
+
+  async #permission(
+    request: RequestPermissionRequest,
+    withdrawn: AbortSignal,
+  ): Promise<RequestPermissionResponse> {
+    const { options, toolCall } = request;
+    this.#emit({ type: "permission", sessionId: this.#sessionId, toolCall, options });
+    if (this.#policy === "allow" || this.#policy === "deny") {
+      const optionId = choose(this.#policy, false, { options });
+      this.#say(stderr.colours.dim(`permission: ${brief(toolCall.title)}: ${optionId}`));
+      return { outcome: { outcome: "selected", optionId } };
+    }
+    if (this.#policy === "wait") {
+      this.#say(`waiting for permission: ${brief(toolCall.title)}`);
+      this.#say(stderr.colours.dim(`  acp-edge permissions allow|deny ${this.#sessionId}`));
+      return never();
+    }
+    this.#view.endLine();
+    const answer = await askPermission(request, withdrawn);
+    if (answer === INTERRUPT) {
+      this.#interrupt();
+      return { outcome: { outcome: "cancelled" } };
+    }
+    return answer === undefined ? never() : { outcome: { outcome: "selected", optionId: answer } };
+  }
+
+  #ended(stopReason: StopReason): ExitCode {
+    this.#emit({ type: "end", sessionId: this.#sessionId, stopReason });
+    const { dim, red } = stderr.colours;
+    if (stopReason !== "end_turn")
+      this.#say(red(STOPS[stopReason] ?? `the turn ended: ${brief(stopReason)}`));
+    if (stderr.isTTY && !this.#options.quiet) this.#say(dim(`session ${this.#sessionId}`));
+    if (stopReason === "end_turn") return EXIT.ok;
+    return stopReason === "cancelled" && this.#interrupted ? EXIT.interrupted : EXIT.turn;
+  }
+
+  #failure(error: unknown, lost: boolean): unknown {
+    if (error instanceof CliError) return error;
+    if (lost) {
+      const hint = this.#sessionId ? `; the turn goes on: acp-edge sessions watch ${this.#sessionId}` : "";
+      return new CliError(`the connection was lost${hint}`, EXIT.unreachable, { cause: error });
+    }
+    if (!(error instanceof RequestError)) return error;
+    this.#emit({
+      type: "error",
+      sessionId: this.#sessionId || null,
+      error: { code: error.code, message: error.message },
+    });
+    return new CliError(`the turn failed: ${brief(error.message, 500)}`, rpcCode(error.code));
+  }
+
+  #say(text: string): void {
+    if (this.#options.json) note(text);
+    else this.#view.note(text);
+  }
+
+  #emit(event: object): void {
+    if (this.#options.json) printJson(event);
+  }
+}
+
+const STOPS: Partial<Record<StopReason, string>> = {
+  refusal: "the agent refused",
+  cancelled: "cancelled",
+  max_tokens: "stopped: the limit of tokens was reached",
+  max_turn_requests: "stopped: the limit of requests in a turn was reached",
+};
+
+function never(): Promise<never> {
+  return new Promise(() => {});
+}

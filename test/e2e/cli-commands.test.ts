@@ -1,0 +1,343 @@
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { loadSigner } from "../../src/cli/keys.ts";
+import { Client } from "./client.ts";
+import {
+  acpEdge,
+  document,
+  type Environment,
+  emptyEnvironment,
+  environmentOf,
+  startAcpEdge,
+  startOnTerminal,
+} from "./command.ts";
+import { eventually, type Gateway, startGateway } from "./gateway.ts";
+
+let gateway: Gateway;
+let editor: Client;
+let sessionId: string;
+beforeAll(async () => {
+  gateway = await startGateway();
+  editor = await Client.connect(gateway);
+  sessionId = await editor.newSession();
+  await editor.prompt(sessionId, "/title A tidy house\n/tool read\n/echo first words");
+  await eventually(async () => (await (await gateway.api("/api/sessions")).text()).includes("A tidy house"));
+});
+afterAll(async () => {
+  await editor?.close();
+  await gateway?.[Symbol.asyncDispose]();
+});
+
+const run = (...args: string[]) => acpEdge(args, environmentOf(gateway));
+const json = async <T>(...args: string[]) => document<T>(await run(...args, "--json"));
+
+describe("sessions", () => {
+  test("ls", async () => {
+    expect(await json("sessions", "ls")).toMatchObject({
+      sessions: [{ sessionId, title: "A tidy house", state: "active", agent: "demo", workspace: "local" }],
+      nextCursor: null,
+    });
+    expect((await run("sessions", "ls")).stdout).toMatch(
+      new RegExp(`^SESSION.*\\n${sessionId}.*A tidy house\\n$`),
+    );
+    expect(await json("sessions", "ls", "--workspace", "other")).toMatchObject({ sessions: [] });
+  });
+
+  test("show, also by the beginning of the id and as the last one", async () => {
+    for (const name of [sessionId, sessionId.slice(0, 6), "last"])
+      expect(await json("sessions", "show", name)).toMatchObject({
+        schema: "acpx.session.v1",
+        acpxRecordId: sessionId,
+      });
+    expect((await run("sessions", "show", sessionId)).stdout).toContain("first words");
+  });
+
+  test("tail prints the log from a place on, and then as it grows", async () => {
+    const all = await run("sessions", "tail", sessionId, "--after", "0", "--no-follow", "--json");
+    const events = all.stdout.trimEnd().split("\n");
+    const whole = await (await gateway.api(`/api/sessions/${sessionId}/events`)).text();
+    expect(`${events.join("\n")}\n`).toBe(whole);
+    const words = await run("sessions", "tail", sessionId, "--after", "0", "--no-follow");
+    expect(words.stdout.trimEnd().split("\n")).toHaveLength(events.length);
+
+    const live = startAcpEdge(
+      ["sessions", "tail", sessionId, "--after", "0", "--json"],
+      environmentOf(gateway),
+    );
+    await live.prints("first words");
+    await editor.prompt(sessionId, "/echo and then some");
+    await live.prints("and then some");
+    live.child.kill("SIGINT");
+    expect((await live.ended).code).toBe(0);
+  });
+
+  test("watch shows the conversation, from the last turn on", async () => {
+    await editor.prompt(sessionId, "/echo before");
+    const live = startAcpEdge(["sessions", "watch", sessionId], environmentOf(gateway));
+    await live.prints("— end_turn");
+    expect(live.stdout).toBe('> /echo before\n[{"text":"/echo before","type":"text"}]\n— end_turn\n');
+    await editor.prompt(sessionId, "/tool edit");
+    await live.prints("✓");
+    live.child.kill("SIGINT");
+    expect((await live.ended).code).toBe(0);
+  });
+
+  test("export and import bring a session back, as a copy", async () => {
+    const file = join(gateway.root, "session.tar");
+    expect(await json("sessions", "export", sessionId, "-o", file)).toEqual({
+      sessionId,
+      file,
+      bytes: statSync(file).size,
+    });
+    const copy = await json<{ sessionId: string }>("sessions", "import", file, "--new");
+    expect(copy.sessionId).not.toBe(sessionId);
+    expect((await run("sessions", "export", copy.sessionId, "--format", "markdown")).stdout).toContain(
+      "first words",
+    );
+    const piped = await acpEdge(["sessions", "import", "-"], environmentOf(gateway), { input: "no archive" });
+    expect(piped).toMatchObject({ code: 1, stderr: expect.stringContaining("acp-edge: the gateway says: ") });
+    expect((await run("sessions", "import", "/no/such/file")).code).toBe(2);
+  });
+
+  test("close and rm", async () => {
+    const [one, two] = [await editor.newSession(), await editor.newSession()];
+    expect(await json("sessions", "close", one, two)).toEqual({ sessions: [one, two] });
+    expect(await json("sessions", "show", one)).toMatchObject({ state: "completed" });
+    expect(await json("sessions", "rm", one)).toEqual({ sessions: [one] });
+    expect((await run("sessions", "show", one)).code).toBe(5);
+    expect((await run("sessions", "rm", one)).code).toBe(5);
+  });
+});
+
+describe("permissions", () => {
+  const ask = async (title: string) => {
+    const session = await editor.newSession();
+    const turn = editor.prompt(session, `/permission ${title}`);
+    let id = "";
+    await eventually(async () => {
+      const { permissions } = await json<{ permissions: { id: string; title: string }[] }>(
+        "permissions",
+        "ls",
+      );
+      id = permissions.find((permission) => permission.title === title)?.id ?? "";
+      return id !== "";
+    });
+    return { session, turn, id };
+  };
+
+  test("ls and allow, by id", async () => {
+    const { session, turn, id } = await ask("Move the piano");
+    expect((await run("permissions", "ls")).stdout).toContain("Move the piano");
+    expect(await json("permissions", "allow", id)).toMatchObject({
+      id,
+      outcome: { outcome: "selected", optionId: "allow" },
+    });
+    await turn;
+    await editor.hears(session, "Permission selected: allow");
+    expect(await run("permissions", "allow", id)).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining("is pending"),
+    });
+  });
+
+  test("deny --always, by session", async () => {
+    const { session, turn } = await ask("Sell the piano");
+    expect((await run("permissions", "deny", session, "--always")).code).toBe(0);
+    await turn;
+    await editor.hears(session, "Permission selected: reject-always");
+  });
+});
+
+describe("workspaces", () => {
+  test("ls, hosts and agents", async () => {
+    const host = { name: "local", root: gateway.root };
+    const agent = { id: "demo", default: true, ready: true };
+    expect(await json("workspaces")).toMatchObject({
+      workspaces: [{ id: "local", hosts: [host], agents: [agent] }],
+    });
+    expect(await json("hosts")).toMatchObject({ hosts: [{ workspace: "local", ...host }] });
+    expect(await json("agents")).toMatchObject({ agents: [{ workspace: "local", ...agent }] });
+    expect((await run("workspaces", "ls")).stdout).toContain("demo*");
+  });
+
+  test("show and set", async () => {
+    const policy = { default: "ask", byKind: { read: "allow" }, timeoutMs: null, onTimeout: "reject" };
+    expect(await json("workspaces", "set", "local", "--policy", JSON.stringify(policy))).toMatchObject({
+      policy,
+    });
+    expect(await json("workspaces", "show")).toMatchObject({ id: "local", policy });
+    expect((await run("workspaces", "set", "--policy", "{")).code).toBe(2);
+    expect((await run("workspaces", "show", "other")).code).toBe(5);
+  });
+});
+
+describe("doctor", () => {
+  type Report = { ok: boolean; steps: { name: string; status: string; detail: string; hint?: string }[] };
+  const examine = async (env: Record<string, string>, ...args: string[]) => {
+    const { code, stdout } = await acpEdge(["doctor", "--json", ...args], {
+      ...environmentOf(gateway),
+      ...env,
+    });
+    const report = JSON.parse(stdout) as Report;
+    return { code, ok: report.ok, failed: report.steps.find(({ status }) => status === "failed"), report };
+  };
+  const sign = async (change: object, lifetime = "1 hour") => {
+    const claims = { sub: "me", tenant: "local", workspaces: ["local"], scopes: ["session:read"], ...change };
+    return (await loadSigner(gateway.state)).sign(claims, lifetime);
+  };
+
+  test("finds nothing wrong, and leaves nothing of its turn behind", async () => {
+    const { code, ok, report } = await examine({}, "--turn");
+    expect({ code, ok }).toEqual({ code: 0, ok: true });
+    expect(report.steps.map(({ name, status }) => [name, status])).toEqual(
+      "configuration,name,connection,gateway,token,workspace,host,agent,websocket,initialize,turn"
+        .split(",")
+        .map((name) => [name, "ok"]),
+    );
+    expect((await run("doctor")).stdout).toContain("all is well");
+  });
+
+  test.each([
+    ["no token", { ACP_EDGE_TOKEN: "" }, [], 3, "configuration", "acp-edge login"],
+    ["an unknown name", { ACP_EDGE_URL: "http://gateway.invalid" }, [], 4, "name", "spelled right"],
+    ["a closed port", { ACP_EDGE_URL: "http://127.0.0.1:9" }, [], 4, "connection", "Nothing listens"],
+    ["no JWT", { ACP_EDGE_TOKEN: "nonsense" }, [], 3, "token", "no token (JWT)"],
+    ["another workspace", {}, ["--workspace", "other"], 5, "workspace", "It is for: local"],
+    ["an unknown agent", {}, ["--agent", "nobody"], 5, "agent", "The hosts offer: demo"],
+    ["a turn that is refused", {}, ["--turn", "/refuse"], 6, "turn", undefined],
+  ])("says what is wrong with %s", async (_, env, args, code, name, hint) => {
+    const found = await examine(env as Record<string, string>, ...args);
+    expect(found).toMatchObject({ code, ok: false, failed: { name } });
+    if (hint !== undefined) expect(found.failed?.hint).toContain(hint);
+    const { steps } = found.report;
+    const after = steps.slice(steps.findIndex(({ status }) => status === "failed") + 1);
+    expect(after.every(({ status }) => status === "skipped")).toBe(true);
+  });
+
+  test("tells an expired token from one that lacks a scope or is signed by others", async () => {
+    const hintFor = async (token: string) => (await examine({ ACP_EDGE_TOKEN: token })).failed?.hint;
+    expect(await hintFor(await sign({}, "-1 hour"))).toContain("It expired");
+    expect(await hintFor(await sign({ scopes: ["host"] }))).toContain("lacks the scope session:read");
+    const [head, body] = gateway.token.split(".");
+    expect(await hintFor(`${head}.${body}.${"A".repeat(86)}`)).toContain("AUTH_JWKS");
+  });
+
+  test("says that no host is there, and how to start one", async () => {
+    const token = await sign({ workspaces: ["empty"], scopes: ["session:read", "session:prompt"] });
+    expect(await examine({ ACP_EDGE_TOKEN: token })).toMatchObject({
+      code: 1,
+      failed: { name: "host", hint: expect.stringContaining("acp-edge host --gateway") },
+    });
+  });
+});
+
+describe("what goes wrong", () => {
+  test.each([
+    ["a wrong token", { ACP_EDGE_TOKEN: "wrong" }, 3, "valid token"],
+    ["an unreachable gateway", { ACP_EDGE_URL: "http://127.0.0.1:9" }, 4, "cannot be reached"],
+    ["no gateway", { ACP_EDGE_URL: "" }, 2, "no gateway is configured"],
+    ["a token command that fails", { ACP_EDGE_TOKEN: "", ACP_EDGE_TOKEN_COMMAND: "exit 7" }, 3, "code 7"],
+    ["a wrong address", { ACP_EDGE_URL: "gopher://x" }, 2, "is not the address"],
+  ])("%s is one sentence on stderr and a code", async (_, change, code, words) => {
+    const env = { ...environmentOf(gateway), ...change };
+    const calls = [
+      ["sessions", "ls"],
+      ["run", "hi"],
+      ["hosts", "--json"],
+    ].map((args) => acpEdge(args, env));
+    for (const outcome of await Promise.all(calls)) {
+      expect(outcome).toEqual({ code, stdout: "", stderr: expect.stringMatching(/^acp-edge: .*\n$/) });
+      expect(outcome.stderr).toContain(words);
+    }
+  });
+});
+
+describe("login", () => {
+  test("stores a token the gateway accepts, for its owner alone", async () => {
+    const env = emptyEnvironment();
+    const login = (input: string) => acpEdge(["login", "--url", gateway.wsUrl], env, { input });
+    expect((await login("wrong")).code).toBe(3);
+    expect((await acpEdge(["hosts"], env)).code).toBe(2);
+    expect((await login(`${gateway.token}\n`)).code).toBe(0);
+    expect((await acpEdge(["hosts"], env)).stdout).toContain(gateway.root);
+    const file = join(env.XDG_CONFIG_HOME as string, "acp-edge/config.json");
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({
+      profile: "default",
+      profiles: { default: { url: gateway.url, token: gateway.token } },
+    });
+    expect((await acpEdge(["config", "get"], env)).stdout).not.toContain(gateway.token);
+    // A token stays with its gateway.
+    const elsewhere = await acpEdge(["hosts", "--url", "http://localhost:9"], env);
+    expect(elsewhere).toMatchObject({ code: 3, stderr: expect.stringContaining("no token is configured") });
+  });
+});
+
+test("login asks on a terminal, and does not show what is typed", async () => {
+  const env = emptyEnvironment();
+  const login = startOnTerminal(["login", "--url", gateway.url], env);
+  await login.prints("Token");
+  login.type(`${gateway.token}\r`);
+  await login.prints("stored for profile default");
+  expect((await login.ended).code).toBe(0);
+  expect(login.stdout).not.toContain(gateway.token);
+  expect((await acpEdge(["hosts"], env)).code).toBe(0);
+});
+
+test("a token command is asked again when its token is refused", async () => {
+  const env: Environment = { ...environmentOf(gateway), ACP_EDGE_TOKEN: "" };
+  const flag = join(env.HOME as string, "asked");
+  const command = `test -e ${flag} && echo ${gateway.token} || { touch ${flag}; echo old; }`;
+  expect((await acpEdge(["sessions", "ls", "--token-command", command], env)).code).toBe(0);
+});
+
+test("a token made from the keys of npm start lets a host in, and its own gateway knows it", async () => {
+  const env = environmentOf(gateway);
+  const state = ["--state", gateway.state];
+  const client = document<{ token: string }>(await acpEdge(["token", "client", ...state, "--json"], env));
+  expect((await acpEdge(["sessions", "ls"], { ...env, ACP_EDGE_TOKEN: client.token })).code).toBe(0);
+  const { stdout } = await acpEdge(["token", "host", ...state], env);
+  const args = [
+    "host",
+    "--gateway",
+    gateway.url,
+    "--workspace",
+    "local",
+    "--root",
+    gateway.root,
+    "--name",
+    "second",
+  ];
+  const host = startAcpEdge(args, { ...env, ACP_EDGE_HOST_TOKEN: stdout.trim() });
+  await host.prints("connected");
+  await eventually(async () => (await json<{ hosts: unknown[] }>("hosts")).hosts.length === 2);
+  host.child.kill("SIGTERM");
+  expect((await host.ended).code).toBe(0);
+});
+
+test("connect is the bridge for editors, with the same configuration", async () => {
+  const bridge = startAcpEdge(["connect"], environmentOf(gateway));
+  bridge.type('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n');
+  await bridge.prints('"protocolVersion":1');
+  bridge.child.stdin?.end();
+  expect((await bridge.ended).code).toBe(0);
+  expect(JSON.parse(bridge.stdout)).toMatchObject({ id: 1, result: { agentInfo: { name: "demo-agent" } } });
+});
+
+test("a restart of the gateway is noticed by those who follow it, and no more than that", async () => {
+  const env = environmentOf(gateway);
+  const live = startAcpEdge(["sessions", "watch", sessionId], env);
+  await live.prints("— end_turn");
+  const args = ["--gateway", gateway.url, "--workspace", "local", "--root", gateway.root, "--name", "third"];
+  const host = startAcpEdge(["host", ...args], { ...env, ACP_EDGE_HOST_TOKEN: gateway.hostToken });
+  await host.prints("host: connected");
+  gateway.killWorkerd();
+  await host.prints("link lost, trying again in");
+  await eventually(() => host.stderr.split("host: connected").length === 3);
+  await using again = await Client.connect(gateway);
+  await again.load(sessionId);
+  await again.prompt(sessionId, "/stream 3 20");
+  await live.prints("000002");
+  expect(live.stderr).toBe("");
+});

@@ -1,0 +1,127 @@
+import { execFile } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { acpEdge, environmentOf, type Program, startAcpEdge } from "./command.ts";
+import { eventually, type Gateway, startGateway } from "./gateway.ts";
+
+/** What `npm pack` gives, installed as a user would, on the Node of the machine. */
+
+const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
+const run = promisify(execFile);
+
+let directory: string;
+let installed: string;
+let program: Program;
+let gateway: Gateway;
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "acp-edge-package-"));
+  [gateway, installed] = await Promise.all([startGateway(), packAndInstall()]);
+  program = [machinesNode(), join(installed, "dist/cli/acp-edge.js")];
+}, 120_000);
+afterAll(async () => {
+  await gateway?.[Symbol.asyncDispose]();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** In a copy: packing rewrites the manifest for a moment, and others are reading it. */
+async function packAndInstall(): Promise<string> {
+  const [copy, user] = [join(directory, "copy"), join(directory, "user")];
+  for (const name of ["package.json", "README.md", "src"])
+    cpSync(join(PROJECT, name), join(copy, name), { recursive: true });
+  symlinkSync(join(PROJECT, "node_modules"), join(copy, "node_modules"));
+  const manifest = readFileSync(join(copy, "package.json"), "utf8");
+  await run("npm", ["pack", "--silent", "--pack-destination", directory], { cwd: copy });
+  expect(readFileSync(join(copy, "package.json"), "utf8")).toBe(manifest);
+  const [tarball] = readdirSync(directory).filter((name) => name.endsWith(".tgz"));
+  const install = ["install", "--offline", "--no-audit", "--no-fund", "--prefix", user];
+  await run("npm", [...install, join(directory, tarball as string)], { cwd: directory });
+  expect(readdirSync(join(user, "node_modules")).filter((name) => !name.startsWith("."))).toEqual([
+    "acp-edge",
+  ]);
+  expect(existsSync(join(user, "node_modules/.bin/acp-edge"))).toBe(true);
+  return join(user, "node_modules/acp-edge");
+}
+
+/** Not the one that npm's scripts find first. */
+function machinesNode(): string {
+  const directories = (process.env.PATH ?? "").split(delimiter);
+  const elsewhere = directories.filter(
+    (entry) => !entry.includes("node_modules") && !entry.includes("node-gyp"),
+  );
+  return elsewhere.map((entry) => join(entry, "node")).find((path) => existsSync(path)) ?? process.execPath;
+}
+
+test("is small, and brings neither tools nor dependencies", () => {
+  const manifest = JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as object;
+  for (const key of ["dependencies", "devDependencies", "optionalDependencies", "scripts", "private"])
+    expect(manifest).not.toHaveProperty(key);
+  const files = readdirSync(installed, { recursive: true, encoding: "utf8" });
+  const bytes = files.reduce((sum, file) => sum + statSync(join(installed, file)).size, 0);
+  expect(bytes).toBeLessThan(2_000_000);
+  const code = files.filter((file) => file.endsWith(".js"));
+  for (const file of code)
+    expect(readFileSync(join(installed, file), "utf8")).not.toMatch(/miniflare|wrangler/);
+});
+
+test("runs: --version, --help, doctor, run", async () => {
+  const env = environmentOf(gateway);
+  const { version } = JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8")) as { version: string };
+  expect(await acpEdge(["--version"], env, { program })).toEqual({
+    code: 0,
+    stdout: `${version}\n`,
+    stderr: "",
+  });
+  expect((await acpEdge(["--help"], env, { program })).stdout).toContain("Exit codes:");
+  expect(await acpEdge(["doctor", "--turn"], env, { program })).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("all is well"),
+  });
+  expect(await acpEdge(["run", "/stream 3 20"], env, { program })).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("000002"),
+  });
+});
+
+test("a host joins with it and runs the demo agent", async () => {
+  const env = environmentOf(gateway);
+  const args = ["--gateway", gateway.url, "--workspace", "local", "--root", gateway.root, "--name", "packed"];
+  // Alone, so that the next session is its own: an agent of its own makes sure.
+  const demo = `'${program[0]}' '${join(installed, "dist/demo-agent/main.js")}'`;
+  const host = startAcpEdge(
+    ["host", ...args, "--agent", demo],
+    { ...env, ACP_EDGE_HOST_TOKEN: gateway.hostToken },
+    program,
+  );
+  await host.prints("connected");
+  await eventually(async () => {
+    const { stdout } = await acpEdge(["agents", "--json"], env, { program });
+    const { agents } = JSON.parse(stdout) as { agents: { id: string; ready: boolean }[] };
+    return agents.some(({ id, ready }) => id === "custom" && ready);
+  });
+  const { code, stdout } = await acpEdge(["run", "--agent", "custom", "/cwd"], env, { program });
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(gateway.root) });
+  host.child.kill("SIGTERM");
+  expect((await host.ended).code).toBe(0);
+});
+
+test("connect speaks ACP on stdio with it", async () => {
+  const bridge = startAcpEdge(["connect"], environmentOf(gateway), program);
+  bridge.type('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n');
+  await bridge.prints('"protocolVersion":1');
+  bridge.child.stdin?.end();
+  expect((await bridge.ended).code).toBe(0);
+});

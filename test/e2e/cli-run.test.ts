@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { acpEdge, environmentOf, startAcpEdge, startOnTerminal } from "./command.ts";
+import { eventually, type Gateway, startGateway } from "./gateway.ts";
+
+let gateway: Gateway;
+beforeAll(async () => {
+  gateway = await startGateway();
+});
+afterAll(() => gateway?.[Symbol.asyncDispose]());
+
+const run = (...args: string[]) => acpEdge(["run", ...args], environmentOf(gateway));
+
+type Line = { type: string; sessionId?: string; stopReason?: string; update?: { sessionUpdate: string } };
+const lines = (stdout: string) =>
+  stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Line);
+
+describe("a turn from the command line", () => {
+  test("prints what the agent says to stdout, what it does to stderr, in order and whole", async () => {
+    const { code, stdout, stderr } = await run("/tool read\n/stream 2000 100");
+    expect(code).toBe(0);
+    expect(stdout).toHaveLength(2000 * 100 + 1);
+    expect(stdout).not.toContain("●");
+    expect(stderr).toContain("✓");
+    // Nobody reads it on a terminal: no colours, no escape sequences.
+    expect(stdout + stderr).not.toContain("\u001b");
+  });
+
+  test("is not disturbed by updates it does not know", async () => {
+    const broken = '/raw {"sessionUpdate":"agent_message_chunk"}\n/raw {"sessionUpdate":"plan","entries":7}';
+    const { code, stdout, stderr } = await run(`/unknown\n${broken}\n/stream 1 10`);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toContain("000000");
+  });
+
+  test("takes the prompt from stdin", async () => {
+    const { stdout } = await acpEdge(["run"], environmentOf(gateway), { input: "/echo from a pipe\n" });
+    expect(stdout).toContain("from a pipe");
+  });
+
+  test("--json is one event per line, from the session to the reason it ended", async () => {
+    const { code, stdout } = await run("--json", "/echo hello");
+    const events = lines(stdout);
+    expect(code).toBe(0);
+    expect(events[0]).toEqual({ type: "session", sessionId: expect.any(String) });
+    expect(events.at(-1)).toEqual({ type: "end", sessionId: events[0]?.sessionId, stopReason: "end_turn" });
+    expect(events.some(({ update }) => update?.sessionUpdate === "agent_message_chunk")).toBe(true);
+  });
+
+  test("--session continues a conversation, and shows nothing of what was before", async () => {
+    const [first] = lines((await run("--json", "/echo earlier")).stdout);
+    const { stdout } = await run("--session", first?.sessionId as string, "/history");
+    expect(stdout).toBe("prompts: 2\n");
+  });
+
+  test.each([
+    ["a refusal", "/refuse", 6, "refused"],
+    ["a limit", "/max_tokens", 6, "limit"],
+    ["an error", "/error -32603 broken", 6, "broken"],
+    ["the end of the agent", "/crash", 6, "failed"],
+  ])("%s is told by exit code and words", async (_, prompt, code, words) => {
+    expect(await run(prompt)).toMatchObject({ code, stderr: expect.stringContaining(words) });
+  });
+
+  test("an unknown session or agent is told by its own code", async () => {
+    expect((await run("--session", "00000000-0000-0000-0000-000000000000", "/help")).code).toBe(5);
+    expect((await run("--session", "abcdef", "/help")).code).toBe(5);
+    const { code, stderr } = await run("--agent", "nobody", "/help");
+    expect({ code, stderr }).toEqual({ code: 5, stderr: expect.stringContaining('Unknown agent "nobody"') });
+  });
+});
+
+describe("permissions", () => {
+  test.each([
+    ["allow", "Permission selected: allow"],
+    ["deny", "Permission selected: reject"],
+  ])("--permissions %s answers once, not always", async (how, words) => {
+    expect(await run("--permissions", how, "/permission")).toMatchObject({ code: 0, stdout: `${words}\n` });
+  });
+
+  test("without a terminal they wait for somebody else", async () => {
+    const running = startAcpEdge(["run", "/permission"], environmentOf(gateway));
+    running.child.stdin?.end();
+    await running.prints("waiting for permission");
+    await running.prints("permissions allow|deny ");
+    const session = /allow\|deny (\S+)/.exec(running.stderr)?.[1] as string;
+    await eventually(async () => {
+      const { code } = await acpEdge(["permissions", "deny", session], environmentOf(gateway));
+      return code === 0;
+    });
+    expect(await running.ended).toMatchObject({ code: 0, stdout: "Permission selected: reject\n" });
+  });
+
+  test("on a terminal they are asked for there", async () => {
+    const running = startOnTerminal(["run", "/permission Paint it black"], environmentOf(gateway));
+    await running.prints("Permission: Paint it black");
+    await running.prints("Always reject");
+    running.type("\u001b[B\r");
+    await running.prints("Permission selected: allow-always");
+    expect((await running.ended).code).toBe(0);
+  });
+
+  test("a question that somebody else answered is taken back", async () => {
+    const running = startOnTerminal(["run", "/permission"], environmentOf(gateway));
+    await running.prints("Always reject");
+    let id = "";
+    await eventually(async () => {
+      const { permissions } = (await (await gateway.api("/api/permissions")).json()) as {
+        permissions: { id: string }[];
+      };
+      id = permissions[0]?.id ?? "";
+      return id !== "";
+    });
+    expect((await acpEdge(["permissions", "allow", id], environmentOf(gateway))).code).toBe(0);
+    await running.prints("Permission selected: allow");
+    expect((await running.ended).code).toBe(0);
+  });
+
+  test("Ctrl-C at the question cancels the turn", async () => {
+    const running = startOnTerminal(["run", "/permission"], environmentOf(gateway));
+    await running.prints("Always reject");
+    running.type("\u0003");
+    expect((await running.ended).code).toBe(130);
+    expect(running.stdout).toContain("cancelled");
+  });
+});
+
+describe("Ctrl-C", () => {
+  test("cancels the turn", async () => {
+    const running = startOnTerminal(["run", "/wait"], environmentOf(gateway));
+    await running.prints("Waiting to be cancelled.");
+    running.type("\u0003");
+    await running.prints("cancelled");
+    expect((await running.ended).code).toBe(130);
+  });
+
+  test("a second one leaves an agent that does not listen", async () => {
+    const running = startAcpEdge(["run", "/hang"], environmentOf(gateway));
+    running.child.stdin?.end();
+    await running.prints("Hanging.");
+    running.child.kill("SIGINT");
+    await running.prints("cancelling");
+    running.child.kill("SIGINT");
+    expect((await running.ended).code).toBe(130);
+  });
+});
+
+test("an agent's words set no title and move no cursor", async () => {
+  const evil = JSON.stringify({
+    sessionUpdate: "agent_message_chunk",
+    content: { type: "text", text: "a\u001b]0;owned\u0007b" },
+  });
+  const running = startOnTerminal(["run", "--quiet", `/raw ${evil}`], environmentOf(gateway));
+  await running.ended;
+  expect(running.stdout).toContain("a]0;ownedb");
+});
+
+test.each([
+  ["colours are for terminals", {}, true],
+  ["NO_COLOR is respected", { NO_COLOR: "1" }, false],
+])("%s", async (_, env, coloured) => {
+  const running = startOnTerminal(["run", "/tool read"], { ...environmentOf(gateway), ...env });
+  expect((await running.ended).code).toBe(0);
+  expect(running.stdout).toContain("✓");
+  expect(running.stdout.includes("\u001b[")).toBe(coloured);
+});
