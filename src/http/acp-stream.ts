@@ -1,9 +1,8 @@
 import type { Context } from "hono";
 import type { StreamRequest } from "../connection/http-client.ts";
 import { isUuid } from "../protocol/ids.ts";
-import { LIMITS } from "../protocol/limits.ts";
 import type { AppEnv } from "./auth.ts";
-import { eventStream } from "./event-stream.ts";
+import { objectStream } from "./object-stream.ts";
 
 /** What the gateway has to say to a client over HTTP: of one session, or of the connection itself. */
 export async function openStream(c: Context<AppEnv>): Promise<Response> {
@@ -12,24 +11,10 @@ export async function openStream(c: Context<AppEnv>): Promise<Response> {
   const connection = c.req.header("Acp-Connection-Id");
   if (!connection) return c.text("Missing Acp-Connection-Id", 400);
   if (!isUuid(connection)) return c.text("Unknown Acp-Connection-Id", 404);
-  const caller = c.get("caller");
   const request: StreamRequest = {
-    caller,
+    caller: c.get("caller"),
     session: c.req.header("Acp-Session-Id") || undefined,
     lastEventId: c.req.header("Last-Event-ID") || undefined,
   };
-  const response = await c.env.ACP_CONNECTION_DO.getByName(connection).fetch("https://connection/stream", {
-    headers: { Upgrade: "websocket", "X-Acp-Stream": JSON.stringify(request) },
-  });
-  if (!response.webSocket) return new Response(response.body, response);
-  response.webSocket.accept();
-  const body = eventStream(response.webSocket, {
-    keepAliveMs: LIMITS.keepAliveMs,
-    endsAt: caller.expires * 1000,
-    signal: c.req.raw.signal,
-  });
-  return c.body(body, 200, {
-    "Content-Type": "text/event-stream",
-    "Cache-Control": "no-cache, no-transform",
-  });
+  return objectStream(c, c.env.ACP_CONNECTION_DO.getByName(connection), "X-Acp-Stream", request);
 }

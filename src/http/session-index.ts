@@ -1,31 +1,13 @@
 import type { Caller } from "../protocol/caller.ts";
+import { INDEX_COLUMNS, type IndexRow } from "../session/index-row.ts";
 
-type Row = {
-  id: string;
-  workspace: string;
-  agent: string;
-  cwd: string;
-  client_cwd: string | null;
-  title: string | null;
-  state: string;
-  created_at: string;
-  updated_at: string;
-  last_seq: number;
-};
+export type SessionSummary = Omit<IndexRow, "tenant">;
 
-export type SessionSummary = {
-  sessionId: string;
-  workspace: string;
-  agent: string;
-  cwd: string;
-  /** As its client named it when it asked for the session. */
-  clientCwd: string;
-  title: string | null;
-  state: string;
-  createdAt: string;
-  updatedAt: string;
-  lastSeq: number;
-};
+const { tenant: _, ...SHOWN } = INDEX_COLUMNS;
+/** Lines of before this column do not have it. */
+const SELECTION = Object.entries({ ...SHOWN, clientCwd: "coalesce(client_cwd, cwd)" })
+  .map(([field, column]) => `${column} AS "${field}"`)
+  .join(", ");
 
 /** A page of the caller's sessions, newest first. The cursor is the last line of the page before. */
 export async function listSessions(
@@ -51,29 +33,15 @@ export async function listSessions(
     values.push(updatedAt, id);
   }
   const { results } = await index
-    .prepare(`SELECT * FROM sessions WHERE ${where.join(" AND ")} ORDER BY updated_at DESC, id DESC LIMIT ?`)
+    .prepare(
+      `SELECT ${SELECTION} FROM sessions WHERE ${where.join(" AND ")} ORDER BY updated_at DESC, id DESC LIMIT ?`,
+    )
     .bind(...values, limit + 1)
-    .all<Row>();
+    .all<SessionSummary>();
   const page = results.slice(0, limit);
   const last = page.at(-1);
   return {
-    sessions: page.map(summary),
-    nextCursor: results.length > limit && last ? `${last.updated_at} ${last.id}` : null,
-  };
-}
-
-function summary(row: Row): SessionSummary {
-  const { id, created_at, updated_at, last_seq, workspace, agent, cwd, client_cwd, title, state } = row;
-  return {
-    sessionId: id,
-    workspace,
-    agent,
-    cwd,
-    clientCwd: client_cwd ?? cwd,
-    title,
-    state,
-    createdAt: created_at,
-    updatedAt: updated_at,
-    lastSeq: last_seq,
+    sessions: page,
+    nextCursor: results.length > limit && last ? `${last.updatedAt} ${last.sessionId}` : null,
   };
 }

@@ -8,7 +8,8 @@ import {
   type Route,
   type Source,
 } from "./event.ts";
-import { apply, type SessionState } from "./state.ts";
+import { apply } from "./fold.ts";
+import type { SessionState } from "./state.ts";
 
 /**
  * Events on their way into the log. Each one is numbered and folded into the state as it is added, so that

@@ -7,9 +7,10 @@ import { currentSetup } from "./acp-state.ts";
 import { bind, close, wantAgent } from "./agent-life.ts";
 import { cancelQuestions, clientAnswer } from "./answers.ts";
 import type { Batch } from "./batch.ts";
+import { badPromptKey, promptKey } from "./prompt-key.ts";
 import { methodTooLong, tooMany } from "./refusals.ts";
 import { badCursor } from "./replay.ts";
-import { badPromptKey, type KeyedPrompt, promptKey } from "./state.ts";
+import type { KeyedPrompt } from "./state.ts";
 import { cancelQueued, dropQueued, forProcess, promptRefusal } from "./turns.ts";
 
 /**

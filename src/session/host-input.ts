@@ -6,10 +6,11 @@ import { bind, bound, isOpening, processEnded, processLost } from "./agent-life.
 import { cancelledByAgent, decide, openToClients } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import type { Route } from "./event.ts";
+import { chunkText } from "./fold-frame.ts";
 import { checked } from "./hygiene.ts";
 import { rulingOn } from "./policy.ts";
 import { idTooLong, methodTooLong, tooMany } from "./refusals.ts";
-import { chunkText, type SessionState } from "./state.ts";
+import type { SessionState } from "./state.ts";
 import { answerRoute, drainForProcess, endTurn, forProcess } from "./turns.ts";
 
 /** What a session does about what the host and the agent say: events, as for clients. */

@@ -1,28 +1,45 @@
 import { pendingPermissions, sessionStatus } from "./projection.ts";
 import type { SessionState } from "./state.ts";
 
-/** A session's line in the D1 index. */
+/** A session's line in the D1 index, as it is written here and read by `http/session-index.ts`. */
 export type IndexRow = {
-  id: string;
+  sessionId: string;
   tenant: string;
   workspace: string;
   agent: string;
   cwd: string;
+  /** As its client named it when it asked for the session. */
   clientCwd: string;
   title: string | null;
   state: string;
   createdAt: string;
   updatedAt: string;
   lastSeq: number;
-  /** JSON: what waits for an answer. */
-  permissions: string;
 };
 
-export function indexRow(state: SessionState): IndexRow | undefined {
+/** The columns of its fields. */
+export const INDEX_COLUMNS: Readonly<Record<keyof IndexRow, string>> = {
+  sessionId: "id",
+  tenant: "tenant",
+  workspace: "workspace",
+  agent: "agent",
+  cwd: "cwd",
+  clientCwd: "client_cwd",
+  title: "title",
+  state: "state",
+  createdAt: "created_at",
+  updatedAt: "updated_at",
+  lastSeq: "last_seq",
+};
+
+/** With what waits for an answer, as JSON. */
+export type IndexEntry = IndexRow & { permissions: string };
+
+export function indexRow(state: SessionState): IndexEntry | undefined {
   const { identity, run } = state;
   if (identity?.request == null) return undefined;
   return {
-    id: state.sessionId,
+    sessionId: state.sessionId,
     tenant: identity.tenant,
     workspace: identity.workspace,
     agent: identity.agent,
@@ -38,39 +55,29 @@ export function indexRow(state: SessionState): IndexRow | undefined {
 }
 
 /** Writes may overtake each other; the one that knows more of the log wins. */
-export async function writeIndex(index: D1Database, row: IndexRow): Promise<void> {
+export async function writeIndex(index: D1Database, row: IndexEntry): Promise<void> {
   await index.batch([sessionRow(index, row), ...permissionRows(index, row)]);
 }
 
 function sessionRow(index: D1Database, row: IndexRow): D1PreparedStatement {
+  const fields = Object.keys(INDEX_COLUMNS) as (keyof IndexRow)[];
   return index
     .prepare(
-      `INSERT INTO sessions (id, tenant, workspace, agent, cwd, client_cwd, title, state, created_at, updated_at, last_seq)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      `INSERT INTO sessions (${Object.values(INDEX_COLUMNS).join(", ")})
+       VALUES (${fields.map(() => "?").join(", ")})
        ON CONFLICT (id) DO UPDATE SET cwd = excluded.cwd, title = excluded.title, state = excluded.state,
          updated_at = excluded.updated_at, last_seq = excluded.last_seq
        WHERE excluded.last_seq > sessions.last_seq`,
     )
-    .bind(
-      row.id,
-      row.tenant,
-      row.workspace,
-      row.agent,
-      row.cwd,
-      row.clientCwd,
-      row.title,
-      row.state,
-      row.createdAt,
-      row.updatedAt,
-      row.lastSeq,
-    );
+    .bind(...fields.map((field) => row[field]));
 }
 
 /** What waits is replaced as a whole, unless the line written before this knows more. */
-function permissionRows(index: D1Database, { id, lastSeq, tenant, workspace, permissions }: IndexRow) {
+function permissionRows(index: D1Database, entry: IndexEntry) {
+  const { sessionId, lastSeq, tenant, workspace, permissions } = entry;
   const newest = "(SELECT last_seq FROM sessions WHERE id = ?1) = ?2";
   return [
-    index.prepare(`DELETE FROM permissions WHERE session = ?1 AND ${newest}`).bind(id, lastSeq),
+    index.prepare(`DELETE FROM permissions WHERE session = ?1 AND ${newest}`).bind(sessionId, lastSeq),
     index
       .prepare(
         `INSERT INTO permissions (session, seq, tenant, workspace, tool_call_id, title, kind, options, requested_at)
@@ -78,7 +85,7 @@ function permissionRows(index: D1Database, { id, lastSeq, tenant, workspace, per
            value -> 'options', value ->> 'since'
          FROM json_each(?5) WHERE ${newest}`,
       )
-      .bind(id, lastSeq, tenant, workspace, permissions),
+      .bind(sessionId, lastSeq, tenant, workspace, permissions),
   ];
 }
 

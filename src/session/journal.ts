@@ -1,9 +1,10 @@
 import { LIMITS } from "../protocol/limits.ts";
 import { Batch } from "./batch.ts";
 import { type FrameEvent, isFrame, type LogEvent } from "./event.ts";
+import { apply } from "./fold.ts";
 import { EventLog, LOG_SCHEMA } from "./log.ts";
 import { SNAPSHOT_SCHEMA, Snapshots } from "./snapshot.ts";
-import { apply, type SessionState } from "./state.ts";
+import type { SessionState } from "./state.ts";
 
 /** The log with the state it folds to: the one place where a session changes. */
 export class Journal {

@@ -24,7 +24,7 @@ import { DEADLINE_SCHEMA, Deadlines } from "./deadlines.ts";
 import { isFrame, type LogEvent, newId } from "./event.ts";
 import { hostGone, hostHello, hostItem, isWelcome } from "./host-input.ts";
 import { type HostHello, HostLink, readHead } from "./host-link.ts";
-import { indexRow, removeFromIndex, writeIndex } from "./index-row.ts";
+import { IndexWriter } from "./index-writer.ts";
 import { Journal } from "./journal.ts";
 import { expirePermissions, nextTimeout, setPolicy } from "./policy.ts";
 import { presenceOf } from "./presence.ts";
@@ -74,10 +74,7 @@ export class AcpSession extends DurableObject<Env> {
   readonly #link: HostLink;
   readonly #watchers: Watchers;
   readonly #deadlines: Deadlines<"place" | "agent-start" | "idle" | "permission" | "archive" | "index">;
-
-  #indexing: Promise<void> = Promise.resolve();
-  /** Permissions that were open when the index last heard of them. */
-  #pending: string | undefined;
+  readonly #index: IndexWriter;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -90,6 +87,11 @@ export class AcpSession extends DurableObject<Env> {
     this.#link = new HostLink(ctx, this.#journal);
     this.#watchers = new Watchers(ctx, this.#journal, this.#archive);
     this.#deadlines = new Deadlines(ctx.storage);
+    this.#index = new IndexWriter(
+      env.INDEX,
+      (state) => this.#journal.state === state,
+      () => this.#deadlines.setUnlessSet("index", Date.now() + LIMITS.indexRetryMs),
+    );
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     // What an import has left that a crash ended.
     if (isStaged(sql)) void ctx.blockConcurrencyWhile(() => ctx.storage.deleteAll());
@@ -234,8 +236,7 @@ export class AcpSession extends DurableObject<Env> {
     this.#journal.forget();
     this.#clients.forget();
     await this.ctx.storage.deleteAll();
-    await this.#indexing;
-    await removeFromIndex(this.env.INDEX, sessionId);
+    await this.#index.remove(sessionId);
   }
 
   /** A client whose reading rested can go on, from where its connection says. */
@@ -346,7 +347,7 @@ export class AcpSession extends DurableObject<Env> {
           await this.#archive.run(state, (decide) => this.#record(decide));
           break;
         case "index":
-          await this.#writeIndex(state);
+          await this.#index.write(state);
       }
     }
   }
@@ -453,7 +454,8 @@ export class AcpSession extends DurableObject<Env> {
         this.#seekPlace(state, 0);
         this.#deadlines.setUnlessSet("idle", Date.now() + LIMITS.idleMs);
       }
-      if (event.kind === "session.requested") this.#seekPlace(state, 0);
+      if (event.kind === "session.requested" && !kinds.has("runtime.reconnect_attempt"))
+        this.#seekPlace(state, 0);
       if (event.kind === "agent.login") this.ctx.waitUntil(this.#relay(state, event));
       if (event.kind === "runtime.reconnect_attempt") this.#seekPlace(state, numberIn(event, "delayMs"));
       if (event.kind === "queue.owner.lease_renewed") this.#deadlines.set("idle", numberIn(event, "until"));
@@ -469,24 +471,9 @@ export class AcpSession extends DurableObject<Env> {
       if (at !== null) this.#deadlines.set("permission", at);
     }
     if (this.#archive.wanted(state)) this.#deadlines.setUnlessSet("archive", Date.now());
-    if (INDEXED.some((kind) => kinds.has(kind))) {
-      this.#deadlines.setUnlessSet("index", Date.now() + LIMITS.indexDelayMs);
-    }
-    if (
-      kinds.has("session.created") ||
-      kinds.has("session.imported") ||
-      this.#permissionsChanged(state, kinds)
-    )
-      this.ctx.waitUntil(this.#writeIndex(state));
-  }
-
-  /** People wait for these, so the index hears of them at once. */
-  #permissionsChanged({ asking }: SessionState, kinds: ReadonlySet<string>): boolean {
-    if (!PERMISSIONS.some((kind) => kinds.has(kind))) return false;
-    const open = Object.keys(asking).filter((seq) => asking[seq]?.permission);
-    const changed = open.join() !== this.#pending;
-    this.#pending = open.join();
-    return changed;
+    // The deadline is the outbox: it outlives a crash.
+    if (this.#index.isDue(kinds)) this.#deadlines.setUnlessSet("index", Date.now() + LIMITS.indexDelayMs);
+    if (this.#index.isUrgent(state, kinds)) this.ctx.waitUntil(this.#index.write(state));
   }
 
   #seekPlace(state: SessionState, delayMs: number): void {
@@ -524,49 +511,13 @@ export class AcpSession extends DurableObject<Env> {
       console.error("place failed", { sessionId, error: String(error) });
     }
   }
-
-  /** One write at a time, so that none comes after the session's removal. */
-  #writeIndex(state: SessionState): Promise<void> {
-    this.#indexing = this.#indexing.then(async () => {
-      const row = indexRow(state);
-      if (!row || this.#journal.state !== state) return;
-      try {
-        await writeIndex(this.env.INDEX, row);
-      } catch (error) {
-        console.error("index write failed", { sessionId: state.sessionId, error: String(error) });
-        this.#deadlines.setUnlessSet("index", Date.now() + LIMITS.indexRetryMs);
-      }
-    });
-    return this.#indexing;
-  }
 }
-
-/** Events that open or settle a permission. */
-const PERMISSIONS = ["permission.requested", "permission.responded", "permission.withdrawn"];
 
 const READY = ["session.created", "session.rebound", "session.loaded"];
 
 function numberIn(event: LogEvent, key: string): number {
   return "payload" in event ? (event.payload[key] as number) : 0;
 }
-
-/** Events that change a session's line in the index. The deadline set with them is the outbox: it outlives a crash. */
-const INDEXED = [
-  "session.requested",
-  "session.created",
-  "session.imported",
-  "session.rebound",
-  "session.loaded",
-  "session.closed",
-  "queue.owner.idle_expired",
-  "turn.started",
-  "turn.completed",
-  "turn.cancelled",
-  "turn.failed",
-  "queue.owner.stopped",
-  "error",
-  ...PERMISSIONS,
-];
 
 /** Connections send on only what they have read as a frame themselves. */
 function ownFrame(raw: string): Frame {

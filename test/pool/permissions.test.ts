@@ -1,7 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { type IndexRow, removeFromIndex, writeIndex } from "../../src/session/index-row.ts";
+import { type IndexEntry, removeFromIndex, writeIndex } from "../../src/session/index-row.ts";
 import { type Agent, Client, events, get, Host, type Opened, openSession, send, token } from "./harness.ts";
 
 type Json = Record<string, unknown>;
@@ -198,8 +198,8 @@ describe("a pending permission", () => {
   });
 
   it("is in the index as the newest write has it, in whatever order the writes come", async () => {
-    const row = (lastSeq: number, permissions: Json[]): IndexRow => ({
-      id: sessionId,
+    const row = (lastSeq: number, permissions: Json[]): IndexEntry => ({
+      sessionId,
       tenant: "acme",
       workspace,
       agent: "scripted",

@@ -670,7 +670,7 @@ class Watcher {
       },
     );
     expect(response.status).toBe(200);
-    expect(response.headers.get("Content-Type")).toBe("text/event-stream; charset=utf-8");
+    expect(response.headers.get("Content-Type")).toBe("text/event-stream");
     return new Watcher(response);
   }
 

@@ -4,8 +4,9 @@ import { isFault, readFrame } from "../../src/protocol/frame.ts";
 import { KEEP, LIMITS } from "../../src/protocol/limits.ts";
 import { Batch } from "../../src/session/batch.ts";
 import type { Context, FrameEvent, LogEvent, NoteEvent, Route } from "../../src/session/event.ts";
+import { apply } from "../../src/session/fold.ts";
 import { project, sessionStatus } from "../../src/session/projection.ts";
-import { apply, initialState, type SessionState } from "../../src/session/state.ts";
+import { initialState, type SessionState } from "../../src/session/state.ts";
 
 describe("the state", () => {
   it("never throws, whatever is in the log", () => {

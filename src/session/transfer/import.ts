@@ -1,8 +1,9 @@
 import { RpcTarget } from "cloudflare:workers";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { EnvelopeLine } from "../envelope.ts";
+import { apply } from "../fold.ts";
 import { EventLog, LOG_SCHEMA } from "../log.ts";
-import { apply, initialState, type SessionState } from "../state.ts";
+import { initialState, type SessionState } from "../state.ts";
 import { ArchiveError, type ArchiveFault } from "./archive-fault.ts";
 import { type ImportOrder, type OpeningRequest, openingRequest } from "./imported.ts";
 import { RowWriter } from "./row-writer.ts";
