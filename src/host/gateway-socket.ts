@@ -86,9 +86,10 @@ export class GatewaySocket {
     socket.on("message", (data) => {
       if (socket !== this.#socket) return;
       clearTimeout(this.#pong);
-      this.#backoff.reset();
       const text = data.toString();
       if (text !== "pong") this.#handlers.message(text);
+      // A socket that is given up for what came through it was no success.
+      if (socket === this.#socket) this.#backoff.reset();
     });
     socket.on("unexpected-response", (_request, response) => {
       status = response.statusCode;

@@ -3,8 +3,16 @@ import { hostname } from "node:os";
 import { parseArgs } from "node:util";
 
 export const USAGE = `usage: node src/host/main.ts --gateway URL --workspace ID --root DIR [--name NAME] [--agent COMMAND] [--token TOKEN]
+       [--drain SECONDS] [--capacity N]
 
-The host token is read from ACP_EDGE_HOST_TOKEN unless given as --token.`;
+The host token is read from ACP_EDGE_HOST_TOKEN unless given as --token.
+
+--drain SECONDS  how long SIGTERM or SIGINT lets turns finish before they are ended (default 30);
+                 a second signal ends them at once, and so does 0
+--capacity N     agents it would like to run at most: hosts share sessions in proportion
+
+Exit codes: 0 ended by a signal, 1 the gateway did not accept the token, 2 wrong usage,
+3 the gateway speaks another version of the link, 4 another host has taken over the name.`;
 
 export type CommandLine = {
   gateway: string;
@@ -13,6 +21,8 @@ export type CommandLine = {
   name: string;
   token: string;
   agent: string[] | undefined;
+  drainMs: number;
+  capacity: number | undefined;
 };
 
 /** Throws an error with a message for the person at the keyboard. */
@@ -26,6 +36,8 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
       name: { type: "string", default: hostname() },
       token: { type: "string" },
       agent: { type: "string" },
+      drain: { type: "string", default: "30" },
+      capacity: { type: "string" },
     },
   });
   const gateway = required("--gateway", values.gateway);
@@ -37,12 +49,21 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
     name: values.name,
     token: required("ACP_EDGE_HOST_TOKEN", values.token ?? env.ACP_EDGE_HOST_TOKEN),
     agent: values.agent === undefined ? undefined : splitCommand(values.agent),
+    drainMs: 1000 * numberFrom("--drain", values.drain, 0),
+    capacity: values.capacity === undefined ? undefined : numberFrom("--capacity", values.capacity, 1),
   };
 }
 
 function required(name: string, value: string | undefined): string {
   if (!value) throw new Error(`${name} is missing`);
   return value;
+}
+
+function numberFrom(name: string, text: string, least: number): number {
+  const number = Number(text);
+  if (!/^\d+$/.test(text) || number < least)
+    throw new Error(`${name} must be a whole number, at least ${least}`);
+  return number;
 }
 
 /** Splits a command as a shell would, with quotes and backslashes, but expands nothing. */

@@ -6,8 +6,18 @@ import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { decodeLink, encodeLink } from "../protocol/link.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
+import type { HostWord } from "../workspace/words.ts";
 import { currentSetup } from "./acp-state.ts";
-import { close, idleCheck, processLost, unavailable } from "./agent-life.ts";
+import {
+  close,
+  drain,
+  hostAbsent,
+  hostGone,
+  idleCheck,
+  processLost,
+  unavailable,
+  wishLost,
+} from "./agent-life.ts";
 import {
   choosePermission,
   openToClients,
@@ -21,7 +31,7 @@ import { clientFrame, open } from "./client-input.ts";
 import { CLIENT_SCHEMA, Clients } from "./clients.ts";
 import { DEADLINE_SCHEMA, Deadlines } from "./deadlines.ts";
 import { type LogEvent, newId } from "./event.ts";
-import { hostGone, hostHello, hostItem, isWelcome } from "./host-input.ts";
+import { hostHello, hostItem, isWelcome } from "./host-input.ts";
 import { type HostHello, HostLink, readHead } from "./host-link.ts";
 import { indexRow, removeFromIndex, writeIndex } from "./index-row.ts";
 import { Journal } from "./journal.ts";
@@ -64,7 +74,9 @@ export class AcpSession extends DurableObject<Env> {
   readonly #clients: Clients;
   readonly #link: HostLink;
   readonly #watchers: Watchers;
-  readonly #deadlines: Deadlines<"place" | "agent-start" | "idle" | "permission" | "archive" | "index">;
+  readonly #deadlines: Deadlines<
+    "place" | "agent-start" | "idle" | "permission" | "archive" | "index" | "release"
+  >;
 
   #indexing: Promise<void> = Promise.resolve();
   /** Permissions that were open when the index last heard of them. */
@@ -202,6 +214,7 @@ export class AcpSession extends DurableObject<Env> {
     await this.ctx.storage.deleteAll();
     await this.#indexing;
     await removeFromIndex(this.env.INDEX, state.sessionId);
+    await this.#workspaceOf(state)?.release(state.sessionId, state.lastSeq);
     return true;
   }
 
@@ -247,10 +260,28 @@ export class AcpSession extends DurableObject<Env> {
     this.#record((batch) => hostGone(batch, reason || `socket closed (${code})`));
   }
 
-  /** The workspace learnt that the host was started anew and does not have the session's process. */
-  lost(host: string): void {
-    if (this.#journal.state?.run?.host !== host) return;
-    this.#record((batch) => processLost(batch, `host ${host} was restarted`));
+  /** The workspace learnt that the host is gone, or was started anew and does not have the session's process. */
+  lost(word: HostWord): void {
+    if (!this.#isMeant(word)) return;
+    const { host, reason } = word;
+    this.#record((batch) => (batch.state.run?.host === host ? processLost : wishLost)(batch, reason));
+    this.#link.dismiss("superseded");
+  }
+
+  /** The host has been away for long, but the session has no other place to go. */
+  absent(word: HostWord): void {
+    if (this.#isMeant(word)) this.#record((batch) => hostAbsent(batch, word.host, word.reason));
+  }
+
+  /** The host wants to leave. */
+  drain(word: HostWord): void {
+    if (this.#isMeant(word)) this.#record((batch) => drain(batch, word.host));
+  }
+
+  /** What the workspace says may come late, or twice. Before there were wishes, the host alone had to do. */
+  #isMeant({ wish, host }: HostWord): boolean {
+    const { state } = this.#journal;
+    return state !== undefined && (wish === 0 ? state.run?.host === host : state.wish === wish);
   }
 
   /** The workspace's policy has changed. */
@@ -259,7 +290,7 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   #hello(ws: WebSocket, state: SessionState, hello: HostHello): void {
-    if (!isWelcome(state, hello.run)) return ws.close(4409, "superseded");
+    if (!isWelcome(state, hello)) return ws.close(4409, "superseded");
     this.#record((batch) => {
       hostHello(batch, hello);
       const { since, received } = state.run ?? { since: 0, received: 0 };
@@ -291,7 +322,7 @@ export class AcpSession extends DurableObject<Env> {
           await this.#place(state);
           break;
         case "agent-start":
-          this.#startTimedOut(state);
+          await this.#startTimedOut(state);
           break;
         case "idle":
           this.#record((batch) => idleCheck(batch));
@@ -304,18 +335,44 @@ export class AcpSession extends DurableObject<Env> {
           break;
         case "index":
           await this.#writeIndex(state);
+          break;
+        case "release":
+          await this.#release(state);
       }
     }
   }
 
-  #startTimedOut({ agent }: SessionState): void {
-    if (agent !== "starting") return;
-    const there = this.#link.socket() !== undefined;
-    const reason = there
+  async #startTimedOut(state: SessionState): Promise<void> {
+    if (state.agent !== "starting") return;
+    const { wish } = state;
+    const reason = this.#link.socket()
       ? "The agent did not open the session in time"
-      : "No host has started an agent in time";
+      : await this.#missingHost(state);
+    if (this.#journal.state?.agent !== "starting" || state.wish !== wish) return;
     this.#link.stop(reason);
     this.#record((batch) => unavailable(batch, reason));
+  }
+
+  async #missingHost(state: SessionState): Promise<string> {
+    const reason = "No host has started an agent in time";
+    try {
+      const waitsFor = await this.#workspaceOf(state)?.explain(state.sessionId);
+      return waitsFor ? `${reason}: waited for ${waitsFor}` : reason;
+    } catch (error) {
+      console.error("explain failed", { sessionId: state.sessionId, error: String(error) });
+      return reason;
+    }
+  }
+
+  /** The workspace need not keep a place for a session that has no process and wants none. */
+  async #release(state: SessionState): Promise<void> {
+    if (state.run || state.agent === "starting") return;
+    try {
+      await this.#workspaceOf(state)?.release(state.sessionId, state.wish);
+    } catch (error) {
+      console.error("release failed", { sessionId: state.sessionId, error: String(error) });
+      this.#deadlines.setUnlessSet("release", Date.now() + LIMITS.wordRetryMs);
+    }
   }
 
   #permissionsTimedOut(state: SessionState): void {
@@ -326,10 +383,29 @@ export class AcpSession extends DurableObject<Env> {
 
   // ---- readers of the state and the log ---------------------------------------------------------------
 
-  /** The projection with who is attached, as JSON text; null for an unknown session. */
-  view(caller: Caller): string | null {
+  /** The projection with who is attached and how the files are, as JSON text; null for an unknown session. */
+  async view(caller: Caller): Promise<string | null> {
+    if (!this.#readable(caller)) return null;
+    const workspaceState = await this.#workspaceState();
     const state = this.#readable(caller);
-    return state ? JSON.stringify({ ...project(state), clients: this.#clients.present() }) : null;
+    return state
+      ? JSON.stringify({ ...project(state), clients: this.#clients.present(), workspaceState })
+      : null;
+  }
+
+  /** Asked when someone looks: files change without the session's doing. */
+  async #workspaceState(): Promise<{ currentBranch?: string; modifiedFiles?: string[] } | null> {
+    const { state } = this.#journal;
+    if (!state?.home) return null;
+    try {
+      const git = await this.#workspaceOf(state)?.gitFor(state.home);
+      if (!git) return null;
+      const { branch, modifiedFiles } = git;
+      return branch === null ? { modifiedFiles } : { currentBranch: branch, modifiedFiles };
+    } catch (error) {
+      console.error("workspace state unknown", { sessionId: state.sessionId, error: String(error) });
+      return null;
+    }
   }
 
   /** The projection as JSON text; null for an unknown session. */
@@ -405,8 +481,8 @@ export class AcpSession extends DurableObject<Env> {
     if (!state) return;
     const kinds = new Set(events.map((event) => event.kind));
     for (const event of events) {
-      if (event.kind === "session.requested") this.#seekPlace(state, 0);
-      if (event.kind === "runtime.reconnect_attempt") this.#seekPlace(state, numberIn(event, "delayMs"));
+      if (event.kind === "session.requested") this.#seekPlace(state, event);
+      if (event.kind === "runtime.reconnect_attempt") this.#seekPlace(state, event);
       if (event.kind === "queue.owner.lease_renewed") this.#deadlines.set("idle", numberIn(event, "until"));
     }
     if (READY.some((kind) => kinds.has(kind)) && state.agent === "ready") {
@@ -415,6 +491,9 @@ export class AcpSession extends DurableObject<Env> {
     }
     if (kinds.has("queue.owner.idle_expired")) this.#link.stop("idle");
     if (kinds.has("session.closed")) this.#link.stop("closed");
+    if (kinds.has("queue.owner.drained")) this.#link.stop("the host is being drained");
+    if (ENDINGS.some((kind) => kinds.has(kind)) && !state.run && state.agent !== "starting")
+      this.#deadlines.set("release", Date.now());
     if (kinds.has("permission.requested") || kinds.has("permission.policy")) {
       const at = nextTimeout(state);
       if (at !== null) this.#deadlines.set("permission", at);
@@ -440,17 +519,28 @@ export class AcpSession extends DurableObject<Env> {
     return changed;
   }
 
-  #seekPlace(state: SessionState, delayMs: number): void {
+  #seekPlace(state: SessionState, event: LogEvent): void {
+    const delayMs = numberIn(event, "delayMs");
     this.#deadlines.set("agent-start", Date.now() + delayMs + LIMITS.agentStartMs);
+    // The process is there, and only asked once more to open the session.
+    if (event.seq !== state.wish) return;
     if (delayMs > 0) this.#deadlines.set("place", Date.now() + delayMs);
     else this.ctx.waitUntil(this.#place(state));
   }
 
-  async #place({ sessionId, identity }: SessionState): Promise<void> {
-    if (!identity) return;
-    const workspace = this.env.WORKSPACE_STATE_DO.getByName(`${identity.tenant}/${identity.workspace}`);
+  #workspaceOf({ identity }: SessionState) {
+    if (!identity) return undefined;
+    return this.env.WORKSPACE_STATE_DO.getByName(`${identity.tenant}/${identity.workspace}`);
+  }
+
+  async #place(state: SessionState): Promise<void> {
+    const { sessionId, identity, wish, home } = state;
+    const workspace = this.#workspaceOf(state);
+    if (!identity || !workspace) return;
+    const { tenant, workspace: name, agent } = identity;
     try {
-      const { refused, policy } = await workspace.place(sessionId, identity.agent);
+      const order = { tenant, workspace: name, sessionId, agent, wish, home };
+      const { refused, policy } = await workspace.place(order);
       if (!this.#journal.state) return;
       this.#record((batch) => {
         setPolicy(batch, policy);
@@ -481,10 +571,14 @@ export class AcpSession extends DurableObject<Env> {
 /** Events that open or settle a permission. */
 const PERMISSIONS = ["permission.requested", "permission.responded", "permission.withdrawn"];
 
+/** Events after which a session may have no process and want none. */
+const ENDINGS = ["queue.owner.stopped", "session.closed", "error"];
+
 const READY = ["session.created", "session.rebound", "session.loaded"];
 
 function numberIn(event: LogEvent, key: string): number {
-  return "payload" in event ? (event.payload[key] as number) : 0;
+  const value = "payload" in event ? event.payload[key] : undefined;
+  return typeof value === "number" ? value : 0;
 }
 
 /** Events that change a session's line in the index. The deadline set with them is the outbox: it outlives a crash. */
@@ -496,6 +590,8 @@ const INDEXED = [
   "session.loaded",
   "session.closed",
   "queue.owner.idle_expired",
+  "runtime.paused",
+  "runtime.reconnected",
   "turn.started",
   "turn.completed",
   "turn.cancelled",

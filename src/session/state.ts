@@ -54,8 +54,10 @@ export type SessionState = {
   agent: AgentStatus;
   /** The agent process that serves the session, until it has ended. */
   run: Run | null;
-  /** The last process that ended: should its host ask again, it is not taken for a new one. */
-  endedRun: string | null;
+  /** Where in the log a process was last asked for: only the one that was started for it is let in. */
+  wish: number;
+  /** The host that has the session's files: the one of the last process. */
+  home: string | null;
   /** Processes that ended in a row without having completed a turn. */
   crashes: number;
   /** Text of the last chunk an agent replayed after a restart: some say the same twice. */
@@ -80,7 +82,7 @@ export type SessionState = {
   lastExit: { code: number | null; signal: string | null; at: number; reason: string } | null;
 };
 
-export const STATE_VERSION = 3;
+export const STATE_VERSION = 4;
 
 /** Who and where: given once, when the session is made. */
 export type Identity = {
@@ -117,6 +119,10 @@ export type Run = {
   canFork: boolean;
   /** It has been told to end: its end is no failure. */
   stopping: boolean;
+  /** Its host wants to leave: no turn begins in it any more. */
+  draining: boolean;
+  /** Its host has been away for so long that people should know; it is waited for. */
+  absent: boolean;
 };
 
 export type Turn = { turnId: string; prompt: number; startedAt: number; cancelled: boolean };
@@ -170,7 +176,8 @@ export function initialState(sessionId: string): SessionState {
     context: { acpSessionId: null, agentSessionId: null, turnId: null },
     agent: "starting",
     run: null,
-    endedRun: null,
+    wish: 0,
+    home: null,
     crashes: 0,
     lastReplayed: null,
     turn: null,
@@ -368,6 +375,7 @@ function applyNote(
   switch (kind) {
     case "session.requested":
       state.identity = payload as Identity;
+      state.wish = event.seq;
       return;
     case "session.imported":
       // Whose it was elsewhere is part of its history; nothing runs here yet.
@@ -375,6 +383,8 @@ function applyNote(
       state.agent = "gone";
       state.policy = ASK_ALWAYS;
       state.fork = forkIn(payload.from);
+      // A fork is made where the original is; the files of any other are elsewhere.
+      if (!state.fork) state.home = null;
       return;
     case "permission.policy":
       state.policy = readPolicy(payload);
@@ -417,6 +427,7 @@ function applyNote(
     case "runtime.reconnect_attempt":
       state.agent = "starting";
       state.paused = false;
+      if (payload.process !== "same") state.wish = event.seq;
       return;
     case "runtime.connected":
       state.run = {
@@ -434,11 +445,26 @@ function applyNote(
         canResume: false,
         canFork: false,
         stopping: false,
+        draining: false,
+        absent: false,
       };
+      state.home = text(payload.host);
       state.lastReplayed = null;
       return;
     case "runtime.reconnected":
-      if (state.run) state.run.connected = true;
+      if (state.run) {
+        state.run.connected = true;
+        state.run.absent = false;
+      }
+      return;
+    case "runtime.paused":
+      if (state.run) state.run.absent = true;
+      return;
+    case "queue.owner.draining":
+      if (state.run) state.run.draining = true;
+      return;
+    case "queue.owner.drained":
+      endRun(state);
       return;
     case "runtime.disconnected":
       if (state.run) state.run.connected = false;
@@ -451,9 +477,9 @@ function applyNote(
       }
       return;
     case "queue.owner.stopped":
-      state.endedRun = state.run?.id ?? state.endedRun;
       state.run = null;
-      if (payload.expected !== true) state.crashes += 1;
+      // What a host takes with it says nothing about the agent.
+      if (payload.expected !== true && payload.lost !== true) state.crashes += 1;
       // Another process may be wanted already while the old one was told to end.
       if (payload.expected !== true || state.agent !== "starting") state.agent = "gone";
       state.asking = {};

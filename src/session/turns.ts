@@ -38,6 +38,7 @@ export function drainForProcess(batch: Batch): void {
 /** Sends what waited, in order; a prompt goes when there is no turn before it. */
 export function drainQueue(batch: Batch): void {
   const { state } = batch;
+  if (state.run?.draining && !state.run.stopping && state.turn === null) return leave(batch);
   for (;;) {
     const next = state.queue.find((item) => item.turnId === null || state.turn === null);
     if (!next || state.agent !== "ready") return;
@@ -46,6 +47,12 @@ export function drainQueue(batch: Batch): void {
     batch.note("gateway", "queue.dequeued", { seq, turnId }, context);
     if (turnId !== null) batch.note("gateway", "turn.started", { turnId, prompt: seq }, context);
   }
+}
+
+/** The process is to end because its host wants to leave; what waits stays in the queue for the next one. */
+export function leave(batch: Batch): void {
+  const { run } = batch.state;
+  if (run) batch.note("gateway", "queue.owner.drained", { run: run.id, host: run.host });
 }
 
 /** The agent answered the prompt. */

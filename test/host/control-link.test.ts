@@ -10,13 +10,20 @@ describe("the control link", () => {
     await gateway.until(() => gateway.controlSocket);
     expect(gateway.upgrades[0]?.url).toBe("/host/control?workspace=w");
     expect(gateway.upgrades[0]?.headers.authorization).toBe("Bearer secret");
-    expect(gateway.control).toEqual([
+    expect(gateway.said("hello")).toEqual([
       {
         t: "hello",
-        version: 1,
+        version: 2,
         name: "test-host",
         instance: expect.any(String),
         root,
+        software: {
+          version: "0.1.0",
+          node: process.version,
+          platform: `${process.platform} ${process.arch}`,
+        },
+        capacity: expect.any(Number),
+        draining: false,
         agents: [{ id: "fixture", name: "fixture", default: false }],
         runs: [],
       },
@@ -27,10 +34,15 @@ describe("the control link", () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     await gateway.until(() => gateway.control.find(({ t }) => t === "agent"));
+    await gateway.until(
+      () => gateway.said("workspace").length === 1 && gateway.said("load").at(-1)?.runs === 1,
+    );
     const seen = gateway.control.length;
     gateway.controlSocket?.terminate();
-    await gateway.until(() => gateway.control.length === seen + 2);
-    const [hello, agent] = gateway.control.slice(seen);
+    await gateway.until(() => gateway.control.length === seen + 4);
+    const [hello, agent, load, files] = gateway.control.slice(seen);
+    expect(load).toMatchObject({ t: "load", runs: 1, loadAverage: expect.any(Number) });
+    expect(files).toEqual({ t: "workspace", git: null });
     expect(hello).toMatchObject({ t: "hello", runs: [{ sessionId: "s", run: session.hellos[0]?.run }] });
     expect(agent).toMatchObject({ t: "agent", id: "fixture", initialize: { protocolVersion: 1 } });
     expect(hellos(gateway)[0]?.instance).toBe(hellos(gateway)[1]?.instance);
@@ -68,8 +80,8 @@ describe("the control link", () => {
 describe("opening a session", () => {
   test("twice gives one run", async () => {
     const { gateway } = await startHost();
-    const session = await gateway.open("s");
-    await gateway.open("s");
+    const session = await gateway.open("s", "fixture", 5);
+    await gateway.open("s", "fixture", 5);
     session.tell("hello");
     await gateway.until(() => session.frames.find((frame) => frame.echo));
     expect(session.hellos).toHaveLength(1);

@@ -2,7 +2,13 @@ import { EventEmitter, once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
-import { decodeLink, encodeLink, type HostControl, type HostHead } from "../../src/protocol/link.ts";
+import {
+  decodeLink,
+  encodeLink,
+  type GatewayControl,
+  type HostControl,
+  type HostHead,
+} from "../../src/protocol/link.ts";
 
 type Falsy = false | 0 | "" | null | undefined;
 
@@ -20,6 +26,7 @@ export class FakeGateway {
   readonly upgrades: IncomingMessage[] = [];
   answersPings = true;
   pings = 0;
+  #wishes = 0;
 
   static async start(): Promise<FakeGateway> {
     const server = createServer();
@@ -57,10 +64,20 @@ export class FakeGateway {
   }
 
   /** Asks the host to run an agent and hands out the session's side of it. */
-  async open(id: string, agent = "fixture"): Promise<FakeSession> {
+  async open(id: string, agent = "fixture", wish = ++this.#wishes): Promise<FakeSession> {
     await this.until(() => this.controlSocket);
-    this.controlSocket?.send(JSON.stringify({ t: "open", sessionId: id, agent }));
+    this.say({ t: "open", sessionId: id, agent, wish });
     return this.session(id);
+  }
+
+  /** Says something on the control socket. */
+  say(message: GatewayControl): void {
+    this.controlSocket?.send(JSON.stringify(message));
+  }
+
+  /** What the host has said of one kind. */
+  said<T extends HostControl["t"]>(t: T): Extract<HostControl, { t: T }>[] {
+    return this.control.filter((message) => message.t === t) as Extract<HostControl, { t: T }>[];
   }
 
   /** Resolves with the first truthy value that `look` gives, asked again whenever something happened. */
