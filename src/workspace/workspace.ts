@@ -4,13 +4,14 @@ import { LIMITS } from "../protocol/limits.ts";
 import { type GatewayControl, type GitState, LINK_VERSION, SUPERSEDED } from "../protocol/link.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
 import { Deadlines } from "../session/deadlines.ts";
+import { type Agent, agentsOf } from "./agents.ts";
 import { type Hello, parseControl } from "./control.ts";
 import { Hosts } from "./hosts.ts";
 import { type IndexRow, indexRow, writeIndex } from "./index-row.ts";
 import { decide, isOverdue } from "./placement.ts";
 import type { SettingsChange } from "./settings.ts";
 import { type Identity, type Placement, Store } from "./store.ts";
-import { type Agent, agentsOf, viewOf, type WorkspaceView } from "./view.ts";
+import { viewOf, type WorkspaceView } from "./view.ts";
 import { Watchers } from "./watchers.ts";
 import { Words } from "./words.ts";
 
@@ -389,6 +390,7 @@ export class WorkspaceState extends DurableObject<Env> {
         case "silence":
           await this.#findSilent();
           this.#listen();
+          await this.#deliver();
           break;
         case "words":
           await this.#deliver();

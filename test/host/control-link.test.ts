@@ -68,6 +68,29 @@ describe("the control link", () => {
     await expect.poll(() => refusals).toEqual([`HTTP ${status}: is the host token right?`]);
   });
 
+  test("keeps trying, less and less often, while another host has its name", async () => {
+    const { gateway, refusals, log } = await startHost({ timing: { retryMinMs: 20, retryMaxMs: 1000 } });
+    await gateway.until(() => gateway.controlSocket);
+    gateway.answer = { t: "refused", reason: 'Another host is called "test-host"', why: "name" };
+    gateway.controlSocket?.terminate();
+    await gateway.until(() => gateway.said("hello").length === 5);
+    gateway.answer = { t: "welcome" };
+    await gateway.until(() => gateway.said("hello").length === 6);
+    expect(refusals).toEqual([]);
+    const told = log.filter((line) => line.includes('Another host is called "test-host"'));
+    expect(told).toHaveLength(4);
+    // Delays double, less half of it left to chance: the fourth is longer than the first.
+    const delays = told.map((line) => Number(/again in (\d+) ms/.exec(line)?.[1]));
+    expect(delays[3]).toBeGreaterThan(delays[0] as number);
+  });
+
+  test("says that it is there when it is asked", async () => {
+    const { gateway } = await startHost();
+    await gateway.until(() => gateway.controlSocket);
+    gateway.say({ t: "probe" });
+    await gateway.until(() => gateway.said("alive").length);
+  });
+
   test("gives up when it is refused", async () => {
     const { gateway, refusals } = await startHost();
     const socket = await gateway.until(() => gateway.controlSocket);

@@ -25,6 +25,8 @@ export class FakeGateway {
   /** Requests that asked for an upgrade. */
   readonly upgrades: IncomingMessage[] = [];
   answersPings = true;
+  /** What it says to a hello. */
+  answer: GatewayControl = { t: "welcome" };
   pings = 0;
   #wishes = 0;
 
@@ -124,7 +126,7 @@ export class FakeGateway {
     this.control.push(message);
     if (message.t !== "hello") return;
     this.controlSocket = socket;
-    socket.send(JSON.stringify({ t: "welcome" }));
+    socket.send(JSON.stringify(this.answer));
   }
 
   #changed(): void {
