@@ -3,7 +3,7 @@ import { type Frame, rewrite } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { cancelQuestions, endQuestions } from "./answers.ts";
 import type { Batch } from "./batch.ts";
-import type { Asked, SessionState } from "./state.ts";
+import type { Asked, Run, SessionState } from "./state.ts";
 import { answerRoute, cancelQueued, drainQueue, dropQueued, failRunning, leave, settle } from "./turns.ts";
 
 /** The life of the agent's processes: wanted, bound to the session, ended, wanted again. */
@@ -39,7 +39,8 @@ export function bind(batch: Batch, method = openingMethod(batch.state)): void {
   const id = String(batch.nextSeq);
   if (method === "session/new") {
     const raw = rewrite(frame, { id, cwd: JSON.stringify(run.root) });
-    batch.frame("gateway", "out", raw, asked[identity.request] ? { re: identity.request } : {});
+    const waiting = Object.keys(asked).find((seq) => asked[seq]?.method === "session/new" && asked[seq]?.id);
+    batch.frame("gateway", "out", raw, waiting === undefined ? {} : { re: Number(waiting) });
     return;
   }
   const params = { ...(frame.value.params as object), cwd: run.root, sessionId: context.acpSessionId };
@@ -124,7 +125,9 @@ export function processEnded(
 ): void {
   const { state } = batch;
   const before = state.agent;
-  const expected = state.run?.stopping === true;
+  // What could not be opened before its host had to go is opened elsewhere.
+  const leaving = state.run?.draining === true && before === "starting";
+  const expected = state.run?.stopping === true || leaving;
   const how = exit.signal
     ? `killed by ${exit.signal}`
     : exit.code === null
@@ -134,6 +137,7 @@ export function processEnded(
   endQuestions(batch, `the agent process ended: ${reason}`, () =>
     batch.note("host", "queue.owner.stopped", { run: state.run?.id ?? null, ...exit, reason, expected }),
   );
+  if (leaving) return wishLost(batch, reason);
   if (expected) return leftHost(batch);
   if (before === "failed") return;
   if (before === "starting")
@@ -195,11 +199,24 @@ export function wishLost(batch: Batch, reason: string): void {
     });
 }
 
-/** The host came back without this process, so what became of its turn cannot be known. */
+/**
+ * The process is gone with its host, or with an earlier life of it, so what became of its turn cannot be known.
+ * A session that it had not opened yet is opened by the next one.
+ */
 export function processLost(batch: Batch, reason: string): void {
-  const { state } = batch;
-  if (!state.run) return;
-  const { id: run, stopping: expected } = state.run;
+  const { run, agent } = batch.state;
+  if (!run) return;
+  runGone(batch, run, reason, run.stopping);
+  if ((agent === "starting" && !run.stopping) || batch.state.queue.length > 0) wantAgent(batch);
+}
+
+/** The process that was asked for is here while its predecessor has not said that it ended. */
+export function processReplaced(batch: Batch): void {
+  if (batch.state.run) runGone(batch, batch.state.run, "another process has taken its place", true);
+}
+
+function runGone(batch: Batch, { id: run }: Run, reason: string, expected: boolean): void {
+  const opening = batch.state.agent === "starting";
   endQuestions(batch, `the agent process was lost: ${reason}`, () =>
     batch.note("gateway", "queue.owner.stopped", {
       run,
@@ -210,13 +227,12 @@ export function processLost(batch: Batch, reason: string): void {
       lost: true,
     }),
   );
-  const data = { outcome: "unknown" };
-  failRunning(batch, "agent_lost", {
+  const error = {
     code: ErrorCode.internal,
     message: `The agent process was lost: ${reason}`,
-    data,
-  });
-  if (state.queue.length > 0) wantAgent(batch);
+    data: { outcome: "unknown" },
+  };
+  failRunning(batch, "agent_lost", error, opening ? "session/new" : undefined);
 }
 
 /** No process could be had: nothing that waits for it will run. */

@@ -11,7 +11,7 @@ import {
   hostGone,
   isOpening,
   processEnded,
-  processLost,
+  processReplaced,
 } from "./agent-life.ts";
 import { cancelledByAgent, decide } from "./answers.ts";
 import type { Batch } from "./batch.ts";
@@ -32,7 +32,7 @@ export function hostHello(batch: Batch, { t: _, draining, ...hello }: HostHello)
     hostGone(batch, "connection lost");
     hostBack(batch, hello.run, hello.host);
   } else {
-    if (run) processLost(batch, "the host runs another process for this session");
+    processReplaced(batch);
     batch.note("gateway", "runtime.connected", hello);
   }
   if (draining) drain(batch, hello.host);

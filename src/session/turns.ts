@@ -99,12 +99,12 @@ export function dropQueued(batch: Batch, { seq, turnId }: Queued, error: RpcErro
     batch.note("gateway", "turn.failed", { turnId, prompt: seq, reason: "dropped", error });
 }
 
-/** Fails the running turn and answers every request the agent had been given. */
-export function failRunning(batch: Batch, reason: string, error: RpcError): void {
+/** Fails the running turn and answers every request the agent had been given, but for those of method `kept`. */
+export function failRunning(batch: Batch, reason: string, error: RpcError, kept?: string): void {
   const { turn, queue } = batch.state;
   const waiting = new Set(queue.map((item) => String(item.seq)));
   for (const key of Object.keys(batch.state.asked)) {
-    if (!waiting.has(key)) settle(batch, Number(key), { error });
+    if (!waiting.has(key) && batch.state.asked[key]?.method !== kept) settle(batch, Number(key), { error });
   }
   if (turn) batch.note("gateway", "turn.failed", { turnId: turn.turnId, prompt: turn.prompt, reason, error });
 }
