@@ -67,11 +67,11 @@ export class GatewaySocket {
   #dial(): void {
     clearTimeout(this.#retry);
     this.#retry = undefined;
-    const { url, token } = this.#gateway;
+    const { url, token, timing } = this.#gateway;
     const socket = new WebSocket(url.replace(/^http/, "ws").replace(/\/+$/, "") + this.#path, {
       headers: { authorization: `Bearer ${token}` },
       perMessageDeflate: false,
-      handshakeTimeout: 10_000,
+      handshakeTimeout: timing.dialMs,
       maxPayload: 4 * LIMITS.frameChars,
     });
     this.#socket = socket;

@@ -4,6 +4,9 @@ export const TIMING = {
   pingEveryMs: 15_000,
   pongWithinMs: 10_000,
 
+  /** A gateway that does not answer at all is given up after this. */
+  dialMs: 10_000,
+
   retryMinMs: 250,
   retryMaxMs: 10_000,
 
