@@ -100,7 +100,10 @@ test("a host that is gone past the grace pauses its session, and goes on when it
   const turn = client.prompt(session, STREAM);
   await client.hears(session, "000020 ");
   proxy.cut();
-  await client.updated(session, (update) => eventOf(update) === "runtime.paused");
+  await eventually(
+    async () => kinds(await readLog(workspace, session)).includes("runtime.paused"),
+    PATIENCE_MS,
+  );
   expect(await hostState()).toBe("gone");
   const view = (await (await workspace.api(`/api/sessions/${session}`)).json()) as { state: string };
   expect(view.state).toBe("paused");
