@@ -52,11 +52,10 @@ export class Hosts {
     this.#sql.exec("UPDATE host SET state = 'draining' WHERE name = ? AND state = 'connected'", name);
   }
 
-  /** A host that was draining has said goodbye. */
-  goes(name: string, lastSeenAt: number): void {
+  goes(name: string, lastSeenAt: number, left: boolean): void {
     this.#sql.exec(
-      `UPDATE host SET isLeft = (state = 'draining'), state = 'gone', lastSeenAt = ?
-       WHERE name = ? AND state <> 'gone'`,
+      "UPDATE host SET isLeft = ?, state = 'gone', lastSeenAt = ? WHERE name = ? AND state <> 'gone'",
+      left ? 1 : 0,
       lastSeenAt,
       name,
     );

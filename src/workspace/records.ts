@@ -15,6 +15,7 @@ export type HostRecord = {
   git: GitState | null;
   connectedAt: number;
   lastSeenAt: number;
+  /** It said goodbye, after all its processes had ended. */
   left: boolean;
   /** Its sessions have heard that it has been away for too long. */
   told: boolean;

@@ -10,7 +10,7 @@ import { Hosts } from "./hosts.ts";
 import { type IndexRow, indexRow, writeIndex } from "./index-row.ts";
 import { decide, isOverdue } from "./placement.ts";
 import type { SettingsChange } from "./settings.ts";
-import { type Identity, type Placement, Store } from "./store.ts";
+import { type Identity, Store } from "./store.ts";
 import { viewOf, type WorkspaceView } from "./view.ts";
 import { Watchers } from "./watchers.ts";
 import { Words } from "./words.ts";
@@ -32,7 +32,8 @@ export class WorkspaceState extends DurableObject<Env> {
   readonly #deadlines: Deadlines<"grace" | "silence" | "words" | "show" | "index">;
   /** Connections that wait for an agent's first word. They are calls in progress: nothing to restore. */
   #waiting: (() => void)[] = [];
-  /** Hosts that have been asked whether they are there; likewise. */
+  /** Hellos that are being dealt with, and hosts that have been asked whether they are there; likewise. */
+  readonly #greetings = new Map<WebSocket, Promise<void>>();
   readonly #probes = new Map<WebSocket, (alive: boolean) => void>();
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -45,7 +46,8 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#deadlines = new Deadlines(ctx.storage);
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     // After a crash nobody has been told that the sockets are gone.
-    for (const { name } of this.#hosts.present()) if (!this.#socketOf(name)) this.#goes(name, Date.now());
+    for (const { name } of this.#hosts.present())
+      if (!this.#socketOf(name)) this.#goes(name, Date.now(), false);
   }
 
   // ---- for sessions and connections -------------------------------------------------------------------
@@ -81,7 +83,7 @@ export class WorkspaceState extends DurableObject<Env> {
     if (!placement) return null;
     const { host } = placement;
     if (host !== null) return `host "${host}", which was asked to start the agent`;
-    const decision = this.#decide(placement);
+    const decision = decide(placement, this.#hosts.candidates(), this.#store.settings(), Date.now());
     return "waitsFor" in decision ? decision.waitsFor : null;
   }
 
@@ -143,7 +145,13 @@ export class WorkspaceState extends DurableObject<Env> {
     const message = typeof text === "string" ? parseControl(text) : undefined;
     if (!message) return ws.close(4400, "unknown message");
     if (message.t === "version") return refuseVersion(ws, message.version);
-    if (message.t === "hello") return this.#hello(ws, message);
+    if (message.t === "hello") {
+      const greeting = this.#hello(ws, message);
+      this.#greetings.set(ws, greeting);
+      return greeting.finally(() => this.#greetings.delete(ws));
+    }
+    // A hello takes its time if the name is taken; what the host says meanwhile is not lost.
+    if (message.t !== "alive") await this.#greetings.get(ws);
     const name = hostOf(ws);
     if (name === undefined) return;
     switch (message.t) {
@@ -180,7 +188,7 @@ export class WorkspaceState extends DurableObject<Env> {
     const name = hostOf(ws);
     if (name === undefined) return;
     forget(ws);
-    this.#goes(name, Date.now());
+    this.#goes(name, Date.now(), code === GOODBYE);
     this.#wake();
   }
 
@@ -276,8 +284,8 @@ export class WorkspaceState extends DurableObject<Env> {
   }
 
   /** Its sessions stay where they are for now: it may come back, with the same processes or with news of them. */
-  #goes(name: string, lastSeenAt: number): void {
-    this.#hosts.goes(name, lastSeenAt);
+  #goes(name: string, lastSeenAt: number, left: boolean): void {
+    this.#hosts.goes(name, lastSeenAt, left);
     this.#giveUpAbsent();
     this.#changed();
   }
@@ -292,8 +300,10 @@ export class WorkspaceState extends DurableObject<Env> {
       const reason = `host ${host.name} is gone since ${new Date(host.lastSeenAt).toISOString()}`;
       for (const { session, wish } of this.#store.placedOn(host.name)) {
         const body = { host: host.name, wish, reason };
-        if (sharedFiles) this.#store.release(session, wish);
-        this.#words.add(session, sharedFiles ? { kind: "lost", body } : { kind: "absent", body });
+        // Of a host that has left nothing can come back but its name.
+        const lost = sharedFiles || host.left;
+        if (lost) this.#store.release(session, wish);
+        this.#words.add(session, { kind: lost ? "lost" : "absent", body });
         this.#deadlines.setUnlessSet("words", now);
       }
     }
@@ -311,7 +321,7 @@ export class WorkspaceState extends DurableObject<Env> {
         if ((await this.#isAlive(ws)) || hostOf(ws) === undefined) return;
         forget(ws);
         ws.close(4408, "silent");
-        this.#goes(host, heard);
+        this.#goes(host, heard, false);
       }),
     );
   }
@@ -320,19 +330,18 @@ export class WorkspaceState extends DurableObject<Env> {
 
   /** Everyone who waits gets a place, if there is one. With no host at all, this is where one could be started. */
   #settle(): void {
+    const candidates = this.#hosts.candidates();
+    const settings = this.#store.settings();
     for (const placement of this.#store.waiting()) {
-      const decision = this.#decide(placement);
+      const decision = decide(placement, candidates, settings, Date.now());
       const ws = "host" in decision ? this.#socketOf(decision.host) : undefined;
       const { host, instance } = (ws && attachmentOf(ws)) ?? {};
       if (!ws || host === undefined || instance === undefined) continue;
       const { session, agent, wish } = placement;
       this.#store.assign(session, host, instance);
+      for (const candidate of candidates) if (candidate.name === host) candidate.placed += 1;
       send(ws, { t: "open", sessionId: session, agent, wish });
     }
-  }
-
-  #decide({ agent, home }: Placement) {
-    return decide({ agent, home }, this.#hosts.candidates(), this.#store.settings(), Date.now());
   }
 
   #agents(): Agent[] {
@@ -420,6 +429,9 @@ export class WorkspaceState extends DurableObject<Env> {
     return this.#sockets().find(({ host }) => host === name)?.ws;
   }
 }
+
+/** How a host closes its socket when it ends, after all its processes have. */
+const GOODBYE = 1000;
 
 /** Tells a host's socket from those of watchers. */
 const HOST = "host";

@@ -209,9 +209,9 @@ export class Host extends Peer {
     return response.webSocket;
   }
 
-  /** Hangs up; resolves when the workspace knows. */
-  async leave(): Promise<void> {
-    this.socket.close(1000);
+  /** Is gone, without a goodbye unless the code is 1000; resolves when the workspace knows. */
+  async leave(code = 3000): Promise<void> {
+    this.socket.close(code);
     await this.closed;
   }
 

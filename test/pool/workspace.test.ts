@@ -278,6 +278,28 @@ describe("draining", () => {
     expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
   });
 
+  it("goes on when the host was cut off meanwhile", async () => {
+    const { workspace, host, client, agent, sessionId } = await openSession();
+    await set(workspace, { sharedFiles: true });
+    const id = client.call("session/prompt", prompt(sessionId));
+    const request = await agent.line();
+    host.tell({ t: "draining" });
+    await logged(workspace, sessionId, "queue.owner.draining");
+    await host.leave();
+    await Host.join(workspace, { instance: host.instance, runs: [{ sessionId, run: agent.run }] });
+    agent.answer(request, { stopReason: "end_turn" });
+    expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
+  });
+
+  it("and a goodbye leave nothing to wait for", async () => {
+    const { workspace, host, client, agent, sessionId } = await openSession();
+    const id = client.call("session/prompt", prompt(sessionId));
+    await agent.line();
+    await host.leave(1000);
+    expect((await client.until(id)).response.error).toMatchObject({ data: { outcome: "unknown" } });
+    await vi.waitUntil(async () => ((await view(workspace)).sessions as Json).total === 0);
+  });
+
   it("that ends too soon fails the turn, and the log says why", async () => {
     const { workspace, host, client, agent, sessionId } = await openSession();
     const id = client.call("session/prompt", prompt(sessionId));
@@ -312,8 +334,15 @@ describe("two hosts of one name", () => {
     const workspace = name();
     const host = await Host.join(workspace);
     host.answersProbes = false;
-    const next = await Host.join(workspace);
+    const next = new Host(await Host.dial(workspace, "/host/control"), workspace);
+    const { instance } = next;
+    const agents = [{ id: "better", name: "Better", default: true }];
+    next.send(JSON.stringify({ ...HELLO, instance, agents }));
+    next.tell({ t: "agent", id: "better", initialize: { protocolVersion: 1 } });
+    expect((await next.takeJson()).t).toBe("welcome");
     expect(await host.closed).toMatchObject({ code: 4409 });
+    // What it said while the other one was asked counts.
+    await vi.waitUntil(async () => ((await view(workspace)).agents as Json[])[0]?.ready === true);
     const client = await Client.open(workspace);
     const opening = client.newSession();
     await (await next.agent()).openSession();
