@@ -82,6 +82,34 @@ describe("placement", () => {
     expect((await view(deleted.workspace)).sessions).toEqual({ total: 0, items: [] });
   });
 
+  it.each(["is started again", "is drained"])(
+    "opens a session elsewhere whose host %s while it opens it, and the client sees no difference",
+    async (how) => {
+      const workspace = name();
+      const host = await Host.join(workspace);
+      const client = await Client.open(workspace);
+      const opening = client.newSession();
+      const agent = await host.agent();
+      expect((await agent.line()).method).toBe("session/new");
+      let next = host;
+      if (how === "is drained") {
+        next = await Host.join(workspace, { name: "other" });
+        host.tell({ t: "draining" });
+        await logged(workspace, agent.sessionId, "queue.owner.draining");
+        await set(workspace, { sharedFiles: true });
+        agent.items(
+          JSON.stringify(["exit", { code: 0, signal: null, error: "the host was shut down", stderr: "" }]),
+        );
+      } else {
+        await host.leave();
+        next = await Host.join(workspace);
+      }
+      await (await next.agent()).openSession();
+      expect(await opening).toBe(agent.sessionId);
+      expect(await session(workspace, agent.sessionId)).toMatchObject({ state: "active", lastError: null });
+    },
+  );
+
   it("says which host it has waited for", async () => {
     const { workspace, host, client, agent, sessionId } = await openSession();
     await Host.join(workspace, { name: "other" });
