@@ -138,13 +138,14 @@ async function promptOnce(client: Client, session: string, mark: string): Promis
   }
 }
 
-/** One host at a time, so that there is always somewhere to go; for longer than the grace or for less. */
+/** One host at a time, so that there is always somewhere to go; for longer than the grace or for less; each way at least once. */
 async function chaos(random: () => number): Promise<void> {
   const until = Date.now() + CHAOS_MS;
-  while (Date.now() < until) {
+  for (let round = 0; round < 2 || Date.now() < until; round += 1) {
     const name = NAMES[Math.floor(random() * NAMES.length)]!;
     const host = hosts.get(name)!;
-    host.kill(random() < 0.5 ? "SIGKILL" : "SIGTERM");
+    const kills = round < 2 ? round === 0 : random() < 0.5;
+    host.kill(kills ? "SIGKILL" : "SIGTERM");
     await host.exited;
     await sleep(random() * 3_000);
     run(name);
