@@ -5,7 +5,7 @@ const POLL_MS = 50;
 
 /** The part of GET /api/workspaces/:id that tells whether a prompt would find an agent. */
 type Workspace = {
-  hosts?: unknown[];
+  hosts?: { state?: string }[];
   agents?: { default?: boolean; ready?: boolean; error?: string | null }[];
 };
 
@@ -34,7 +34,8 @@ export async function waitForAgent(
 
 function hasReadyAgent({ hosts = [], agents = [] }: Workspace): boolean {
   const agent = agents.find((offer) => offer.default) ?? agents[0];
-  return hosts.length > 0 && (agent?.ready === true || typeof agent?.error === "string");
+  const here = hosts.some(({ state }) => state === "connected");
+  return here && (agent?.ready === true || typeof agent?.error === "string");
 }
 
 async function poll(signal: AbortSignal, withinMs: number, check: () => Promise<boolean>): Promise<boolean> {

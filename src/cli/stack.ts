@@ -53,6 +53,8 @@ export class Stack {
   startHost({ url, token, workspace, root, agent }: HostOptions): void {
     const args = [this.#source("host/main.ts")];
     args.push("--gateway", url, "--workspace", workspace, "--root", root, "--name", "local");
+    // Ctrl-C means now.
+    args.push("--drain", "0");
     if (agent !== undefined) args.push("--agent", agent);
     const env = { ACP_EDGE_HOST_TOKEN: token, ACP_EDGE_PARENT_PIPE: "1" };
     this.#host = new Supervised(

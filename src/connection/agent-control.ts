@@ -97,7 +97,7 @@ function notOffered({ agents }: WorkspaceView, agentType: string): string | unde
 /** How an agent is that has been chosen: ready when a host is there that has not failed to start it. */
 function statusIn({ id, hosts, agents }: WorkspaceView, agentType: string): string {
   const agent = agents.find((one) => one.id === agentType);
-  if (hosts.length === 0 || !agent)
+  if (!hosts.some(({ state }) => state !== "gone") || !agent)
     return agentStatus("error", agentType, `No host of the workspace ${id} is connected`);
   return agent.error === null
     ? agentStatus("ready", agentType)

@@ -43,14 +43,14 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
 
   override webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): Promise<void> {
     if (this.#socketClient?.socket === ws) return this.#socketClient.receive(message);
-    if (ResumableClient.isLink(this.ctx, ws)) return this.#resumable().receive(ws, message);
+    if (ResumableClient.isLink(ws)) return this.#resumable().receive(ws, message);
     if (Readers.isReader(ws)) return this.#http().next(ws);
     return this.#over(ws).receive(message);
   }
 
   override async webSocketClose(ws: WebSocket, code: number, reason: string): Promise<void> {
     answerClose(ws, code, reason);
-    if (ResumableClient.isLink(this.ctx, ws)) return this.#resumable().closed(ws, code);
+    if (ResumableClient.isLink(ws)) return this.#resumable().closed(ws, code);
     if (Readers.isReader(ws)) return this.#http().readerGone(ws);
     const client = this.#over(ws);
     const { connection } = client.state;
@@ -61,7 +61,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
   }
 
   override webSocketError(ws: WebSocket): void {
-    if (ResumableClient.isLink(this.ctx, ws)) return;
+    if (ResumableClient.isLink(ws)) return;
     if (Readers.isReader(ws)) this.#http().readerGone(ws);
   }
 

@@ -66,8 +66,8 @@ export class ResumableClient implements Client {
     return client;
   }
 
-  static isLink(ctx: DurableObjectState, socket: WebSocket): boolean {
-    return ctx.getTags(socket).includes(LINK);
+  static isLink(socket: WebSocket): boolean {
+    return "greeted" in ((socket.deserializeAttachment() ?? {}) as object);
   }
 
   // ---- from the client --------------------------------------------------------------------------------

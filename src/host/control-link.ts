@@ -1,19 +1,28 @@
 import { z } from "zod";
-import type { GatewayControl, HostControl } from "../protocol/link.ts";
+import { type GatewayControl, type HostControl, SUPERSEDED } from "../protocol/link.ts";
 import { type Gateway, GatewaySocket } from "./gateway-socket.ts";
 
 const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
   z.object({ t: z.literal("welcome") }),
-  z.object({ t: z.literal("open"), sessionId: z.string().min(1), agent: z.string() }),
-  z.object({ t: z.literal("refused"), reason: z.string() }),
+  z.object({ t: z.literal("open"), sessionId: z.string().min(1), agent: z.string(), wish: z.number() }),
+  z.object({ t: z.literal("probe") }),
+  // The first gateways refused for one reason only and did not name it.
+  z.object({
+    t: z.literal("refused"),
+    reason: z.string(),
+    why: z.enum(["version", "name"]).default("version"),
+  }),
 ]);
+
+/** Why a host is not wanted, for good. */
+export type Refusal = "token" | "version" | "superseded";
 
 export type ControlHandlers = {
   /** What to say on a new socket, hello first. */
   greeting(): HostControl[];
-  open(sessionId: string, agent: string): void;
+  open(sessionId: string, agent: string, wish: number): void;
   /** The gateway does not want this host; asking again would not change its mind. */
-  refused(reason: string): void;
+  refused(reason: string, why: Refusal): void;
 };
 
 /** The one socket of a host to its workspace: says what it offers, hears which sessions to serve. */
@@ -30,9 +39,15 @@ export class ControlLink {
         for (const message of handlers.greeting()) this.send(message);
       },
       message: (text) => this.#received(text),
-      lost: ({ status }) => {
-        if (status !== 401 && status !== 403) return "retry";
-        handlers.refused(`HTTP ${status}: is the host token right?`);
+      lost: ({ status, code }) => {
+        if (code === SUPERSEDED)
+          handlers.refused(
+            "another host has taken over this name while this one was out of reach",
+            "superseded",
+          );
+        else if (status === 401 || status === 403)
+          handlers.refused(`HTTP ${status}: is the host token right?`, "token");
+        else return "retry";
         return "give up";
       },
     });
@@ -59,11 +74,16 @@ export class ControlLink {
         this.#gateway.log("connected");
         return;
       case "open":
-        this.#handlers.open(message.sessionId, message.agent);
+        this.#handlers.open(message.sessionId, message.agent, message.wish);
+        return;
+      case "probe":
+        this.send({ t: "alive" });
         return;
       case "refused":
+        // The other one may go.
+        if (message.why === "name") return this.#socket.drop(message.reason);
         this.#socket.close();
-        this.#handlers.refused(message.reason);
+        this.#handlers.refused(message.reason, message.why);
         return;
     }
   }

@@ -86,13 +86,13 @@ export class GatewaySocket {
   }
 
   #dialWith(token: string): void {
-    const { url } = this.#gateway;
+    const { url, timing } = this.#gateway;
     const { protocol, headers } = this.#handlers.dial?.() ?? {};
     const address = url.replace(/^http/, "ws").replace(/\/+$/, "") + this.#path;
     const socket = new WebSocket(address, protocol === undefined ? [] : [protocol], {
       headers: { ...headers, authorization: `Bearer ${token}` },
       perMessageDeflate: false,
-      handshakeTimeout: 10_000,
+      handshakeTimeout: timing.dialMs,
       maxPayload: 4 * LIMITS.frameChars,
     });
     this.#socket = socket;
@@ -107,9 +107,10 @@ export class GatewaySocket {
     socket.on("message", (data) => {
       if (socket !== this.#socket) return;
       clearTimeout(this.#pong);
-      this.#backoff.reset();
       const text = data.toString();
       if (text !== "pong") this.#handlers.message(text);
+      // A socket that is given up for what came through it was no success.
+      if (socket === this.#socket) this.#backoff.reset();
     });
     socket.on("unexpected-response", (_request, response) => {
       status = response.statusCode;

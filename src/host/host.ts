@@ -1,11 +1,16 @@
 import { randomUUID } from "node:crypto";
+import { availableParallelism } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import packageJson from "../../package.json" with { type: "json" };
 import { type HostControl, LINK_VERSION } from "../protocol/link.ts";
 import type { Agent } from "./agent.ts";
-import { ControlLink } from "./control-link.ts";
+import { ControlLink, type Refusal } from "./control-link.ts";
 import type { Gateway } from "./gateway-socket.ts";
+import { LoadReport } from "./load-report.ts";
 import { Run } from "./run.ts";
 import { SessionLink } from "./session-link.ts";
 import { Spare } from "./spare.ts";
+import { WorkspaceWatch } from "./workspace-watch.ts";
 
 export type HostOptions = {
   gateway: Gateway;
@@ -14,15 +19,21 @@ export type HostOptions = {
   /** Absolute path of the workspace, with no symbolic link in it. */
   root: string;
   agents: readonly Agent[];
+  /** Agents it would like to run at most; by default a few for each processor. */
+  capacity?: number | undefined;
   /** The gateway does not want this host. */
-  onRefused(reason: string): void;
+  onRefused(reason: string, why: Refusal): void;
 };
+
+/** Agents mostly wait for their models. */
+const AGENTS_PER_PROCESSOR = 8;
 
 type Session = {
   run: Run;
   link: SessionLink;
-  /** The agent to start once the link is done with a run that is on its way out. */
-  next?: string;
+  wish: number;
+  /** What to start once the link is done with this run, because the session has asked for another. */
+  next?: { agent: string; wish: number };
 };
 
 /** Runs agents for the sessions of one workspace. */
@@ -37,13 +48,25 @@ export class Host {
   readonly #control: ControlLink;
   readonly #spare: Spare | undefined;
   readonly #spareAgent: Agent | undefined;
+  readonly #files: WorkspaceWatch;
+  readonly #load: LoadReport;
+  #draining = false;
   #closing = false;
 
   constructor(options: HostOptions) {
     this.#options = options;
+    const { timing } = options.gateway;
+    this.#files = new WorkspaceWatch(options.root, timing, (git) =>
+      this.#control.send({ t: "workspace", git }),
+    );
+    this.#load = new LoadReport(
+      timing,
+      () => this.#liveRuns().length,
+      (load) => this.#control.send({ t: "load", ...load }),
+    );
     this.#control = new ControlLink(options.gateway, options.workspace, {
       greeting: () => this.#greeting(),
-      open: (sessionId, agent) => this.#open(sessionId, agent),
+      open: (sessionId, agent, wish) => this.#open(sessionId, agent, wish),
       refused: options.onRefused,
     });
     const spareAgent = options.agents.find((agent) => agent.default);
@@ -53,10 +76,28 @@ export class Host {
     }
   }
 
+  /** Takes nothing new, and waits for so long at most until its sessions can do without it. */
+  async drain(ms: number): Promise<void> {
+    if (ms <= 0) return;
+    this.#draining = true;
+    this.#spare?.close();
+    this.#control.send({ t: "draining" });
+    const late = new AbortController();
+    await Promise.race([this.#allDone(), sleep(ms, undefined, { signal: late.signal }).catch(() => {})]);
+    late.abort();
+  }
+
+  async #allDone(): Promise<void> {
+    while (this.#sessions.size > 0)
+      await Promise.all([...this.#sessions.values()].map(({ link }) => link.done));
+  }
+
   /** Ends every agent, tells the sessions, and hangs up. */
   async close(): Promise<void> {
     this.#closing = true;
     this.#spare?.close();
+    this.#files.close();
+    this.#load.close();
     for (const run of this.#runs) run.stop("the host was shut down");
     await Promise.all([...this.#runs].map((run) => run.gone));
     await Promise.all([...this.#sessions.values()].map(({ link }) => link.finish()));
@@ -64,7 +105,7 @@ export class Host {
   }
 
   #greeting(): HostControl[] {
-    const { name, root, agents } = this.#options;
+    const { name, root, agents, capacity } = this.#options;
     return [
       {
         t: "hello",
@@ -72,28 +113,41 @@ export class Host {
         name,
         instance: this.#instance,
         root,
+        software: {
+          version: packageJson.version,
+          node: process.version,
+          platform: `${process.platform} ${process.arch}`,
+        },
+        capacity: capacity ?? AGENTS_PER_PROCESSOR * availableParallelism(),
+        draining: this.#draining,
         agents: agents.map(({ id, name, default: isDefault }) => ({ id, name, default: isDefault })),
-        runs: [...this.#sessions].flatMap(([sessionId, { run }]) =>
-          run.live ? { sessionId, run: run.id } : [],
-        ),
+        runs: this.#liveRuns(),
       },
       ...this.#reports.values(),
+      { t: "load", ...this.#load.current },
+      ...(this.#files.state === undefined ? [] : [{ t: "workspace" as const, git: this.#files.state }]),
     ];
   }
 
+  #liveRuns(): { sessionId: string; run: string }[] {
+    return [...this.#sessions].flatMap(([sessionId, { run }]) =>
+      run.live ? { sessionId, run: run.id } : [],
+    );
+  }
+
   /** May be asked again for a session it serves already: the gateway cannot know which of its words arrived. */
-  #open(sessionId: string, agentId: string): void {
+  #open(sessionId: string, agentId: string, wish: number): void {
     if (this.#closing) return;
     const session = this.#sessions.get(sessionId);
     if (!session) {
-      this.#serve(sessionId, agentId);
+      this.#serve(sessionId, agentId, wish);
       return;
     }
-    if (!session.run.live) session.next = agentId;
+    if (wish > session.wish) session.next = { agent: agentId, wish };
     session.link.hurry();
   }
 
-  #serve(sessionId: string, agentId: string): void {
+  #serve(sessionId: string, agentId: string, wish: number): void {
     const { gateway, name, root, agents } = this.#options;
     const agent = agents.find(({ id }) => id === agentId);
     const run = agent
@@ -101,14 +155,29 @@ export class Host {
       : Run.failed(`this host has no agent ${JSON.stringify(agentId)}`, root, gateway.timing);
     const session: Session = {
       run,
-      link: new SessionLink(gateway, sessionId, { agent: agentId, host: name, root }, run),
+      wish,
+      link: new SessionLink(
+        gateway,
+        sessionId,
+        { agent: agentId, host: name, root, wish },
+        run,
+        () => this.#draining,
+      ),
     };
     this.#sessions.set(sessionId, session);
+    this.#runsChanged();
     void session.link.done.then(() => {
       this.#sessions.delete(sessionId);
-      if (session.next !== undefined && !this.#closing) this.#serve(sessionId, session.next);
+      this.#runsChanged();
+      const { next } = session;
+      if (next && !this.#closing) this.#serve(sessionId, next.agent, next.wish);
     });
     gateway.log(`session ${sessionId}: agent ${agentId}, run ${run.id}`);
+  }
+
+  #runsChanged(): void {
+    this.#load.touch();
+    this.#files.busy = this.#sessions.size > 0;
   }
 
   #runOf(agent: Agent): Run {
@@ -118,6 +187,7 @@ export class Host {
   #start(agent: Agent): Run {
     const run = Run.start(agent.command, this.#options.root, this.#options.gateway.timing);
     this.#runs.add(run);
+    run.onActivity = () => this.#files.touch();
     void run.gone.then(() => this.#runs.delete(run));
     void run.initialized.then((initialized) => {
       if (this.#closing || initialized === null) return;

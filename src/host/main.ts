@@ -1,13 +1,25 @@
 import { overrideLimits } from "../protocol/limits.ts";
 import { offeredAgents } from "./agent.ts";
+import type { Refusal } from "./control-link.ts";
 import { Host } from "./host.ts";
 import { logToStderr, reasonOf } from "./log.ts";
 import { type CommandLine, readCommandLine, USAGE } from "./options.ts";
-import { TIMING } from "./timing.ts";
+import { type Timing, timingFrom } from "./timing.ts";
+
+/** Documented in USAGE: whoever starts hosts decides by them whether to start another. */
+const EXIT: Readonly<Record<Refusal | "ended" | "usage", number>> = {
+  ended: 0,
+  usage: 2,
+  token: 3,
+  version: 7,
+  superseded: 8,
+};
 
 let options: CommandLine;
+let timing: Timing;
 try {
   overrideLimits(process.env.ACP_EDGE_LIMITS);
+  timing = timingFrom(process.env.ACP_EDGE_TIMING);
   if (process.argv.slice(2).some((word) => word === "--help" || word === "-h")) {
     process.stdout.write(`${USAGE}\n`);
     process.exit(0);
@@ -15,18 +27,19 @@ try {
   options = readCommandLine(process.argv.slice(2), process.env);
 } catch (error) {
   process.stderr.write(`${reasonOf(error)}\n\n${USAGE}\n`);
-  process.exit(2);
+  process.exit(EXIT.usage);
 }
 
 const host = new Host({
-  gateway: { url: options.gateway, token: options.token, timing: TIMING, log: logToStderr },
+  gateway: { url: options.gateway, token: options.token, timing, log: logToStderr },
   workspace: options.workspace,
   name: options.name,
   root: options.root,
   agents: offeredAgents(options.agent),
-  onRefused: (reason) => {
+  capacity: options.capacity,
+  onRefused: (reason, why) => {
     logToStderr(`refused by the gateway: ${reason}`);
-    void shutDown(3);
+    void shutDown(EXIT[why]);
   },
 });
 
@@ -42,10 +55,22 @@ async function shutDown(code: number): Promise<void> {
   process.exit(code);
 }
 
-process.on("SIGTERM", () => void shutDown(0));
-process.on("SIGINT", () => void shutDown(0));
+/** The first signal lets turns finish, a second one does not. */
+let draining = false;
+
+async function onSignal(): Promise<void> {
+  if (!draining && options.drainMs > 0) {
+    draining = true;
+    logToStderr(`draining for at most ${options.drainMs / 1000} s; a second signal ends all turns at once`);
+    await host.drain(options.drainMs);
+  }
+  await shutDown(EXIT.ended);
+}
+
+process.on("SIGTERM", () => void onSignal());
+process.on("SIGINT", () => void onSignal());
 
 // Whoever started us may be killed without a word; the end of the pipe still tells.
 if (process.env.ACP_EDGE_PARENT_PIPE === "1") {
-  process.stdin.on("close", () => void shutDown(0)).resume();
+  process.stdin.on("close", () => void shutDown(EXIT.ended)).resume();
 }

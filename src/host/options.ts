@@ -11,12 +11,16 @@ Runs agents for the sessions of a workspace, in the foreground, until SIGTERM or
   --workspace ID           the workspace to serve
   --root DIR               its directory
   --name NAME              what this host is called (default: the machine's name)
+  --drain SECONDS          how long SIGTERM or SIGINT lets turns finish before they are ended (default 30);
+                           a second signal ends them at once, and so does 0
+  --capacity N             agents it would like to run at most: hosts share sessions in proportion
   --agent "COMMAND"        an ACP agent to run instead of the demo agent
   --token TOKEN            host token (ACP_EDGE_HOST_TOKEN), visible to other users of this machine
   --token-file PATH        file with it (ACP_EDGE_HOST_TOKEN_FILE), read again for each connection
   --token-command COMMAND  command that prints it (ACP_EDGE_HOST_TOKEN_COMMAND), run again before it expires
 
-Exit codes: 0 ended as asked, 1 failed, 2 wrong options, 3 refused by the gateway.`;
+Exit codes: 0 ended by a signal, 1 failed, 2 wrong usage, 3 the gateway did not accept the token,
+7 the gateway speaks another version of the link, 8 another host has taken over the name.`;
 
 export type CommandLine = {
   gateway: string;
@@ -26,6 +30,8 @@ export type CommandLine = {
   /** Gives the token to use now. */
   token: () => string;
   agent: string[] | undefined;
+  drainMs: number;
+  capacity: number | undefined;
 };
 
 /** Throws an error with a message for the person at the keyboard. */
@@ -41,6 +47,8 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
       "token-file": { type: "string" },
       "token-command": { type: "string" },
       agent: { type: "string" },
+      drain: { type: "string", default: "30" },
+      capacity: { type: "string" },
     },
   });
   const gateway = required("--gateway", values.gateway);
@@ -59,12 +67,21 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
       },
     ),
     agent: values.agent === undefined ? undefined : splitCommand(values.agent),
+    drainMs: 1000 * numberFrom("--drain", values.drain, 0),
+    capacity: values.capacity === undefined ? undefined : numberFrom("--capacity", values.capacity, 1),
   };
 }
 
 function required(name: string, value: string | undefined): string {
   if (!value) throw new Error(`${name} is missing`);
   return value;
+}
+
+function numberFrom(name: string, text: string, least: number): number {
+  const number = Number(text);
+  if (!/^\d+$/.test(text) || number < least)
+    throw new Error(`${name} must be a whole number, at least ${least}`);
+  return number;
 }
 
 /** Splits a command as a shell would, with quotes and backslashes, but expands nothing. */

@@ -22,6 +22,8 @@ export class Run {
   readonly gone: Promise<void>;
   /** Called when the agent has read what was written to it. */
   onDrained: () => void = () => {};
+  /** Called when the agent has said something, or something was done for it. */
+  onActivity: () => void = () => {};
 
   readonly #process: AgentProcess | null;
   readonly #io: WorkspaceIo;
@@ -52,7 +54,10 @@ export class Run {
 
   private constructor(command: string, root: string, timing: Timing, spawn: Spawn) {
     this.#io = new WorkspaceIo(root, timing.killAfterMs, {
-      push: (response) => this.#record(["answer", response]),
+      push: (response) => {
+        this.#record(["answer", response]);
+        this.onActivity();
+      },
       room: () => this.outbox.room(),
     });
     this.#process = this.#spawn(spawn);
@@ -146,6 +151,7 @@ export class Run {
       }
     }
     this.outbox.push(items);
+    this.onActivity();
     if (this.#overloaded) void this.#throttle();
   }
 

@@ -1,16 +1,15 @@
 import { z } from "zod";
 import { LIMITS } from "../protocol/limits.ts";
-import { decodeLink, encodeLink, type SessionHead, splitNumbered } from "../protocol/link.ts";
+import { decodeLink, encodeLink, type SessionHead, SUPERSEDED, splitNumbered } from "../protocol/link.ts";
 import { type Gateway, GatewaySocket, type Loss } from "./gateway-socket.ts";
 import { reasonOf } from "./log.ts";
 import type { Run } from "./run.ts";
 
-/** Close codes with which a session dismisses a run for good. */
+/** With this close code, or that of a run it did not ask for, a session dismisses a run for good. */
 const SESSION_GONE = 4404;
-const SUPERSEDED = 4409;
 
-/** Which agent runs where. */
-type Serving = { agent: string; host: string; root: string };
+/** Which agent runs where, and for which wish of the session. */
+type Serving = { agent: string; host: string; root: string; wish: number };
 
 const count = z.number().int().nonnegative();
 const sessionHead: z.ZodType<SessionHead> = z.discriminatedUnion("t", [
@@ -48,7 +47,16 @@ export class SessionLink {
   #linger: NodeJS.Timeout | undefined;
   #over = false;
 
-  constructor(gateway: Gateway, sessionId: string, serving: Serving, run: Run) {
+  readonly #draining: () => boolean;
+
+  constructor(
+    gateway: Gateway,
+    sessionId: string,
+    serving: Serving,
+    run: Run,
+    draining: () => boolean = () => false,
+  ) {
+    this.#draining = draining;
     this.#run = run;
     this.#serving = serving;
     this.#gateway = gateway;
@@ -77,7 +85,13 @@ export class SessionLink {
     this.#sent = undefined;
     this.#skipping = false;
     this.#socket.send(
-      encodeLink({ t: "hello", run: this.#run.id, ...this.#serving, delivered: this.#delivered }),
+      encodeLink({
+        t: "hello",
+        run: this.#run.id,
+        ...this.#serving,
+        delivered: this.#delivered,
+        draining: this.#draining(),
+      }),
     );
   }
 

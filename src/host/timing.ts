@@ -4,6 +4,9 @@ export const TIMING = {
   pingEveryMs: 15_000,
   pongWithinMs: 10_000,
 
+  /** A gateway that does not answer at all is given up after this. */
+  dialMs: 10_000,
+
   retryMinMs: 250,
   retryMaxMs: 10_000,
 
@@ -20,6 +23,27 @@ export const TIMING = {
 
   /** How long the last items of a stopped run may wait for their acknowledgement. */
   lingerMs: 2_000,
+
+  /** Looking at the workspace's files: after a sign of change, not more often than, while agents run, at most. */
+  gitDelayMs: 300,
+  gitEveryMs: 2_000,
+  gitPollMs: 20_000,
+  gitTimeoutMs: 10_000,
+
+  /** Telling the load: after a change, and while agents run. */
+  loadDelayMs: 200,
+  loadEveryMs: 30_000,
 };
 
 export type Timing = typeof TIMING;
+
+/** Takes a JSON object of names and milliseconds; an error names what is wrong. */
+export function timingFrom(text: string | undefined): Timing {
+  const overrides = JSON.parse(text || "{}") as Record<string, unknown>;
+  for (const [name, value] of Object.entries(overrides)) {
+    if (!(name in TIMING)) throw new Error(`There is no timing called ${name}`);
+    if (typeof value !== "number" || !(value > 0))
+      throw new Error(`The timing ${name} must be a positive number`);
+  }
+  return { ...TIMING, ...overrides };
+}

@@ -13,7 +13,7 @@ host.use(requireUpgrade, requireScope("host"));
 host.get("/control", (c) => {
   const { tenant, workspace } = place(c);
   return c.env.WORKSPACE_STATE_DO.getByName(`${tenant}/${workspace}`).fetch("https://workspace/", {
-    headers: { Upgrade: "websocket" },
+    headers: { Upgrade: "websocket", "X-Acp-Workspace": JSON.stringify({ tenant, workspace }) },
   });
 });
 

@@ -30,6 +30,21 @@ const DEFAULTS = {
   /** How long a session waits for a host, an agent process and its answer to session/new. */
   agentStartMs: 60_000,
 
+  /** How long a host may be away before its sessions hear of it, unless the workspace says otherwise. */
+  hostGraceMs: 120_000,
+
+  /** A host that has not been heard of for this long is asked whether it is there: four of its pings. */
+  hostSilentMs: 60_000,
+
+  /** How long a host may take to say that it is there. */
+  probeMs: 5_000,
+
+  /** How long a workspace waits before it tells a session again what that could not be told. */
+  wordRetryMs: 5_000,
+
+  /** How long a workspace gathers changes before it shows them to those who watch it. */
+  viewDelayMs: 300,
+
   /** Characters of history a session may hold before it takes no more prompts. */
   historyChars: 100 * 1024 * 1024,
 
@@ -98,6 +113,9 @@ const DEFAULTS = {
    * there: a round trip to a client far away, and no more often than anyone makes that mistake.
    */
   readerProbeMs: 1_000,
+
+  /** Live readers of one workspace. */
+  watchersPerWorkspace: 100,
 
   /** A comment on an event stream this often, so that proxies do not take silence for its end. */
   keepAliveMs: 15_000,

@@ -14,9 +14,9 @@ import { z } from "zod";
  */
 
 /** Raised by one when an old host could no longer understand the gateway, or the other way round. */
-export const LINK_VERSION = 1;
+export const LINK_VERSION = 2;
 
-/** Control socket, host → gateway. */
+/** Control socket, host → gateway. Everything but `hello` is news; a greeting repeats what still holds. */
 export type HostControl =
   | {
       t: "hello";
@@ -27,29 +27,80 @@ export type HostControl =
       instance: string;
       /** Absolute path of the workspace on the host. */
       root: string;
+      software: { version: string; node: string; platform: string };
+      /** Agents it would like to run at most. */
+      capacity: number;
+      /** It takes no new sessions and ends when those it has can do without it. */
+      draining: boolean;
       agents: AgentOffer[];
       /** Agent processes alive in this host. */
       runs: { sessionId: string; run: string }[];
     }
   /** What an agent answered to `initialize`, sent when it is first known. */
   | { t: "agent"; id: string; initialize: unknown }
-  | { t: "agent_failed"; id: string; error: string };
+  | { t: "agent_failed"; id: string; error: string }
+  /** The state of the workspace's files; null if they are in no repository. */
+  | { t: "workspace"; git: GitState | null }
+  | ({ t: "load" } & HostLoad)
+  | { t: "draining" }
+  /** The answer to `probe`. */
+  | { t: "alive" };
 
 export type AgentOffer = { id: string; name: string; default: boolean };
+
+export type HostLoad = {
+  /** Sessions that have an agent process here. */
+  runs: number;
+  /** Of the last minute. */
+  loadAverage: number;
+  /** Bytes. */
+  freeMemory: number;
+};
+
+export type GitState = {
+  /** Null: no branch is checked out. */
+  branch: string | null;
+  /** Null: there is no commit yet. */
+  head: string | null;
+  /** Commits that the branch and its upstream have over each other; null without an upstream. */
+  ahead: number | null;
+  behind: number | null;
+  /** The first of them, and how many there are. */
+  modifiedFiles: string[];
+  modifiedCount: number;
+};
 
 /** Control socket, gateway → host. */
 export type GatewayControl =
   | { t: "welcome" }
-  | { t: "open"; sessionId: string; agent: string }
-  | { t: "refused"; reason: string };
+  /** `wish` is the session's own number for this process, to be repeated when it says hello. */
+  | { t: "open"; sessionId: string; agent: string; wish: number }
+  /** Another host of this name wants in: are you there? */
+  | { t: "probe" }
+  /** `name`: another host has this name now; that may change. Otherwise asking again is of no use. */
+  | { t: "refused"; reason: string; why: "version" | "name" };
+
+/** A control socket is closed with this when another host has taken over the name. */
+export const SUPERSEDED = 4409;
 
 /** Session socket, heads of host → session messages. */
 export type HostHead =
   /**
-   * First message on each socket. `host` is the host's name, `root` the workspace's path on it, and
-   * `delivered` the last log sequence number written to the agent.
+   * First message on each socket. `host` is the host's name, `root` the workspace's path on it, `wish` the
+   * number the session gave this process when it asked for it, and `delivered` the last log sequence number
+   * written to the agent.
    */
-  | { t: "hello"; run: string; agent: string; host: string; root: string; delivered: number }
+  | {
+      t: "hello";
+      run: string;
+      agent: string;
+      host: string;
+      root: string;
+      wish: number;
+      delivered: number;
+      /** The host is about to leave. */
+      draining: boolean;
+    }
   /** Items `first`, `first + 1`, … of this run follow, one per line. */
   | { t: "lines"; first: number };
 

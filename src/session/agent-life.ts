@@ -3,8 +3,8 @@ import { type Frame, rewrite } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { cancelQuestions, endQuestions } from "./answers.ts";
 import type { Batch } from "./batch.ts";
-import type { Asked, SessionState } from "./state.ts";
-import { answerRoute, cancelQueued, drainQueue, dropQueued, failRunning, settle } from "./turns.ts";
+import type { Asked, Run, SessionState } from "./state.ts";
+import { answerRoute, cancelQueued, drainQueue, dropQueued, failRunning, leave, settle } from "./turns.ts";
 
 /** The life of the agent's processes: wanted, bound to the session, ended, wanted again. */
 
@@ -12,6 +12,8 @@ import { answerRoute, cancelQueued, drainQueue, dropQueued, failRunning, settle 
 export function wantAgent(batch: Batch): void {
   const { state } = batch;
   if (state.agent !== "gone" && state.agent !== "failed") return;
+  // On another host its successor would run beside it, on the same files.
+  if (state.run?.draining && state.run.stopping) return;
   // Once in a while even a broken agent deserves a new chance.
   const crashes = batch.at - (state.lastExit?.at ?? 0) > LIMITS.crashMemoryMs ? 0 : state.crashes;
   if (crashes >= LIMITS.crashLimit) {
@@ -19,9 +21,11 @@ export function wantAgent(batch: Batch): void {
     return unavailable(batch, message, state.lastExit?.reason, "crash_loop");
   }
   const delayMs = crashes < 2 ? 0 : LIMITS.crashBackoffMs * 2 ** (crashes - 2);
-  batch.note("gateway", "runtime.reconnect_attempt", { attempt: crashes + 1, delayMs });
+  const attempt = { attempt: crashes + 1, delayMs };
   // The process may be there and only have refused to open a session.
-  if (state.run?.initialized && !state.run.stopping) bind(batch);
+  const same = state.run?.initialized === true && !state.run.stopping;
+  batch.note("gateway", "runtime.reconnect_attempt", same ? { ...attempt, process: "same" } : attempt);
+  if (same) bind(batch);
 }
 
 /**
@@ -35,7 +39,8 @@ export function bind(batch: Batch, method = openingMethod(batch.state)): void {
   const id = String(batch.nextSeq);
   if (method === "session/new") {
     const raw = rewrite(frame, { id, cwd: JSON.stringify(run.root) });
-    batch.frame("gateway", "out", raw, asked[identity.request] ? { re: identity.request } : {});
+    const waiting = Object.keys(asked).find((seq) => asked[seq]?.method === "session/new" && asked[seq]?.id);
+    batch.frame("gateway", "out", raw, waiting === undefined ? {} : { re: Number(waiting) });
     return;
   }
   const params = { ...(frame.value.params as object), cwd: run.root, sessionId: context.acpSessionId };
@@ -106,10 +111,14 @@ function noteAgentSessionId(batch: Batch, frame: Frame): void {
 
 /** The conversation goes on with an agent that does not remember it; the user should know. */
 function tellRebound(batch: Batch): void {
-  const message = "The agent was started again and does not remember this conversation";
+  tell(batch, "session.rebound", "The agent was started again and does not remember this conversation");
+}
+
+/** Says something to every client that no client has asked for. */
+function tell(batch: Batch, event: string, message: string): void {
   const update = {
     sessionUpdate: "session_info_update",
-    _meta: { "acp-edge/event": "session.rebound", "acp-edge/message": message },
+    _meta: { "acp-edge/event": event, "acp-edge/message": message },
   };
   batch.frame("gateway", "in", notification("session/update", { sessionId: batch.state.sessionId, update }));
 }
@@ -121,7 +130,9 @@ export function processEnded(
 ): void {
   const { state } = batch;
   const before = state.agent;
-  const expected = state.run?.stopping === true;
+  // What could not be opened before its host had to go is opened elsewhere.
+  const leaving = state.run?.draining === true && before === "starting";
+  const expected = state.run?.stopping === true || leaving;
   const how = exit.signal
     ? `killed by ${exit.signal}`
     : exit.code === null
@@ -131,7 +142,9 @@ export function processEnded(
   endQuestions(batch, `the agent process ended: ${reason}`, () =>
     batch.note("host", "queue.owner.stopped", { run: state.run?.id ?? null, ...exit, reason, expected }),
   );
-  if (expected || before === "failed") return;
+  if (leaving) return wishLost(batch, reason);
+  if (expected) return leftHost(batch);
+  if (before === "failed") return;
   if (before === "starting")
     return unavailable(batch, `The agent could not be started: ${reason}`, exit.stderr);
   const message = `The agent process ended: ${reason}`;
@@ -141,19 +154,86 @@ export function processEnded(
   if (state.queue.length > 0) wantAgent(batch);
 }
 
-/** The host came back without this process, so what became of its turn cannot be known. */
+/** The process ended as it was told to; what waits needs another one. */
+function leftHost(batch: Batch): void {
+  if (batch.state.agent !== "starting")
+    failRunning(batch, "stopped", { code: ErrorCode.internal, message: "The agent process was stopped" });
+  if (batch.state.queue.length > 0) wantAgent(batch);
+}
+
+/** The host wants to leave: the process ends after its turn, at once if there is none. */
+export function drain(batch: Batch, host: string): void {
+  const { run, agent, turn } = batch.state;
+  if (run?.host !== host || run.draining || run.stopping) return;
+  batch.note("gateway", "queue.owner.draining", { run: run.id, host });
+  if (agent !== "starting" && !turn) leave(batch);
+}
+
+/** The host has been away for long, and the session's files with it. Nothing is given up: it may come back. */
+export function hostAbsent(batch: Batch, host: string, reason: string): void {
+  const { run } = batch.state;
+  if (run?.host !== host || run.absent) return;
+  if (run.stopping) return processLost(batch, reason);
+  hostGone(batch, reason);
+  batch.note("gateway", "runtime.paused", { run: run.id, host, reason });
+  tell(batch, "runtime.paused", `Paused: ${reason}. The session goes on when it is back`);
+}
+
+/** The socket to the host is gone; its process may well be alive. */
+export function hostGone(batch: Batch, reason: string): void {
+  if (batch.state.run?.connected)
+    batch.note("gateway", "runtime.disconnected", { run: batch.state.run.id, reason });
+}
+
+/** The process is there again. */
+export function hostBack(batch: Batch, run: string, host: string): void {
+  const wasAbsent = batch.state.run?.absent;
+  batch.note("gateway", "runtime.reconnected", { run, host });
+  if (wasAbsent) tell(batch, "runtime.reconnected", `Host ${host} is back; the session goes on`);
+}
+
+/** What was asked of a host that is gone may never have begun: it is asked for anew. */
+export function wishLost(batch: Batch, reason: string): void {
+  if (batch.state.agent === "starting" && !batch.state.run)
+    batch.note("gateway", "runtime.reconnect_attempt", {
+      attempt: batch.state.crashes + 1,
+      delayMs: 0,
+      reason,
+    });
+}
+
+/**
+ * The process is gone with its host, or with an earlier life of it, so what became of its turn cannot be known.
+ * A session that it had not opened yet is opened by the next one.
+ */
 export function processLost(batch: Batch, reason: string): void {
-  const { state } = batch;
-  if (!state.run) return;
-  const { id: run, stopping: expected } = state.run;
+  const { run, agent } = batch.state;
+  if (!run) return;
+  runGone(batch, run, reason, run.stopping);
+  if ((agent === "starting" && !run.stopping) || batch.state.queue.length > 0) wantAgent(batch);
+}
+
+/** The process that was asked for is here while its predecessor has not said that it ended. */
+export function processReplaced(batch: Batch): void {
+  if (batch.state.run) runGone(batch, batch.state.run, "another process has taken its place", true);
+}
+
+function runGone(batch: Batch, { id: run }: Run, reason: string, expected: boolean): void {
+  const opening = batch.state.agent === "starting";
   endQuestions(batch, `the agent process was lost: ${reason}`, () =>
-    batch.note("gateway", "queue.owner.stopped", { run, code: null, signal: null, reason, expected }),
+    batch.note("gateway", "queue.owner.stopped", {
+      run,
+      code: null,
+      signal: null,
+      reason,
+      expected,
+      lost: true,
+    }),
   );
   const message = `The agent process was lost: ${reason}`;
-  if (!expected) noteFailure(batch, "agent_lost", message);
-  const data = { outcome: "unknown" };
-  failRunning(batch, "agent_lost", { code: ErrorCode.internal, message, data });
-  if (state.queue.length > 0) wantAgent(batch);
+  if (!expected && !opening) noteFailure(batch, "agent_lost", message);
+  const error = { code: ErrorCode.internal, message, data: { outcome: "unknown" } };
+  failRunning(batch, "agent_lost", error, opening ? "session/new" : undefined);
 }
 
 /** No process could be had: nothing that waits for it will run. */
@@ -188,6 +268,13 @@ export function idleCheck(batch: Batch): void {
     return;
   }
   batch.note("gateway", "queue.owner.idle_expired", { run: state.run.id, idleMs: batch.at - state.activeAt });
+  endAbsent(batch);
+}
+
+/** A process that is to end on a host nobody has heard of for long is not waited for. */
+function endAbsent(batch: Batch): void {
+  const { run } = batch.state;
+  if (run?.absent && run.stopping) processLost(batch, `host ${run.host} is gone`);
 }
 
 /** Ends the work and frees the process; the history stays, and a load or resume opens the session again. */
@@ -207,4 +294,5 @@ export function close(batch: Batch, by: string): void {
   }
   failRunning(batch, "closed", { code: ErrorCode.requestCancelled, message: "The session was closed" });
   batch.note("gateway", "session.closed", { by });
+  endAbsent(batch);
 }

@@ -16,6 +16,8 @@ export function applyNote(
   switch (kind) {
     case "session.anticipated":
     case "session.requested":
+      // The process of a session that was anticipated is on its way.
+      if (!state.identity) state.wish = event.seq;
       state.identity = payload as Identity;
       return;
     case "session.imported":
@@ -25,6 +27,8 @@ export function applyNote(
       state.policy = ASK_ALWAYS;
       // A fork that moves before it has run is a fork still.
       state.fork = forkIn(payload.from) ?? state.fork;
+      // A fork is made where the original is; the files of any other are elsewhere.
+      if (!state.fork) state.home = null;
       return;
     case "permission.policy":
       state.policy = readPolicy(payload);
@@ -67,6 +71,7 @@ export function applyNote(
     case "runtime.reconnect_attempt":
       state.agent = "starting";
       state.paused = false;
+      if (payload.process !== "same") state.wish = event.seq;
       return;
     case "runtime.connected":
       state.run = {
@@ -84,11 +89,26 @@ export function applyNote(
         canResume: false,
         canFork: false,
         stopping: false,
+        draining: false,
+        absent: false,
       };
+      state.home = text(payload.host);
       state.lastReplayed = null;
       return;
     case "runtime.reconnected":
-      if (state.run) state.run.connected = true;
+      if (state.run) {
+        state.run.connected = true;
+        state.run.absent = false;
+      }
+      return;
+    case "runtime.paused":
+      if (state.run) state.run.absent = true;
+      return;
+    case "queue.owner.draining":
+      if (state.run) state.run.draining = true;
+      return;
+    case "queue.owner.drained":
+      endRun(state);
       return;
     case "runtime.disconnected":
       if (state.run) state.run.connected = false;
@@ -101,9 +121,9 @@ export function applyNote(
       }
       return;
     case "queue.owner.stopped":
-      state.endedRun = state.run?.id ?? state.endedRun;
       state.run = null;
-      if (payload.expected !== true) state.crashes += 1;
+      // What a host takes with it says nothing about the agent.
+      if (payload.expected !== true && payload.lost !== true) state.crashes += 1;
       // Another process may be wanted already while the old one was told to end.
       if (payload.expected !== true || state.agent !== "starting") state.agent = "gone";
       state.asking = {};

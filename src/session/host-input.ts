@@ -2,11 +2,21 @@ import { ErrorCode, errorResponse, type RpcError } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { type HostEvent, parseHostEvent } from "../protocol/link.ts";
 import { isHostServed } from "../protocol/methods.ts";
-import { bind, bound, isOpening, processEnded, processLost } from "./agent-life.ts";
+import {
+  bind,
+  bound,
+  drain,
+  hostBack,
+  hostGone,
+  isOpening,
+  processEnded,
+  processReplaced,
+} from "./agent-life.ts";
 import { cancelledByAgent, decide, openToClients } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import type { Route } from "./event.ts";
 import { chunkText } from "./fold-frame.ts";
+import type { HostHello } from "./host-link.ts";
 import { checked } from "./hygiene.ts";
 import { rulingOn } from "./policy.ts";
 import { idTooLong, methodTooLong, tooMany } from "./refusals.ts";
@@ -16,30 +26,22 @@ import { answerRoute, drainForProcess, endTurn, forProcess } from "./turns.ts";
 /** What a session does about what the host and the agent say: events, as for clients. */
 
 /** A host's socket says hello: for a process we know, or for a new one. */
-export function hostHello(
-  batch: Batch,
-  hello: { run: string; agent: string; host: string; root: string },
-): void {
+export function hostHello(batch: Batch, { t: _, draining, ...hello }: HostHello): void {
   const { run } = batch.state;
   if (run?.id === hello.run) {
     // After a crash of ours nobody noted that the socket was lost.
-    if (run.connected)
-      batch.note("gateway", "runtime.disconnected", { run: run.id, reason: "connection lost" });
-    batch.note("gateway", "runtime.reconnected", { run: hello.run, host: hello.host });
-    return;
+    hostGone(batch, "connection lost");
+    hostBack(batch, hello.run, hello.host);
+  } else {
+    processReplaced(batch);
+    batch.note("gateway", "runtime.connected", hello);
   }
-  if (run) processLost(batch, "the host runs another process for this session");
-  batch.note("gateway", "runtime.connected", hello);
+  if (draining) drain(batch, hello.host);
 }
 
 /** Whether a process that says hello is the one the session has or waits for. */
-export function isWelcome(state: SessionState, run: string): boolean {
-  return state.run?.id === run || (state.agent === "starting" && state.endedRun !== run);
-}
-
-export function hostGone(batch: Batch, reason: string): void {
-  if (batch.state.run?.connected)
-    batch.note("gateway", "runtime.disconnected", { run: batch.state.run.id, reason });
+export function isWelcome(state: SessionState, { run, wish }: HostHello): boolean {
+  return state.run?.id === run || (state.agent === "starting" && state.wish === wish);
 }
 
 /** One item of the run; each becomes exactly one event of its own, then what follows from it. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { LIMITS } from "../protocol/limits.ts";
-import { encodeLink } from "../protocol/link.ts";
+import { encodeLink, SUPERSEDED } from "../protocol/link.ts";
 import type { Journal } from "./journal.ts";
 import { forAgent } from "./render.ts";
 
@@ -63,6 +63,15 @@ export class HostLink {
     this.socket()?.send(encodeLink({ t: "stop", reason }));
   }
 
+  /** Processes that the session has given up are told so, should they still have a socket. */
+  dismiss(reason: string): void {
+    const run = this.#journal.state?.run?.id;
+    for (const ws of this.#ctx.getWebSockets(TAG)) {
+      const attachment = attachmentOf(ws);
+      if (attachment && attachment.run !== run) ws.close(SUPERSEDED, reason);
+    }
+  }
+
   /** Sends the agent what the log has for it. */
   feed(): void {
     const live = this.#current();
@@ -98,7 +107,9 @@ const HELLO = z.object({
   agent: z.string(),
   host: z.string(),
   root: z.string(),
+  wish: z.number().int().min(0),
   delivered: z.number().int().min(0),
+  draining: z.boolean(),
 });
 
 export type HostHello = z.infer<typeof HELLO>;

@@ -65,6 +65,8 @@ const INDEXED = [
   "session.loaded",
   "session.closed",
   "queue.owner.idle_expired",
+  "runtime.paused",
+  "runtime.reconnected",
   "turn.started",
   "turn.completed",
   "turn.cancelled",

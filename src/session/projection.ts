@@ -36,7 +36,7 @@ export function project(state: SessionState): Record<string, unknown> {
     title: acp.info.title,
     info: { title: acp.info.title, updatedAt: acp.info.updatedAt, ...metaOf(acp.info.meta) },
     agentStatus: state.agent,
-    host: run && { name: run.host, run: run.id, connected: run.connected },
+    host: run && { name: run.host, run: run.id, connected: run.connected, draining: run.draining },
     mode: choice(acp.modes),
     models: choice(acp.models),
     configOptions: acp.configOptions,
@@ -72,10 +72,10 @@ export function project(state: SessionState): Record<string, unknown> {
 
 export type SessionStatus = "active" | "paused" | "completed" | "error";
 
-export function sessionStatus({ closed, agent, paused }: SessionState): SessionStatus {
+export function sessionStatus({ closed, agent, paused, run }: SessionState): SessionStatus {
   if (closed) return "completed";
   if (agent === "failed") return "error";
-  return paused ? "paused" : "active";
+  return paused || run?.absent ? "paused" : "active";
 }
 
 function choice(from: Choice | null) {

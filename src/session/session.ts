@@ -7,8 +7,19 @@ import { LIMITS } from "../protocol/limits.ts";
 import { decodeLink, encodeLink } from "../protocol/link.ts";
 import type { Hears } from "../protocol/news.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
+import type { HostWord } from "../workspace/words.ts";
 import { currentSetup } from "./acp-state.ts";
-import { close, idleCheck, isUnopened, processLost, unavailable } from "./agent-life.ts";
+import {
+  close,
+  drain,
+  hostAbsent,
+  hostGone,
+  idleCheck,
+  isUnopened,
+  processLost,
+  unavailable,
+  wishLost,
+} from "./agent-life.ts";
 import {
   choosePermission,
   openToClients,
@@ -22,7 +33,7 @@ import { anticipate, clientFrame, open, relayed } from "./client-input.ts";
 import { CLIENT_SCHEMA, Clients } from "./clients.ts";
 import { DEADLINE_SCHEMA, Deadlines } from "./deadlines.ts";
 import { isFrame, type LogEvent, newId } from "./event.ts";
-import { hostGone, hostHello, hostItem, isWelcome } from "./host-input.ts";
+import { hostHello, hostItem, isWelcome } from "./host-input.ts";
 import { type HostHello, HostLink, readHead } from "./host-link.ts";
 import { IndexWriter } from "./index-writer.ts";
 import { Journal } from "./journal.ts";
@@ -73,7 +84,9 @@ export class AcpSession extends DurableObject<Env> {
   readonly #clients: Clients;
   readonly #link: HostLink;
   readonly #watchers: Watchers;
-  readonly #deadlines: Deadlines<"place" | "agent-start" | "idle" | "permission" | "archive" | "index">;
+  readonly #deadlines: Deadlines<
+    "place" | "agent-start" | "idle" | "permission" | "archive" | "index" | "release"
+  >;
   readonly #index: IndexWriter;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -229,7 +242,8 @@ export class AcpSession extends DurableObject<Env> {
     return true;
   }
 
-  async #remove({ sessionId }: SessionState): Promise<void> {
+  async #remove(state: SessionState): Promise<void> {
+    const { sessionId } = state;
     this.#link.stop("deleted");
     this.#watchers.dismiss("deleted");
     await this.#archive.delete();
@@ -237,6 +251,7 @@ export class AcpSession extends DurableObject<Env> {
     this.#clients.forget();
     await this.ctx.storage.deleteAll();
     await this.#index.remove(sessionId);
+    await this.#workspaceOf(state)?.release(sessionId, state.lastSeq);
   }
 
   /** A client whose reading rested can go on, from where its connection says. */
@@ -291,10 +306,28 @@ export class AcpSession extends DurableObject<Env> {
     this.#record((batch) => hostGone(batch, reason || `socket closed (${code})`));
   }
 
-  /** The workspace learnt that the host was started anew and does not have the session's process. */
-  lost(host: string): void {
-    if (this.#journal.state?.run?.host !== host) return;
-    this.#record((batch) => processLost(batch, `host ${host} was restarted`));
+  /** The workspace learnt that the host is gone, or was started anew and does not have the session's process. */
+  lost(word: HostWord): void {
+    if (!this.#isMeant(word)) return;
+    const { host, reason } = word;
+    this.#record((batch) => (batch.state.run?.host === host ? processLost : wishLost)(batch, reason));
+    this.#link.dismiss("superseded");
+  }
+
+  /** The host has been away for long, but the session has no other place to go. */
+  absent(word: HostWord): void {
+    if (this.#isMeant(word)) this.#record((batch) => hostAbsent(batch, word.host, word.reason));
+  }
+
+  /** The host wants to leave. */
+  drain(word: HostWord): void {
+    if (this.#isMeant(word)) this.#record((batch) => drain(batch, word.host));
+  }
+
+  /** What the workspace says may come late, or twice. Before there were wishes, the host alone had to do. */
+  #isMeant({ wish, host }: HostWord): boolean {
+    const { state } = this.#journal;
+    return state !== undefined && (wish === 0 ? state.run?.host === host : state.wish === wish);
   }
 
   /** The workspace's policy has changed. */
@@ -303,7 +336,7 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   #hello(ws: WebSocket, state: SessionState, hello: HostHello): void {
-    if (!isWelcome(state, hello.run)) return ws.close(4409, "superseded");
+    if (!isWelcome(state, hello)) return ws.close(4409, "superseded");
     this.#record((batch) => {
       hostHello(batch, hello);
       const { since, received } = state.run ?? { since: 0, received: 0 };
@@ -335,7 +368,7 @@ export class AcpSession extends DurableObject<Env> {
           await this.#place(state);
           break;
         case "agent-start":
-          this.#startTimedOut(state);
+          await this.#startTimedOut(state);
           break;
         case "idle":
           this.#record((batch) => idleCheck(batch));
@@ -348,19 +381,45 @@ export class AcpSession extends DurableObject<Env> {
           break;
         case "index":
           await this.#index.write(state);
+          break;
+        case "release":
+          await this.#release(state);
       }
     }
   }
 
-  #startTimedOut({ agent, run, identity }: SessionState): void {
+  async #startTimedOut(state: SessionState): Promise<void> {
+    const { agent, run, identity, wish } = state;
     // A client that has only logged in may take its time.
     if (agent !== "starting" || (run?.initialized && identity?.request === null)) return;
-    const there = this.#link.socket() !== undefined;
-    const reason = there
+    const reason = this.#link.socket()
       ? "The agent did not open the session in time"
-      : "No host has started an agent in time";
+      : await this.#missingHost(state);
+    if (this.#journal.state?.agent !== "starting" || state.wish !== wish) return;
     this.#link.stop(reason);
     this.#record((batch) => unavailable(batch, reason));
+  }
+
+  async #missingHost(state: SessionState): Promise<string> {
+    const reason = "No host has started an agent in time";
+    try {
+      const waitsFor = await this.#workspaceOf(state)?.explain(state.sessionId);
+      return waitsFor ? `${reason}: waited for ${waitsFor}` : reason;
+    } catch (error) {
+      console.error("explain failed", { sessionId: state.sessionId, error: String(error) });
+      return reason;
+    }
+  }
+
+  /** The workspace need not keep a place for a session that has no process and wants none. */
+  async #release(state: SessionState): Promise<void> {
+    if (state.run || state.agent === "starting") return;
+    try {
+      await this.#workspaceOf(state)?.release(state.sessionId, state.wish);
+    } catch (error) {
+      console.error("release failed", { sessionId: state.sessionId, error: String(error) });
+      this.#deadlines.setUnlessSet("release", Date.now() + LIMITS.wordRetryMs);
+    }
   }
 
   #permissionsTimedOut(state: SessionState): void {
@@ -371,10 +430,29 @@ export class AcpSession extends DurableObject<Env> {
 
   // ---- readers of the state and the log ---------------------------------------------------------------
 
-  /** The projection with who is attached, as JSON text; null for an unknown session. */
-  view(caller: Caller): string | null {
+  /** The projection with who is attached and how the files are, as JSON text; null for an unknown session. */
+  async view(caller: Caller): Promise<string | null> {
+    if (!this.#readable(caller)) return null;
+    const workspaceState = await this.#workspaceState();
     const state = this.#readable(caller);
-    return state ? JSON.stringify({ ...project(state), clients: this.#clients.present() }) : null;
+    return state
+      ? JSON.stringify({ ...project(state), clients: this.#clients.present(), workspaceState })
+      : null;
+  }
+
+  /** Asked when someone looks: files change without the session's doing. */
+  async #workspaceState(): Promise<{ currentBranch?: string; modifiedFiles?: string[] } | null> {
+    const { state } = this.#journal;
+    if (!state?.home) return null;
+    try {
+      const git = await this.#workspaceOf(state)?.gitFor(state.home);
+      if (!git) return null;
+      const { branch, modifiedFiles } = git;
+      return branch === null ? { modifiedFiles } : { currentBranch: branch, modifiedFiles };
+    } catch (error) {
+      console.error("workspace state unknown", { sessionId: state.sessionId, error: String(error) });
+      return null;
+    }
   }
 
   /** The projection as JSON text; null for an unknown session. */
@@ -451,13 +529,12 @@ export class AcpSession extends DurableObject<Env> {
     const kinds = new Set(events.map((event) => event.kind));
     for (const event of events) {
       if (event.kind === "session.anticipated") {
-        this.#seekPlace(state, 0);
+        this.#seekPlace(state, event);
         this.#deadlines.setUnlessSet("idle", Date.now() + LIMITS.idleMs);
       }
-      if (event.kind === "session.requested" && !kinds.has("runtime.reconnect_attempt"))
-        this.#seekPlace(state, 0);
+      if (event.kind === "session.requested" || event.kind === "runtime.reconnect_attempt")
+        this.#seekPlace(state, event);
       if (event.kind === "agent.login") this.ctx.waitUntil(this.#relay(state, event));
-      if (event.kind === "runtime.reconnect_attempt") this.#seekPlace(state, numberIn(event, "delayMs"));
       if (event.kind === "queue.owner.lease_renewed") this.#deadlines.set("idle", numberIn(event, "until"));
     }
     if (READY.some((kind) => kinds.has(kind)) && state.agent === "ready") {
@@ -466,6 +543,9 @@ export class AcpSession extends DurableObject<Env> {
     }
     if (kinds.has("queue.owner.idle_expired")) this.#link.stop("idle");
     if (kinds.has("session.closed")) this.#link.stop("closed");
+    if (kinds.has("queue.owner.drained")) this.#link.stop("the host is being drained");
+    if (ENDINGS.some((kind) => kinds.has(kind)) && !state.run && state.agent !== "starting")
+      this.#deadlines.set("release", Date.now());
     if (kinds.has("permission.requested") || kinds.has("permission.policy")) {
       const at = nextTimeout(state);
       if (at !== null) this.#deadlines.set("permission", at);
@@ -476,10 +556,11 @@ export class AcpSession extends DurableObject<Env> {
     if (this.#index.isUrgent(state, kinds)) this.ctx.waitUntil(this.#index.write(state));
   }
 
-  #seekPlace(state: SessionState, delayMs: number): void {
+  #seekPlace(state: SessionState, event: LogEvent): void {
+    const delayMs = numberIn(event, "delayMs");
     this.#deadlines.set("agent-start", Date.now() + delayMs + LIMITS.agentStartMs);
-    // It may have a process already, that has only refused to open a session so far.
-    if (state.run && !state.run.stopping) return;
+    // The process is there or on its way, and only asked to open a session.
+    if (event.seq !== state.wish) return;
     if (delayMs > 0) this.#deadlines.set("place", Date.now() + delayMs);
     else this.ctx.waitUntil(this.#place(state));
   }
@@ -496,11 +577,19 @@ export class AcpSession extends DurableObject<Env> {
     }
   }
 
-  async #place({ sessionId, identity }: SessionState): Promise<void> {
-    if (!identity) return;
-    const workspace = this.env.WORKSPACE_STATE_DO.getByName(`${identity.tenant}/${identity.workspace}`);
+  #workspaceOf({ identity }: SessionState) {
+    if (!identity) return undefined;
+    return this.env.WORKSPACE_STATE_DO.getByName(`${identity.tenant}/${identity.workspace}`);
+  }
+
+  async #place(state: SessionState): Promise<void> {
+    const { sessionId, identity, wish, home } = state;
+    const workspace = this.#workspaceOf(state);
+    if (!identity || !workspace) return;
+    const { tenant, workspace: name, agent } = identity;
     try {
-      const { refused, policy } = await workspace.place(sessionId, identity.agent);
+      const order = { tenant, workspace: name, sessionId, agent, wish, home };
+      const { refused, policy } = await workspace.place(order);
       if (!this.#journal.state) return;
       this.#record((batch) => {
         setPolicy(batch, policy);
@@ -513,10 +602,14 @@ export class AcpSession extends DurableObject<Env> {
   }
 }
 
+/** Events after which a session may have no process and want none. */
+const ENDINGS = ["queue.owner.stopped", "session.closed", "error"];
+
 const READY = ["session.created", "session.rebound", "session.loaded"];
 
 function numberIn(event: LogEvent, key: string): number {
-  return "payload" in event ? (event.payload[key] as number) : 0;
+  const value = "payload" in event ? event.payload[key] : undefined;
+  return typeof value === "number" ? value : 0;
 }
 
 /** Connections send on only what they have read as a frame themselves. */

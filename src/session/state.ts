@@ -33,8 +33,10 @@ export type SessionState = {
   agent: AgentStatus;
   /** The agent process that serves the session, until it has ended. */
   run: Run | null;
-  /** The last process that ended: should its host ask again, it is not taken for a new one. */
-  endedRun: string | null;
+  /** Where in the log a process was last asked for: only the one that was started for it is let in. */
+  wish: number;
+  /** The host that has the session's files: the one of the last process. */
+  home: string | null;
   /** Processes that ended in a row without having completed a turn. */
   crashes: number;
   /** Text of the last chunk an agent replayed after a restart: some say the same twice. */
@@ -59,7 +61,7 @@ export type SessionState = {
   lastExit: { code: number | null; signal: string | null; at: number; reason: string } | null;
 };
 
-export const STATE_VERSION = 4;
+export const STATE_VERSION = 5;
 
 /** Who and where: given once, when the session is made. */
 export type Identity = {
@@ -96,6 +98,10 @@ export type Run = {
   canFork: boolean;
   /** It has been told to end: its end is no failure. */
   stopping: boolean;
+  /** Its host wants to leave: no turn begins in it any more. */
+  draining: boolean;
+  /** Its host has been away for so long that people should know; it is waited for. */
+  absent: boolean;
 };
 
 export type Turn = { turnId: string; prompt: number; startedAt: number; cancelled: boolean };
@@ -149,7 +155,8 @@ export function initialState(sessionId: string): SessionState {
     context: { acpSessionId: null, agentSessionId: null, turnId: null },
     agent: "starting",
     run: null,
-    endedRun: null,
+    wish: 0,
+    home: null,
     crashes: 0,
     lastReplayed: null,
     turn: null,

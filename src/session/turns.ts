@@ -43,6 +43,7 @@ export function drainForProcess(batch: Batch): void {
 /** Sends what waited, in order; a prompt goes when there is no turn before it. */
 export function drainQueue(batch: Batch): void {
   const { state } = batch;
+  if (state.run?.draining && !state.run.stopping && state.turn === null) return leave(batch);
   for (;;) {
     const next = state.queue.find((item) => item.turnId === null || state.turn === null);
     if (!next || state.agent !== "ready") return;
@@ -51,6 +52,12 @@ export function drainQueue(batch: Batch): void {
     batch.note("gateway", "queue.dequeued", { seq, turnId }, context);
     if (turnId !== null) batch.note("gateway", "turn.started", { turnId, prompt: seq }, context);
   }
+}
+
+/** The process is to end because its host wants to leave; what waits stays in the queue for the next one. */
+export function leave(batch: Batch): void {
+  const { run } = batch.state;
+  if (run) batch.note("gateway", "queue.owner.drained", { run: run.id, host: run.host });
 }
 
 /** The agent answered the prompt. */
@@ -97,12 +104,12 @@ export function dropQueued(batch: Batch, { seq, turnId }: Queued, error: RpcErro
     batch.note("gateway", "turn.failed", { turnId, prompt: seq, reason: "dropped", error });
 }
 
-/** Fails the running turn and answers every request the agent had been given. */
-export function failRunning(batch: Batch, reason: string, error: RpcError): void {
+/** Fails the running turn and answers every request the agent had been given, but for those of method `kept`. */
+export function failRunning(batch: Batch, reason: string, error: RpcError, kept?: string): void {
   const { turn, queue } = batch.state;
   const waiting = new Set(queue.map((item) => String(item.seq)));
   for (const key of Object.keys(batch.state.asked)) {
-    if (!waiting.has(key)) settle(batch, Number(key), { error });
+    if (!waiting.has(key) && batch.state.asked[key]?.method !== kept) settle(batch, Number(key), { error });
   }
   if (turn) batch.note("gateway", "turn.failed", { turnId: turn.turnId, prompt: turn.prompt, reason, error });
 }

@@ -1,283 +1,461 @@
 import { DurableObject } from "cloudflare:workers";
-import { z } from "zod";
 import { answerClose } from "../protocol/close.ts";
-import { type GatewayControl, LINK_VERSION } from "../protocol/link.ts";
-import { ASK_ALWAYS, type PermissionPolicy } from "../protocol/policy.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import { type GatewayControl, type GitState, LINK_VERSION, SUPERSEDED } from "../protocol/link.ts";
+import type { PermissionPolicy } from "../protocol/policy.ts";
+import { Deadlines } from "../session/deadlines.ts";
+import { type Agent, agentsOf } from "./agents.ts";
+import { type Hello, parseControl } from "./control.ts";
+import { Hosts } from "./hosts.ts";
+import { type IndexRow, indexRow, writeIndex } from "./index-row.ts";
+import { decide, isOverdue } from "./placement.ts";
+import type { SettingsChange } from "./settings.ts";
+import { type Identity, Store } from "./store.ts";
+import { viewOf, type WorkspaceView } from "./view.ts";
+import { Watchers } from "./watchers.ts";
+import { Words } from "./words.ts";
 
-export type AgentInfo = { id: string; name: string; default: boolean; ready: boolean; error: string | null };
-export type WorkspaceView = {
-  id: string;
-  hosts: { name: string; root: string; connectedAt: string }[];
-  agents: AgentInfo[];
-  policy: PermissionPolicy;
-};
+export type { WorkspaceView } from "./view.ts";
+
 /** What a connection needs to answer `initialize`: the agent it gets, and what that agent said, as JSON. */
 export type AgentChoice = { agent: string; initialize: string | null } | { unknown: string; known: string[] };
 
+/** A session asks for an agent process. `wish` is its own number for it, higher each time. */
+export type PlaceOrder = Identity & { sessionId: string; agent: string; wish: number; home: string | null };
+
 /** One workspace: the hosts that serve it, the agents they offer, and which host runs which session. */
 export class WorkspaceState extends DurableObject<Env> {
+  readonly #store: Store;
+  readonly #hosts: Hosts;
+  readonly #words: Words;
+  readonly #watchers: Watchers;
+  readonly #deadlines: Deadlines<"grace" | "silence" | "words" | "show" | "index">;
   /** Connections that wait for an agent's first word. They are calls in progress: nothing to restore. */
   #waiting: (() => void)[] = [];
+  /** Hellos that are being dealt with, and hosts that have been asked whether they are there; likewise. */
+  readonly #greetings = new Map<WebSocket, Promise<void>>();
+  readonly #probes = new Map<WebSocket, (alive: boolean) => void>();
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
+    const { sql } = ctx.storage;
+    this.#store = new Store(sql);
+    this.#hosts = new Hosts(sql, this.#store);
+    this.#words = new Words(sql, (session) => env.ACP_SESSION_DO.getByName(session));
+    this.#watchers = new Watchers(ctx, (id) => JSON.stringify(this.view(id)));
+    this.#deadlines = new Deadlines(ctx.storage);
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
+    // After a crash nobody has been told that the sockets are gone.
+    for (const { name } of this.#hosts.present())
+      if (!this.#socketOf(name)) this.#goes(name, Date.now(), false);
   }
 
   // ---- for sessions and connections -------------------------------------------------------------------
 
-  /** Puts a session on a host; with none connected it waits for one. `refused` says why it cannot be placed. */
-  place(sessionId: string, agent: string): { refused: string | null; policy: PermissionPolicy } {
-    this.#migrate();
-    const policy = this.#policy();
+  /** Puts a session on a host; with none that can have it, it waits. `refused` says why there will be none. */
+  place(order: PlaceOrder): { refused: string | null; policy: PermissionPolicy } {
+    const { sessionId: session, agent, wish, home } = order;
+    this.#store.create(order);
+    const { policy } = this.#store.settings();
     const known = this.#agents();
     if (known.length > 0 && !known.some((offer) => offer.id === agent)) {
       const ids = known.map((offer) => offer.id).join(", ");
       return { refused: `Unknown agent "${agent}"; this workspace has: ${ids}`, policy };
     }
-    this.#sql.exec(
-      "INSERT OR REPLACE INTO placement (session, agent, host, instance) VALUES (?, ?, NULL, NULL)",
-      sessionId,
-      agent,
-    );
-    const host = this.#hosts().find((h) => h.agents.includes(agent));
-    if (host) this.#assign(host, sessionId, agent);
+    const before = this.#store.placement(session);
+    if (!before || before.wish < wish) this.#store.want({ session, agent, wish, home });
+    this.#settle();
+    this.#changed();
     return { refused: null, policy };
   }
 
-  /** Changes the policy, for running sessions as well; one out of reach has it when its agent is next started. */
-  async setPolicy(policy: PermissionPolicy): Promise<void> {
-    this.#migrate();
-    this.#sql.exec(
-      "INSERT OR REPLACE INTO setting (name, value) VALUES ('policy', ?)",
-      JSON.stringify(policy),
-    );
-    const placed = this.#sql.exec<{ session: string }>("SELECT session FROM placement").toArray();
-    for (let at = 0; at < placed.length; at += PUSHES) {
-      const told = await Promise.allSettled(
-        placed
-          .slice(at, at + PUSHES)
-          .map(({ session }) => this.env.ACP_SESSION_DO.getByName(session).policy(policy)),
-      );
-      const failed = told.filter(({ status }) => status === "rejected").length;
-      if (failed > 0) console.error("policy not delivered", { sessions: failed });
-    }
+  /** The session has no process any more and wants none. */
+  release(sessionId: string, wish: number): void {
+    if (!this.#store.exists) return;
+    this.#store.release(sessionId, wish);
+    this.#hosts.prune(Date.now());
+    this.#changed();
   }
 
-  #policy(): PermissionPolicy {
-    const [row] = this.#sql
-      .exec<{ value: string }>("SELECT value FROM setting WHERE name = 'policy'")
-      .toArray();
-    return row ? (JSON.parse(row.value) as PermissionPolicy) : ASK_ALWAYS;
+  /** What a session has been waiting for, in words for people. */
+  explain(sessionId: string): string | null {
+    const placement = this.#store.placement(sessionId);
+    if (!placement) return null;
+    const { host } = placement;
+    if (host !== null) return `host "${host}", which was asked to start the agent`;
+    const decision = decide(placement, this.#hosts.candidates(), this.#store.settings(), Date.now());
+    return "waitsFor" in decision ? decision.waitsFor : null;
+  }
+
+  /** The state of the files a session works on. */
+  gitFor(host: string | null): GitState | null {
+    return (host === null ? undefined : this.#hosts.get(host)?.git) ?? null;
   }
 
   /** The agent a connection asked for, or the default; waits while a host is still asking that agent. */
   async choose(wanted: string | null): Promise<AgentChoice> {
-    this.#migrate();
     for (;;) {
       const agents = this.#agents();
       const agent = agents.find((a) => (wanted === null ? a.default : a.id === wanted));
       if (!agent && wanted !== null && agents.length > 0)
         return { unknown: wanted, known: agents.map((a) => a.id) };
-      if (!agent) return { agent: wanted ?? "", initialize: null };
-      // Hosts start their default agent unasked; of any other they learn when it is first used.
-      const expected = agent.default && !agent.error && this.#hosts().length > 0;
-      if (agent.initialize || !expected) return { agent: agent.id, initialize: agent.initialize };
+      if (!agent) return { agent: wanted ?? this.#store.settings().defaultAgent ?? "", initialize: null };
+      if (agent.initialize || !agent.expected) return { agent: agent.id, initialize: agent.initialize };
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
   }
 
   view(id: string): WorkspaceView {
-    this.#migrate();
-    return {
-      id,
-      hosts: this.#hosts().map(({ name, root, connectedAt }) => ({
-        name,
-        root,
-        connectedAt: new Date(connectedAt).toISOString(),
-      })),
-      agents: this.#agents().map(({ initialize, ...agent }) => ({
-        ...agent,
-        default: agent.default === 1,
-        ready: initialize !== null,
-      })),
-      policy: this.#policy(),
-    };
+    return viewOf(id, this.#store, this.#hosts);
   }
 
-  // ---- hosts ------------------------------------------------------------------------------------------
+  /** Changes settings. A new policy also holds for running sessions; one out of reach hears of it later. */
+  async update(identity: Identity, change: SettingsChange): Promise<WorkspaceView> {
+    this.#store.create(identity);
+    this.#store.change(change);
+    if (change.policy) {
+      for (const { session } of this.#store.placements())
+        this.#words.add(session, { kind: "policy", body: change.policy });
+    }
+    if (change.sharedFiles !== undefined || change.hostGraceMs !== undefined) {
+      for (const { name } of this.#hosts.all()) this.#hosts.told(name, false);
+      this.#giveUpAbsent();
+    }
+    this.#settle();
+    this.#changed();
+    this.#wake();
+    await this.#deliver();
+    return this.view(identity.workspace);
+  }
 
-  /** A host's control socket; the Worker has checked its token. */
-  override async fetch(): Promise<Response> {
-    this.#migrate();
+  // ---- sockets ----------------------------------------------------------------------------------------
+
+  /** A host's control socket, whose token the Worker has checked, or someone who watches. */
+  override async fetch(request: Request): Promise<Response> {
+    const watched = request.headers.get("X-Acp-Watch");
+    if (watched !== null) return this.#watchers.accept(watched);
+    this.#store.create(JSON.parse(request.headers.get("X-Acp-Workspace") ?? "null") as Identity);
     const { 0: client, 1: server } = new WebSocketPair();
-    this.ctx.acceptWebSocket(server);
+    this.ctx.acceptWebSocket(server, [HOST]);
     return new Response(null, { status: 101, webSocket: client });
   }
 
   override async webSocketMessage(ws: WebSocket, text: string | ArrayBuffer): Promise<void> {
+    if (this.#watchers.isWatcher(ws)) return this.#watchers.next(ws);
     const message = typeof text === "string" ? parseControl(text) : undefined;
     if (!message) return ws.close(4400, "unknown message");
+    if (message.t === "version") return refuseVersion(ws, message.version);
+    if (message.t === "hello") {
+      const greeting = this.#hello(ws, message);
+      this.#greetings.set(ws, greeting);
+      return greeting.finally(() => this.#greetings.delete(ws));
+    }
+    // A hello takes its time if the name is taken; what the host says meanwhile is not lost.
+    if (message.t !== "alive") await this.#greetings.get(ws);
+    const name = hostOf(ws);
+    if (name === undefined) return;
     switch (message.t) {
-      case "hello":
-        await this.#hello(ws, message);
-        break;
       case "agent":
-        this.#sql.exec(
-          "UPDATE agent SET initialize = ?, error = NULL WHERE id = ?",
-          JSON.stringify(message.initialize),
-          message.id,
-        );
+        this.#hosts.initialized(name, message.id, JSON.stringify(message.initialize));
         break;
       case "agent_failed":
-        this.#sql.exec("UPDATE agent SET error = ? WHERE id = ?", message.error, message.id);
+        this.#hosts.failed(name, message.id, message.error);
         break;
+      case "workspace":
+        this.#hosts.reportGit(name, message.git, Date.now());
+        break;
+      case "load": {
+        const { t: _, ...load } = message;
+        this.#hosts.reportLoad(name, load, Date.now());
+        return this.#show();
+      }
+      case "draining":
+        this.#hosts.drains(name);
+        this.#tellToLeave(name);
+        break;
+      case "alive":
+        return this.#probes.get(ws)?.(true);
     }
+    this.#changed();
+    this.#wake();
+    await this.#deliver();
+  }
+
+  override async webSocketClose(ws: WebSocket, code: number, reason: string): Promise<void> {
+    answerClose(ws, code, reason);
+    if (this.#watchers.isWatcher(ws)) return;
+    this.#probes.get(ws)?.(false);
+    const name = hostOf(ws);
+    if (name === undefined) return;
+    forget(ws);
+    this.#goes(name, Date.now(), code === GOODBYE);
     this.#wake();
   }
 
-  override webSocketClose(ws: WebSocket, code: number, reason: string): void {
-    answerClose(ws, code, reason);
-    // Its sessions stay where they are: the host comes back, with the same processes or with news of them.
-    ws.serializeAttachment(null);
-    this.#wake();
-  }
+  // ---- hosts ------------------------------------------------------------------------------------------
 
   async #hello(ws: WebSocket, hello: Hello): Promise<void> {
-    if (hello.version !== LINK_VERSION) {
+    const { name, instance, runs, software, agents, draining, root, capacity } = hello;
+    if (!(await this.#claim(ws, hello))) {
       send(ws, {
         t: "refused",
-        reason: `This gateway speaks link version ${LINK_VERSION}, the host ${hello.version}`,
+        reason: `Another host with the name "${name}" is connected; it keeps the name until it is gone`,
+        why: "name",
       });
-      return ws.close(4426, "link version");
+      return ws.close(4410, "name in use");
     }
-    for (const other of this.#hosts())
-      if (other.name === hello.name && other.ws !== ws) other.ws.close(4409, "superseded");
-    const host = {
-      name: hello.name,
-      instance: hello.instance,
-      root: hello.root,
-      agents: hello.agents.map((a) => a.id),
+    // While the other one was asked, this one may have gone.
+    if (hostOf(ws) === undefined) return;
+    this.#hosts.greet({
+      name,
+      instance,
+      root,
+      capacity,
+      about: { ...software, linkVersion: hello.version },
+      state: draining ? "draining" : "connected",
       connectedAt: Date.now(),
-    };
-    ws.serializeAttachment(host satisfies HostRecord);
-    for (const offer of hello.agents) {
-      this.#sql.exec(
-        `INSERT INTO agent (id, name, is_default) VALUES (?, ?, ?)
-         ON CONFLICT (id) DO UPDATE SET name = excluded.name, is_default = excluded.is_default, error = NULL`,
-        offer.id,
-        offer.name,
-        offer.default ? 1 : 0,
-      );
-    }
-    const offered = new Set(this.#hosts().flatMap((one) => one.agents));
-    for (const { id } of this.#agents()) {
-      if (!offered.has(id)) this.#sql.exec("DELETE FROM agent WHERE id = ?", id);
-    }
+    });
+    this.#hosts.offer(name, agents);
+    this.#hosts.prune(Date.now());
     send(ws, { t: "welcome" });
-    await this.#settlePlacements({ ...host, ws }, new Set(hello.runs.map((run) => run.sessionId)));
+    this.#sortOut(ws, name, instance, new Set(runs.map(({ sessionId }) => sessionId)));
+    if (draining) this.#tellToLeave(name);
+    this.#settle();
+    this.#changed();
+    this.#wake();
+    await this.#deliver();
   }
 
-  /** Sessions without a place get one; those whose process died with an earlier instance of this host hear of it. */
-  async #settlePlacements(host: Host, running: ReadonlySet<string>): Promise<void> {
-    const rows = this.#sql
-      .exec<Placement>("SELECT * FROM placement WHERE host IS NULL OR host = ?", host.name)
-      .toArray();
-    const lost: string[] = [];
-    for (const { session, agent, host: placed, instance } of rows) {
-      if (placed === null) {
-        if (host.agents.includes(agent)) this.#assign(host, session, agent);
-      } else if (instance !== host.instance && !running.has(session)) {
-        this.#sql.exec("DELETE FROM placement WHERE session = ?", session);
-        lost.push(session);
+  /**
+   * Two hosts of one name would share each other's sessions. A host that comes back takes over its own old
+   * socket; another one gets the name only if the one that has it does not answer.
+   */
+  async #claim(ws: WebSocket, { name, instance }: Hello): Promise<boolean> {
+    for (;;) {
+      const holder = this.#socketOf(name);
+      if (!holder || holder === ws) {
+        if (ws.readyState === WebSocket.OPEN)
+          ws.serializeAttachment({ host: name, instance } satisfies Attachment);
+        return true;
       }
+      const same = attachmentOf(holder)?.instance === instance;
+      if (!same && (await this.#isAlive(holder))) return false;
+      forget(holder);
+      holder.close(same ? 4408 : SUPERSEDED, same ? "replaced" : "superseded");
     }
-    await Promise.all(lost.map((session) => this.env.ACP_SESSION_DO.getByName(session).lost(host.name)));
   }
 
-  #assign(host: Host, sessionId: string, agent: string): void {
-    this.#sql.exec(
-      "UPDATE placement SET host = ?, instance = ? WHERE session = ?",
-      host.name,
-      host.instance,
-      sessionId,
-    );
-    send(host.ws, { t: "open", sessionId, agent });
-  }
-
-  /** Control sockets that have said hello; what they said is on the socket, so it goes with it. */
-  #hosts(): Host[] {
-    return this.ctx.getWebSockets().flatMap((ws) => {
-      const record = ws.deserializeAttachment() as HostRecord | null;
-      return record && ws.readyState === WebSocket.OPEN ? [{ ...record, ws }] : [];
+  #isAlive(ws: WebSocket): Promise<boolean> {
+    return new Promise((resolve) => {
+      const before = this.#probes.get(ws);
+      const settle = (alive: boolean) => {
+        clearTimeout(timer);
+        this.#probes.delete(ws);
+        before?.(alive);
+        resolve(alive);
+      };
+      // Not at rest: the message that made us ask is still being dealt with.
+      const timer = setTimeout(() => settle(false), LIMITS.probeMs);
+      this.#probes.set(ws, settle);
+      send(ws, { t: "probe" });
     });
   }
 
-  #agents(): AgentRow[] {
-    return this.#sql
-      .exec<AgentRow>(
-        'SELECT id, name, is_default AS "default", initialize, error FROM agent ORDER BY is_default DESC, id',
-      )
-      .toArray();
+  /** What this host was asked to run, against what it does run. */
+  #sortOut(ws: WebSocket, name: string, instance: string, running: ReadonlySet<string>): void {
+    for (const { session, agent, wish, instance: asked } of this.#store.placedOn(name)) {
+      if (running.has(session)) continue;
+      if (asked === instance) {
+        // The order may have been lost on the way; a host that has it will know.
+        send(ws, { t: "open", sessionId: session, agent, wish });
+        continue;
+      }
+      this.#store.release(session, wish);
+      const reason = `host ${name} was restarted`;
+      this.#words.add(session, { kind: "lost", body: { host: name, wish, reason } });
+    }
+  }
+
+  #tellToLeave(host: string): void {
+    for (const { session, wish } of this.#store.placedOn(host)) {
+      const reason = `host ${host} is being drained`;
+      this.#words.add(session, { kind: "drain", body: { host, wish, reason } });
+    }
+  }
+
+  /** Its sessions stay where they are for now: it may come back, with the same processes or with news of them. */
+  #goes(name: string, lastSeenAt: number, left: boolean): void {
+    this.#hosts.goes(name, lastSeenAt, left);
+    this.#giveUpAbsent();
+    this.#changed();
+  }
+
+  /** Sessions whose host has been away for too long hear of it: they are to go elsewhere, or they wait. */
+  #giveUpAbsent(): void {
+    const { sharedFiles, hostGraceMs } = this.#store.settings();
+    const now = Date.now();
+    const untold = this.#hosts.all().filter(({ state, told }) => state === "gone" && !told);
+    for (const host of untold.filter((one) => isOverdue(one, hostGraceMs, now))) {
+      this.#hosts.told(host.name, true);
+      const reason = `host ${host.name} is gone since ${new Date(host.lastSeenAt).toISOString()}`;
+      for (const { session, wish } of this.#store.placedOn(host.name)) {
+        const body = { host: host.name, wish, reason };
+        // Of a host that has left nothing can come back but its name.
+        const lost = sharedFiles || host.left;
+        if (lost) this.#store.release(session, wish);
+        this.#words.add(session, { kind: lost ? "lost" : "absent", body });
+        this.#deadlines.setUnlessSet("words", now);
+      }
+    }
+    const next = untold.map(({ lastSeenAt }) => lastSeenAt + hostGraceMs).filter((at) => at > now);
+    if (next.length > 0) this.#deadlines.set("grace", Math.min(...next));
+  }
+
+  /** Hosts that have not said anything for long, not even to their socket, are asked; no answer means gone. */
+  async #findSilent(): Promise<void> {
+    await Promise.all(
+      this.#sockets().map(async ({ ws, host }) => {
+        const ponged = this.ctx.getWebSocketAutoResponseTimestamp(ws)?.getTime() ?? 0;
+        const heard = Math.max(ponged, this.#hosts.get(host)?.lastSeenAt ?? 0);
+        if (heard + LIMITS.hostSilentMs > Date.now()) return;
+        if ((await this.#isAlive(ws)) || hostOf(ws) === undefined) return;
+        forget(ws);
+        ws.close(4408, "silent");
+        this.#goes(host, heard, false);
+      }),
+    );
+  }
+
+  // ---- placing ----------------------------------------------------------------------------------------
+
+  /** Everyone who waits gets a place, if there is one. With no host at all, this is where one could be started. */
+  #settle(): void {
+    const candidates = this.#hosts.candidates();
+    const settings = this.#store.settings();
+    for (const placement of this.#store.waiting()) {
+      const decision = decide(placement, candidates, settings, Date.now());
+      const ws = "host" in decision ? this.#socketOf(decision.host) : undefined;
+      const { host, instance } = (ws && attachmentOf(ws)) ?? {};
+      if (!ws || host === undefined || instance === undefined) continue;
+      const { session, agent, wish } = placement;
+      this.#store.assign(session, host, instance);
+      for (const candidate of candidates) if (candidate.name === host) candidate.placed += 1;
+      send(ws, { t: "open", sessionId: session, agent, wish });
+    }
+  }
+
+  #agents(): Agent[] {
+    return agentsOf(this.#hosts.all(), this.#hosts.offers(), this.#store.settings(), Date.now());
+  }
+
+  // ---- telling ----------------------------------------------------------------------------------------
+
+  /** Those who watch and the index hear of it soon, and once for many changes. */
+  #changed(): void {
+    this.#show();
+    this.#deadlines.setUnlessSet("index", Date.now() + LIMITS.indexDelayMs);
+    this.#listen();
+  }
+
+  #show(): void {
+    if (this.#watchers.any) this.#deadlines.setUnlessSet("show", Date.now() + LIMITS.viewDelayMs);
+  }
+
+  /** Whether hosts are there matters only while sessions depend on them: otherwise nothing wakes this object. */
+  #listen(): void {
+    if (this.#store.counts().size > 0 && this.#sockets().length > 0)
+      this.#deadlines.setUnlessSet("silence", Date.now() + LIMITS.hostSilentMs);
+  }
+
+  async #deliver(): Promise<void> {
+    if (await this.#words.deliver()) this.#deadlines.clear("words");
+    else this.#deadlines.set("words", Date.now() + LIMITS.wordRetryMs);
+  }
+
+  async #writeIndex(): Promise<void> {
+    const identity = this.#store.identity();
+    if (!identity) return;
+    const row = indexRow(identity, this.view(identity.workspace));
+    if (JSON.stringify(row) === JSON.stringify(this.#store.get<IndexRow>("indexed"))) return;
+    try {
+      await writeIndex(this.env.INDEX, row, Date.now());
+      this.#store.set("indexed", row);
+    } catch (error) {
+      console.error("index write failed", { ...identity, error: String(error) });
+      this.#deadlines.setUnlessSet("index", Date.now() + LIMITS.indexRetryMs);
+    }
+  }
+
+  override async alarm(): Promise<void> {
+    if (!this.#store.exists) return;
+    for (const name of this.#deadlines.due(Date.now())) {
+      switch (name) {
+        case "grace":
+          this.#giveUpAbsent();
+          this.#settle();
+          this.#changed();
+          await this.#deliver();
+          break;
+        case "silence":
+          await this.#findSilent();
+          this.#listen();
+          await this.#deliver();
+          break;
+        case "words":
+          await this.#deliver();
+          break;
+        case "show":
+          this.#watchers.feed();
+          break;
+        case "index":
+          await this.#writeIndex();
+      }
+    }
   }
 
   #wake(): void {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  get #sql(): SqlStorage {
-    return this.ctx.storage.sql;
+  /** Control sockets that have said hello. */
+  #sockets(): { ws: WebSocket; host: string }[] {
+    return this.ctx.getWebSockets(HOST).flatMap((ws) => {
+      const host = hostOf(ws);
+      return host !== undefined && ws.readyState === WebSocket.OPEN ? [{ ws, host }] : [];
+    });
   }
 
-  #migrate(): void {
-    this.#sql.exec(`
-      CREATE TABLE IF NOT EXISTS agent (id TEXT PRIMARY KEY, name TEXT NOT NULL, is_default INTEGER NOT NULL, initialize TEXT, error TEXT);
-      CREATE TABLE IF NOT EXISTS placement (session TEXT PRIMARY KEY, agent TEXT NOT NULL, host TEXT, instance TEXT);
-      CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-    `);
+  #socketOf(name: string): WebSocket | undefined {
+    return this.#sockets().find(({ host }) => host === name)?.ws;
   }
 }
 
-/** Sessions that hear of a new policy at the same time. */
-const PUSHES = 50;
+/** How a host closes its socket when it ends, after all its processes have. */
+const GOODBYE = 1000;
 
-type AgentRow = {
-  id: string;
-  name: string;
-  default: number;
-  initialize: string | null;
-  error: string | null;
-};
-type Placement = { session: string; agent: string; host: string | null; instance: string | null };
+/** Tells a host's socket from those of watchers. */
+const HOST = "host";
 
-/** What the object remembers of a control socket. */
-type HostRecord = { name: string; instance: string; root: string; agents: string[]; connectedAt: number };
-type Host = HostRecord & { ws: WebSocket };
+/** What the object remembers of a control socket: who it speaks for. */
+type Attachment = { host: string; instance: string };
 
-const HELLO = z.object({
-  t: z.literal("hello"),
-  version: z.number(),
-  name: z.string().min(1).max(200),
-  instance: z.string().min(1).max(100),
-  root: z.string(),
-  agents: z
-    .array(z.object({ id: z.string().max(100), name: z.string().max(200), default: z.boolean() }))
-    .max(50),
-  runs: z.array(z.object({ sessionId: z.string(), run: z.string() })),
-});
-type Hello = z.infer<typeof HELLO>;
-const CONTROL = z.discriminatedUnion("t", [
-  HELLO,
-  z.object({ t: z.literal("agent"), id: z.string(), initialize: z.record(z.string(), z.unknown()) }),
-  z.object({ t: z.literal("agent_failed"), id: z.string(), error: z.string() }),
-]);
+function attachmentOf(ws: WebSocket): Attachment | undefined {
+  return (ws.deserializeAttachment() as Attachment | null) ?? undefined;
+}
 
-function parseControl(text: string): z.infer<typeof CONTROL> | undefined {
-  try {
-    return CONTROL.parse(JSON.parse(text));
-  } catch {
-    return undefined;
-  }
+function hostOf(ws: WebSocket): string | undefined {
+  return attachmentOf(ws)?.host;
+}
+
+/** From now on the socket speaks for nobody. */
+function forget(ws: WebSocket): void {
+  ws.serializeAttachment(null);
+}
+
+function refuseVersion(ws: WebSocket, version: number): void {
+  const reason = `This gateway speaks link version ${LINK_VERSION}, the host ${version}`;
+  send(ws, { t: "refused", reason, why: "version" });
+  ws.close(4426, "link version");
 }
 
 function send(ws: WebSocket, message: GatewayControl): void {

@@ -8,9 +8,11 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { ReadyInfo } from "../../src/cli/greeting.ts";
+import { CLIENT_CLAIMS, HOST_CLAIMS, loadSigner } from "../../src/cli/keys.ts";
 import { descendants, type Proc, processTable } from "../../src/cli/process-tree.ts";
 
 const START = fileURLToPath(new URL("../../src/cli/start.ts", import.meta.url));
+const HOST = fileURLToPath(new URL("../../src/host/main.ts", import.meta.url));
 const READY_MS = 40_000;
 
 export type StartOptions = {
@@ -100,6 +102,48 @@ export async function startGateway(options: StartOptions = {}): Promise<Gateway>
       for (const directory of temporary) rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+export type HostProcess = {
+  name: string;
+  exited: Promise<Exit>;
+  log(): string;
+  kill(signal: NodeJS.Signals): void;
+};
+
+export type HostStart = {
+  name: string;
+  workspace: string;
+  token: string;
+  root: string;
+  /** Where it dials, if not at the gateway itself. */
+  url?: string;
+  args?: string[];
+  env?: Record<string, string>;
+};
+
+/** Another host, as a process of its own. Its end is the caller's business. */
+export function startHost(
+  gateway: Gateway,
+  { name, workspace, token, root, url, args = [], env }: HostStart,
+): HostProcess {
+  const options = ["--gateway", url ?? gateway.url, "--workspace", workspace, "--root", root, "--name", name];
+  const child = spawn(process.execPath, [HOST, ...options, ...args], {
+    env: { ...process.env, ACP_EDGE_HOST_TOKEN: token, ...env },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  const log = collect(child.stderr);
+  return { name, log, exited: exitOf(child), kill: (signal) => void child.kill(signal) };
+}
+
+/** A workspace of its own on a running gateway: the gateway as seen with its tokens, and one for hosts. */
+export async function withWorkspace(gateway: Gateway, workspace: string): Promise<Gateway> {
+  const signer = await loadSigner(gateway.state);
+  const token = await signer.sign({ ...CLIENT_CLAIMS, workspaces: [workspace] }, "1 hour");
+  const hostToken = await signer.sign({ ...HOST_CLAIMS, workspaces: [workspace] }, "1 hour");
+  const api: Gateway["api"] = (path, init) =>
+    gateway.api(path, { ...init, headers: { authorization: `Bearer ${token}`, ...init?.headers } });
+  return { ...gateway, token, hostToken, workspace, api };
 }
 
 /** Polls until the check holds; an exception counts as not yet. */

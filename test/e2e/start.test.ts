@@ -55,8 +55,9 @@ describe("a running gateway", { timeout: TIMEOUT }, () => {
     await eventually(healthy);
     expect(alive([killed])).toEqual([]);
     await eventually(async () => {
-      const { hosts } = (await (await gateway.api("/api/workspaces/local")).json()) as { hosts: unknown[] };
-      return hosts.length > 0;
+      const response = await gateway.api("/api/workspaces/local");
+      const { hosts } = (await response.json()) as { hosts: { state: string }[] };
+      return hosts.some(({ state }) => state === "connected");
     });
   });
 

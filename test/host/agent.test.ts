@@ -15,7 +15,9 @@ describe("an agent process", () => {
         agent: "fixture",
         host: "test-host",
         root: expect.any(String),
+        wish: 1,
         delivered: 0,
+        draining: false,
       },
     ]);
     expect(session.items.map((item) => item.slice(0, 10))).toEqual([

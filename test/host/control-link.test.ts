@@ -10,13 +10,20 @@ describe("the control link", () => {
     await gateway.until(() => gateway.controlSocket);
     expect(gateway.upgrades[0]?.url).toBe("/host/control?workspace=w");
     expect(gateway.upgrades[0]?.headers.authorization).toBe("Bearer secret");
-    expect(gateway.control).toEqual([
+    expect(gateway.said("hello")).toEqual([
       {
         t: "hello",
-        version: 1,
+        version: 2,
         name: "test-host",
         instance: expect.any(String),
         root,
+        software: {
+          version: "0.1.0",
+          node: process.version,
+          platform: `${process.platform} ${process.arch}`,
+        },
+        capacity: expect.any(Number),
+        draining: false,
         agents: [{ id: "fixture", name: "fixture", default: false }],
         runs: [],
       },
@@ -27,10 +34,15 @@ describe("the control link", () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     await gateway.until(() => gateway.control.find(({ t }) => t === "agent"));
+    await gateway.until(
+      () => gateway.said("workspace").length === 1 && gateway.said("load").at(-1)?.runs === 1,
+    );
     const seen = gateway.control.length;
     gateway.controlSocket?.terminate();
-    await gateway.until(() => gateway.control.length === seen + 2);
-    const [hello, agent] = gateway.control.slice(seen);
+    await gateway.until(() => gateway.control.length === seen + 4);
+    const [hello, agent, load, files] = gateway.control.slice(seen);
+    expect(load).toMatchObject({ t: "load", runs: 1, loadAverage: expect.any(Number) });
+    expect(files).toEqual({ t: "workspace", git: null });
     expect(hello).toMatchObject({ t: "hello", runs: [{ sessionId: "s", run: session.hellos[0]?.run }] });
     expect(agent).toMatchObject({ t: "agent", id: "fixture", initialize: { protocolVersion: 1 } });
     expect(hellos(gateway)[0]?.instance).toBe(hellos(gateway)[1]?.instance);
@@ -56,6 +68,29 @@ describe("the control link", () => {
     await expect.poll(() => refusals).toEqual([`HTTP ${status}: is the host token right?`]);
   });
 
+  test("keeps trying, less and less often, while another host has its name", async () => {
+    const { gateway, refusals, log } = await startHost({ timing: { retryMinMs: 20, retryMaxMs: 1000 } });
+    await gateway.until(() => gateway.controlSocket);
+    gateway.answer = { t: "refused", reason: 'Another host is called "test-host"', why: "name" };
+    gateway.controlSocket?.terminate();
+    await gateway.until(() => gateway.said("hello").length === 5);
+    gateway.answer = { t: "welcome" };
+    await gateway.until(() => gateway.said("hello").length === 6);
+    expect(refusals).toEqual([]);
+    const told = log.filter((line) => line.includes('Another host is called "test-host"'));
+    expect(told).toHaveLength(4);
+    // Delays double, less half of it left to chance: the fourth is longer than the first.
+    const delays = told.map((line) => Number(/again in (\d+) ms/.exec(line)?.[1]));
+    expect(delays[3]).toBeGreaterThan(delays[0] as number);
+  });
+
+  test("says that it is there when it is asked", async () => {
+    const { gateway } = await startHost();
+    await gateway.until(() => gateway.controlSocket);
+    gateway.say({ t: "probe" });
+    await gateway.until(() => gateway.said("alive").length);
+  });
+
   test("gives up when it is refused", async () => {
     const { gateway, refusals } = await startHost();
     const socket = await gateway.until(() => gateway.controlSocket);
@@ -68,8 +103,8 @@ describe("the control link", () => {
 describe("opening a session", () => {
   test("twice gives one run", async () => {
     const { gateway } = await startHost();
-    const session = await gateway.open("s");
-    await gateway.open("s");
+    const session = await gateway.open("s", "fixture", 5);
+    await gateway.open("s", "fixture", 5);
     session.tell("hello");
     await gateway.until(() => session.frames.find((frame) => frame.echo));
     expect(session.hellos).toHaveLength(1);

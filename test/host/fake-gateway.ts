@@ -2,7 +2,13 @@ import { EventEmitter, once } from "node:events";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
-import { decodeLink, encodeLink, type HostControl, type HostHead } from "../../src/protocol/link.ts";
+import {
+  decodeLink,
+  encodeLink,
+  type GatewayControl,
+  type HostControl,
+  type HostHead,
+} from "../../src/protocol/link.ts";
 
 type Falsy = false | 0 | "" | null | undefined;
 
@@ -19,7 +25,10 @@ export class FakeGateway {
   /** Requests that asked for an upgrade. */
   readonly upgrades: IncomingMessage[] = [];
   answersPings = true;
+  /** What it says to a hello. */
+  answer: GatewayControl = { t: "welcome" };
   pings = 0;
+  #wishes = 0;
 
   static async start(): Promise<FakeGateway> {
     const server = createServer();
@@ -57,10 +66,20 @@ export class FakeGateway {
   }
 
   /** Asks the host to run an agent and hands out the session's side of it. */
-  async open(id: string, agent = "fixture"): Promise<FakeSession> {
+  async open(id: string, agent = "fixture", wish = ++this.#wishes): Promise<FakeSession> {
     await this.until(() => this.controlSocket);
-    this.controlSocket?.send(JSON.stringify({ t: "open", sessionId: id, agent }));
+    this.say({ t: "open", sessionId: id, agent, wish });
     return this.session(id);
+  }
+
+  /** Says something on the control socket. */
+  say(message: GatewayControl): void {
+    this.controlSocket?.send(JSON.stringify(message));
+  }
+
+  /** What the host has said of one kind. */
+  said<T extends HostControl["t"]>(t: T): Extract<HostControl, { t: T }>[] {
+    return this.control.filter((message) => message.t === t) as Extract<HostControl, { t: T }>[];
   }
 
   /** Resolves with the first truthy value that `look` gives, asked again whenever something happened. */
@@ -107,7 +126,7 @@ export class FakeGateway {
     this.control.push(message);
     if (message.t !== "hello") return;
     this.controlSocket = socket;
-    socket.send(JSON.stringify({ t: "welcome" }));
+    socket.send(JSON.stringify(this.answer));
   }
 
   #changed(): void {

@@ -17,6 +17,9 @@ const QUICK: Timing = {
   spareRetryMinMs: 5,
   spareRetryMaxMs: 50,
   lingerMs: 500,
+  gitDelayMs: 5,
+  gitEveryMs: 10,
+  loadDelayMs: 5,
 };
 
 export const FIXTURE = fileURLToPath(new URL("fixtures/agent.mjs", import.meta.url));

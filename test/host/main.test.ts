@@ -7,7 +7,10 @@ import { FIXTURE, isAlive, temporaryDirectory } from "./harness.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/host/main.ts", import.meta.url));
 
-async function startMain(env: NodeJS.ProcessEnv = {}): Promise<{ gateway: FakeGateway; main: ChildProcess }> {
+async function startMain(
+  env: NodeJS.ProcessEnv = {},
+  ...more: string[]
+): Promise<{ gateway: FakeGateway; main: ChildProcess }> {
   const gateway = await FakeGateway.start();
   const options = [
     "--gateway",
@@ -18,6 +21,7 @@ async function startMain(env: NodeJS.ProcessEnv = {}): Promise<{ gateway: FakeGa
     temporaryDirectory(),
     "--name",
     "n",
+    ...more,
   ];
   const main = spawn(process.execPath, [MAIN, ...options, "--agent", `'${process.execPath}' '${FIXTURE}'`], {
     env: { ...process.env, ACP_EDGE_HOST_TOKEN: "secret", ...env },
@@ -50,7 +54,7 @@ describe("the host's process", () => {
   });
 
   test.each(["SIGTERM", "SIGINT"] as const)("ends its agents on %s and says so", async (signal) => {
-    const { gateway, main } = await startMain();
+    const { gateway, main } = await startMain({}, "--drain", "0");
     const pid = await startAgent(gateway);
     main.kill(signal);
     expect(await once(main, "exit")).toEqual([0, null]);
@@ -64,6 +68,65 @@ describe("the host's process", () => {
     main.stdin?.end();
     expect(await once(main, "exit")).toEqual([0, null]);
     expect(isAlive(pid)).toBe(false);
+  });
+
+  test("says that it drains, and ends when its sessions have let go", async () => {
+    const { gateway, main } = await startMain();
+    const pid = await startAgent(gateway);
+    main.kill("SIGTERM");
+    await gateway.until(() => gateway.said("draining").length);
+    expect(isAlive(pid)).toBe(true);
+    // A new socket to a session says it too.
+    const session = gateway.session("s");
+    session.socket?.terminate();
+    await gateway.until(() => session.hellos.at(-1)?.draining);
+    session.stop();
+    expect(await once(main, "exit")).toEqual([0, null]);
+    expect(isAlive(pid)).toBe(false);
+    expect(session.exit?.error).toBeUndefined();
+  });
+
+  test("ends when the time to drain is up", async () => {
+    const { gateway, main } = await startMain({}, "--drain", "1");
+    const pid = await startAgent(gateway);
+    main.kill("SIGTERM");
+    expect(await once(main, "exit")).toEqual([0, null]);
+    expect(isAlive(pid)).toBe(false);
+    expect(gateway.said("draining")).toHaveLength(1);
+    expect(gateway.session("s").exit?.error).toBe("the host was shut down");
+  });
+
+  test("ends at a second signal", async () => {
+    const { gateway, main } = await startMain({}, "--drain", "1000");
+    const pid = await startAgent(gateway);
+    main.kill("SIGTERM");
+    await gateway.until(() => gateway.said("draining").length);
+    main.kill("SIGINT");
+    expect(await once(main, "exit")).toEqual([0, null]);
+    expect(isAlive(pid)).toBe(false);
+  });
+
+  test("ends with a code of its own when another host has its name, and its agents with it", async () => {
+    const { gateway, main } = await startMain();
+    const pid = await startAgent(gateway);
+    gateway.controlSocket?.close(4409, "superseded");
+    expect(await once(main, "exit")).toEqual([8, null]);
+    expect(isAlive(pid)).toBe(false);
+  });
+
+  test("ends with a code of its own when the gateway speaks another version", async () => {
+    const { gateway, main } = await startMain();
+    await gateway.until(() => gateway.controlSocket);
+    gateway.say({ t: "refused", reason: "This gateway speaks 9", why: "version" });
+    expect(await once(main, "exit")).toEqual([7, null]);
+  });
+
+  test.each([
+    ["--drain", "soon"],
+    ["--capacity", "0"],
+  ])("refuses %s %s", async (...more) => {
+    const { main } = await startMain({}, ...more);
+    expect(await once(main, "exit")).toEqual([2, null]);
   });
 
   test("fails when the gateway refuses it", async () => {

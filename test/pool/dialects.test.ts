@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import * as seed000 from "../fixtures/seeds/seed-000.ts";
 import * as seed002 from "../fixtures/seeds/seed-002.ts";
 import * as seed003 from "../fixtures/seeds/seed-003.ts";
-import { type Agent, Client, events, Host, token } from "./harness.ts";
+import { type Agent, Client, events, HELLO, Host, token } from "./harness.ts";
 import { type EventReader, HttpPeer } from "./http-peer.ts";
 
 type Json = Record<string, unknown>;
@@ -24,8 +24,7 @@ async function hostOf(
   const host = await Host.join(workspace, { initialize: false });
   const agents = names.map((id, i) => ({ id, name: id, default: i === 0 }));
   const { instance } = host;
-  const hello = { t: "hello", version: 1, name: "h1", instance, root: "/workspace", agents, runs: [] };
-  host.send(JSON.stringify(hello));
+  host.send(JSON.stringify({ ...HELLO, instance, agents }));
   expect((await host.takeJson()).t).toBe("welcome");
   for (const id of names)
     host.send(JSON.stringify({ t: "agent", id, initialize: { protocolVersion: 1, ...initialize } }));

@@ -1,6 +1,6 @@
 import { env, exports } from "cloudflare:workers";
 import { importJWK, type JWK, SignJWT } from "jose";
-import { encodeLink, type HostHead } from "../../src/protocol/link.ts";
+import { encodeLink, type HostControl, type HostHead, LINK_VERSION } from "../../src/protocol/link.ts";
 
 /** Peers of the gateway, over the same sockets as the real ones: a client and a host with a scripted agent. */
 
@@ -145,35 +145,55 @@ export class Client extends Peer {
   }
 }
 
+/** What a host says first, but for which life of it says so. */
+export const HELLO = {
+  t: "hello",
+  version: LINK_VERSION,
+  name: "h1",
+  instance: "",
+  root: "/workspace",
+  software: { version: "1.2.3", node: "v24.0.0", platform: "linux x64" },
+  capacity: 8,
+  draining: false,
+  agents: [{ id: "scripted", name: "Scripted", default: true }],
+  runs: [] as { sessionId: string; run: string }[],
+} satisfies HostControl;
+
+type JoinOptions = {
+  initialize?: boolean;
+  runs?: { sessionId: string; run: string }[];
+  name?: string;
+  instance?: string;
+  capacity?: number;
+};
+
 /** A host whose agents do what the test says, one frame at a time. */
 export class Host extends Peer {
   readonly workspace: string;
-  readonly instance = crypto.randomUUID();
+  readonly name: string;
+  readonly instance: string;
+  /** Whether it says that it is there when it is asked. */
+  answersProbes = true;
   /** What its agents say they can do. */
   capabilities: object = {};
 
-  constructor(socket: WebSocket, workspace: string) {
+  constructor(socket: WebSocket, workspace: string, { name = "h1", instance }: JoinOptions = {}) {
     super(socket);
     this.workspace = workspace;
+    this.name = name;
+    this.instance = instance ?? crypto.randomUUID();
+    socket.addEventListener("message", ({ data }) => {
+      if (this.answersProbes && data === '{"t":"probe"}') this.send('{"t":"alive"}');
+    });
   }
 
-  static async join(
-    workspace: string,
-    { initialize = true, runs = [] as { sessionId: string; run: string }[] } = {},
-  ): Promise<Host> {
-    const host = new Host(await Host.dial(workspace, "/host/control"), workspace);
-    host.send(
-      JSON.stringify({
-        t: "hello",
-        version: 1,
-        name: "h1",
-        instance: host.instance,
-        root: "/workspace",
-        agents: [{ id: "scripted", name: "Scripted", default: true }],
-        runs,
-      }),
-    );
-    if ((await host.takeJson()).t !== "welcome") throw new Error("The host was not welcome");
+  static async join(workspace: string, options: JoinOptions = {}): Promise<Host> {
+    const { initialize = true, runs = [], capacity = HELLO.capacity } = options;
+    const host = new Host(await Host.dial(workspace, "/host/control"), workspace, options);
+    const { name, instance } = host;
+    host.send(JSON.stringify({ ...HELLO, name, instance, runs, capacity }));
+    const answer = await host.takeJson();
+    if (answer.t !== "welcome") throw new Error(`The host was not welcome: ${JSON.stringify(answer)}`);
     if (initialize) host.send(JSON.stringify({ t: "agent", id: "scripted", initialize: INITIALIZED }));
     return host;
   }
@@ -189,11 +209,29 @@ export class Host extends Peer {
     return response.webSocket;
   }
 
+  /** Is gone, without a goodbye unless the code is 1000; resolves when the workspace knows. */
+  async leave(code = 3000): Promise<void> {
+    this.socket.close(code);
+    await this.closed;
+  }
+
+  /** Says something to the workspace. */
+  tell(message: HostControl): void {
+    this.send(JSON.stringify(message));
+  }
+
+  /** Waits until the gateway wants an agent. */
+  async order(): Promise<{ sessionId: string; wish: number }> {
+    const order = await this.takeJson();
+    if (order.t === "probe") return this.order();
+    if (order.t !== "open") throw new Error(`Expected open, got ${JSON.stringify(order)}`);
+    return order as { sessionId: string; wish: number };
+  }
+
   /** Waits until the gateway wants an agent, and starts one that has answered initialize. */
   async agent(): Promise<Agent> {
-    const order = await this.takeJson();
-    if (order.t !== "open") throw new Error(`Expected open, got ${JSON.stringify(order)}`);
-    const agent = await Agent.start(this.workspace, order.sessionId as string);
+    const { sessionId, wish } = await this.order();
+    const agent = await Agent.start(this.workspace, sessionId, { host: this.name, wish });
     agent.start(this.capabilities);
     return agent;
   }
@@ -204,6 +242,8 @@ const INITIALIZED = {
   agentCapabilities: {},
   agentInfo: { name: "scripted", version: "1" },
 };
+
+type StartedFor = { host: string; wish: number };
 
 /** One run as the host sees it: numbered items up, numbered lines down. */
 export class Agent {
@@ -217,18 +257,20 @@ export class Agent {
   delivered = 0;
   acknowledged = 0;
 
-  constructor(workspace: string, sessionId: string, link: Peer) {
+  readonly wish: number;
+  #host: string;
+
+  constructor(workspace: string, sessionId: string, link: Peer, { host, wish }: StartedFor) {
     this.#workspace = workspace;
     this.sessionId = sessionId;
     this.#link = link;
+    this.#host = host;
+    this.wish = wish;
   }
 
-  static async start(workspace: string, sessionId: string): Promise<Agent> {
-    const agent = new Agent(
-      workspace,
-      sessionId,
-      new Peer(await Host.dial(workspace, `/host/sessions/${sessionId}`)),
-    );
+  static async start(workspace: string, sessionId: string, started: StartedFor): Promise<Agent> {
+    const link = new Peer(await Host.dial(workspace, `/host/sessions/${sessionId}`));
+    const agent = new Agent(workspace, sessionId, link, started);
     await agent.#hello();
     return agent;
   }
@@ -316,9 +358,11 @@ export class Agent {
         t: "hello",
         run: this.run,
         agent: "scripted",
-        host: "h1",
+        host: this.#host,
         root: "/workspace",
+        wish: this.wish,
         delivered: this.delivered,
+        draining: false,
       }),
     );
     while (!(await this.#read())) {}

@@ -277,7 +277,9 @@ describe("the host's link", () => {
         agent: "scripted",
         host: "h1",
         root: "/workspace",
+        wish: 1,
         delivered: 0,
+        draining: false,
       }),
     );
     expect((await link.closed).code).toBe(4409);
@@ -316,8 +318,8 @@ describe("an agent that ends", () => {
     const host = await Host.join(workspace);
     const client = await Client.open(workspace);
     const id = client.call("session/new", { cwd: "/", mcpServers: [] });
-    const order = await host.takeJson();
-    const agent = await Agent.start(workspace, order.sessionId as string);
+    const { sessionId, wish } = await host.order();
+    const agent = await Agent.start(workspace, sessionId, { host: host.name, wish });
     agent.items(JSON.stringify(["exit", { code: 3, signal: null, stderr: "no key" }]));
     expect((await client.until(id)).response.error).toMatchObject({
       message: expect.stringContaining("exit code 3"),
@@ -326,9 +328,10 @@ describe("an agent that ends", () => {
   });
 
   it("with its host is reported when the host comes back without it", async () => {
-    const { client, agent, sessionId, workspace } = await openSession();
+    const { client, agent, host, sessionId, workspace } = await openSession();
     const id = client.call("session/prompt", prompt(sessionId));
     await agent.line();
+    await host.leave();
     await Host.join(workspace);
     expect((await client.until(id)).response.error).toMatchObject({ data: { outcome: "unknown" } });
   });
@@ -337,8 +340,7 @@ describe("an agent that ends", () => {
     const { client, agent, host, sessionId, workspace } = await openSession();
     const id = client.call("session/prompt", prompt(sessionId));
     const request = await agent.line();
-    const back = await Host.join(workspace, { runs: [{ sessionId, run: agent.run }] });
-    expect(back.instance).not.toBe(host.instance);
+    await Host.join(workspace, { runs: [{ sessionId, run: agent.run }], instance: host.instance });
     agent.answer(request, { stopReason: "end_turn" });
     expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
   });

@@ -255,7 +255,7 @@ describe("an imported session", () => {
   });
 
   it("has nothing of what was going on, and runs again with the next prompt", async () => {
-    const { workspace, sessionId, agent, client } = await openSession();
+    const { workspace, sessionId, agent, client, host } = await openSession();
     client.call("session/prompt", prompt(sessionId, "first"));
     await agent.line();
     client.call("session/prompt", prompt(sessionId, "second"));
@@ -273,7 +273,6 @@ describe("an imported session", () => {
       kinds.slice(kinds.indexOf("session.imported")).filter((kind) => kind === "turn.failed"),
     ).toHaveLength(2);
 
-    const host = await Host.join(workspace);
     const newcomer = await Client.open(workspace);
     const { response } = await newcomer.request("session/load", { sessionId, cwd: "/", mcpServers: [] });
     expect(response.error).toBeUndefined();

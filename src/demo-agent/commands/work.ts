@@ -1,4 +1,5 @@
 /** What an agent does on the client's machine: files and terminals. */
+import { appendFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { methods } from "@agentclientprotocol/sdk";
 import { type Command, failure, type Turn } from "../turn.ts";
@@ -17,6 +18,12 @@ export const workCommands: Command[] = [
     description: "Write a file through the client: TEXT, or one line more than it had",
     lacks: ({ fs }) => !fs?.writeTextFile && "fs.writeTextFile",
     run: edit,
+  },
+  {
+    name: "trace",
+    hint: "PATH TEXT",
+    description: "Append a line to a file without the client, so that it can be seen how often this ran",
+    run: trace,
   },
   {
     name: "terminal",
@@ -70,6 +77,11 @@ async function edit(turn: Turn, args: string): Promise<void> {
     call.patch({ status: "failed" });
     turn.say(`Could not write ${path}: ${reason}\n`);
   }
+}
+
+function trace(turn: Turn, args: string): void {
+  const [, name = "", text = ""] = /^(\S*)\s*(.*)$/.exec(args) ?? [];
+  appendFileSync(resolve(turn.session.record.cwd, name || "trace.txt"), `${text}\n`);
 }
 
 async function readFile(turn: Turn, path: string): Promise<string> {

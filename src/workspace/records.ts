@@ -1,0 +1,34 @@
+import type { GitState, HostLoad } from "../protocol/link.ts";
+
+/** What a workspace remembers of hosts and agents. */
+
+/** A host as remembered, also after it is gone: its sessions wait for it by name. */
+export type HostRecord = {
+  name: string;
+  /** New for each life of the host's process. */
+  instance: string;
+  state: "connected" | "draining" | "gone";
+  root: string;
+  about: HostAbout;
+  capacity: number;
+  load: HostLoad | null;
+  git: GitState | null;
+  connectedAt: number;
+  lastSeenAt: number;
+  /** It said goodbye, after all its processes had ended. */
+  left: boolean;
+  /** Its sessions have heard that it has been away for too long. */
+  told: boolean;
+};
+
+export type HostAbout = { version: string; linkVersion: number; node: string; platform: string };
+
+/** What one host says of one agent. `initialize` is the agent's answer as JSON. */
+export type Offer = {
+  host: string;
+  id: string;
+  name: string;
+  isDefault: boolean;
+  initialize: string | null;
+  error: string | null;
+};

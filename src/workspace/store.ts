@@ -1,0 +1,157 @@
+import { DEADLINE_SCHEMA } from "../session/deadlines.ts";
+import { defaultSettings, type Settings, type SettingsChange } from "./settings.ts";
+
+/** Who the workspace is; the object itself only knows the digest of its name. */
+export type Identity = { tenant: string; workspace: string };
+
+/** A session that has an agent process or waits for one. `wish` is the place in its log where it asked. */
+export type Placement = {
+  session: string;
+  agent: string;
+  wish: number;
+  /** The host that has the session's files. */
+  home: string | null;
+  /** The host that was told to run it, and which life of that host; null while none could be. */
+  host: string | null;
+  instance: string | null;
+};
+
+/**
+ * Settings and placements, as rows. Reading makes nothing: a workspace that nobody has configured and no host
+ * has served has no tables.
+ */
+export class Store {
+  readonly #sql: SqlStorage;
+  #exists: boolean;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    this.#exists = this.#has("host");
+  }
+
+  get exists(): boolean {
+    return this.#exists;
+  }
+
+  create(identity: Identity): void {
+    if (this.#exists) return;
+    if (this.#has("placement")) this.#sql.exec(UPGRADE);
+    this.#sql.exec(SCHEMA + DEADLINE_SCHEMA);
+    this.#exists = true;
+    this.set("identity", identity);
+  }
+
+  identity(): Identity | undefined {
+    return this.get<Identity>("identity");
+  }
+
+  // ---- settings ---------------------------------------------------------------------------------------
+
+  settings(): Settings {
+    const settings = defaultSettings();
+    if (!this.#exists) return settings;
+    const rows = this.#sql.exec<{ name: string; value: string }>("SELECT name, value FROM setting").toArray();
+    const stored = Object.fromEntries(rows.map(({ name, value }) => [name, JSON.parse(value) as unknown]));
+    const known = Object.keys(settings).filter((name) => name in stored);
+    return { ...settings, ...Object.fromEntries(known.map((name) => [name, stored[name]])) };
+  }
+
+  change(change: SettingsChange): void {
+    for (const [name, value] of Object.entries(change)) if (value !== undefined) this.set(name, value);
+  }
+
+  get<T>(name: string): T | undefined {
+    if (!this.#exists) return undefined;
+    const [row] = this.#sql
+      .exec<{ value: string }>("SELECT value FROM setting WHERE name = ?", name)
+      .toArray();
+    return row && (JSON.parse(row.value) as T);
+  }
+
+  set(name: string, value: unknown): void {
+    const text = JSON.stringify(value);
+    this.#sql.exec("INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)", name, text);
+  }
+
+  // ---- placements -------------------------------------------------------------------------------------
+
+  placement(session: string): Placement | undefined {
+    if (!this.#exists) return undefined;
+    return this.#sql.exec<Placement>("SELECT * FROM placement WHERE session = ?", session).toArray()[0];
+  }
+
+  placements(limit = -1): Placement[] {
+    if (!this.#exists) return [];
+    return this.#sql.exec<Placement>("SELECT * FROM placement ORDER BY session LIMIT ?", limit).toArray();
+  }
+
+  placedOn(host: string): Placement[] {
+    return this.#sql.exec<Placement>("SELECT * FROM placement WHERE host = ?", host).toArray();
+  }
+
+  waiting(): Placement[] {
+    return this.#sql.exec<Placement>("SELECT * FROM placement WHERE host IS NULL").toArray();
+  }
+
+  /** How many sessions each host has; those that wait are under the empty name. */
+  counts(): Map<string, number> {
+    if (!this.#exists) return new Map();
+    const rows = this.#sql
+      .exec<{ host: string; sessions: number }>(
+        "SELECT COALESCE(host, '') AS host, COUNT(*) AS sessions FROM placement GROUP BY host",
+      )
+      .toArray();
+    return new Map(rows.map(({ host, sessions }) => [host, sessions]));
+  }
+
+  want({ session, agent, wish, home }: Pick<Placement, "session" | "agent" | "wish" | "home">): void {
+    this.#sql.exec(
+      `INSERT OR REPLACE INTO placement (session, agent, wish, home, host, instance)
+       VALUES (?, ?, ?, ?, NULL, NULL)`,
+      session,
+      agent,
+      wish,
+      home,
+    );
+  }
+
+  assign(session: string, host: string, instance: string): void {
+    this.#sql.exec("UPDATE placement SET host = ?, instance = ? WHERE session = ?", host, instance, session);
+  }
+
+  /** A wish that came later stays. */
+  release(session: string, wish: number): void {
+    if (this.#exists) this.#sql.exec("DELETE FROM placement WHERE session = ? AND wish <= ?", session, wish);
+  }
+
+  #has(table: string): boolean {
+    return this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = ?", table).toArray().length > 0;
+  }
+}
+
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS placement (
+    session TEXT PRIMARY KEY, agent TEXT NOT NULL, host TEXT, instance TEXT,
+    home TEXT, wish INTEGER NOT NULL DEFAULT 0
+  );
+  CREATE INDEX placement_by_host ON placement (host);
+  CREATE TABLE host (
+    name TEXT PRIMARY KEY, instance TEXT NOT NULL, state TEXT NOT NULL, root TEXT NOT NULL,
+    about TEXT NOT NULL, capacity INTEGER NOT NULL, load TEXT, git TEXT,
+    connectedAt INTEGER NOT NULL, lastSeenAt INTEGER NOT NULL,
+    isLeft INTEGER NOT NULL DEFAULT 0, told INTEGER NOT NULL DEFAULT 0
+  );
+  CREATE TABLE offer (
+    host TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, isDefault INTEGER NOT NULL,
+    initialize TEXT, error TEXT, PRIMARY KEY (host, id)
+  );
+  CREATE TABLE word (session TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (session, kind));
+`;
+
+/** From the first form of the tables, which knew agents without their hosts. */
+const UPGRADE = `
+  DROP TABLE IF EXISTS agent;
+  ALTER TABLE placement ADD COLUMN home TEXT;
+  ALTER TABLE placement ADD COLUMN wish INTEGER NOT NULL DEFAULT 0;
+`;

@@ -1,0 +1,84 @@
+import type { GitState, HostLoad } from "../protocol/link.ts";
+import { type AgentInfo, agentsOf, mainHost } from "./agents.ts";
+import type { Hosts } from "./hosts.ts";
+import type { HostRecord, Offer } from "./records.ts";
+import type { Settings } from "./settings.ts";
+import type { Store } from "./store.ts";
+
+/** The workspace as readers see it. */
+
+export type HostView = {
+  name: string;
+  state: HostRecord["state"];
+  root: string;
+  version: string;
+  linkVersion: number;
+  node: string;
+  platform: string;
+  connectedAt: string;
+  lastSeenAt: string;
+  load: Partial<HostLoad> & { sessions: number; capacity: number };
+  git: GitState | null;
+  agents: string[];
+};
+
+export type WorkspaceView = {
+  id: string;
+  /** Of the host that connected last. */
+  root: string | null;
+  git: GitState | null;
+  hosts: HostView[];
+  agents: AgentInfo[];
+  /** Sessions that have an agent process or wait for one; at most so many of them are listed. */
+  sessions: { total: number; items: SessionPlace[] };
+} & Settings;
+
+export type SessionPlace = {
+  sessionId: string;
+  agent: string;
+  host: string | null;
+  state: "placed" | "waiting";
+};
+
+const SESSIONS_SHOWN = 200;
+
+export function viewOf(id: string, store: Store, hosts: Hosts): WorkspaceView {
+  const records = hosts.all();
+  const settings = store.settings();
+  const offers = hosts.offers();
+  const counts = store.counts();
+  const main = mainHost(records);
+  return {
+    id,
+    ...settings,
+    root: main?.root ?? null,
+    git: main?.git ?? null,
+    hosts: records.map((host) => hostView(host, offers, counts.get(host.name) ?? 0)),
+    agents: agentsOf(records, offers, settings, Date.now()).map(
+      ({ initialize: _, expected: __, ...agent }) => agent,
+    ),
+    sessions: {
+      total: [...counts.values()].reduce((sum, sessions) => sum + sessions, 0),
+      items: store.placements(SESSIONS_SHOWN).map(({ session, agent, host }) => ({
+        sessionId: session,
+        agent,
+        host,
+        state: host === null ? "waiting" : "placed",
+      })),
+    },
+  };
+}
+
+function hostView(host: HostRecord, offers: readonly Offer[], sessions: number): HostView {
+  return {
+    name: host.name,
+    state: host.state,
+    root: host.root,
+    ...host.about,
+    connectedAt: new Date(host.connectedAt).toISOString(),
+    lastSeenAt: new Date(host.lastSeenAt).toISOString(),
+    load: { sessions, capacity: host.capacity, ...host.load },
+    git: host.git,
+    agents: offers.filter((offer) => offer.host === host.name).map(({ id }) => id),
+  };
+}
