@@ -46,7 +46,9 @@ async function run(options: Options): Promise<void> {
   );
   try {
     const info = await bringUp(stack, options, stopping.signal);
-    const text = options.json ? JSON.stringify(info) : greeting(info, options.root, options.agent);
+    const text = options.json
+      ? JSON.stringify(info)
+      : greeting(info, options.root, options.agent ?? options.defaultAgent);
     process.stdout.write(`${text}\n`);
   } catch (error) {
     if (stopping.signal.aborted) return;
@@ -65,7 +67,8 @@ async function bringUp(stack: Stack, options: Options, signal: AbortSignal): Pro
   await stack.startGateway({ projectDir: PROJECT_DIR, stateDir, port, config, jwks: signer.jwks, watch });
   await waitForGateway(info, signal);
 
-  stack.startHost({ url: info.url, token: info.hostToken, workspace: info.workspace, root, agent });
+  const { url, hostToken: token, workspace } = info;
+  stack.startHost({ url, token, workspace, root, agent, args: options.host });
   if (watch) stack.watchHostSources();
   const agentReady = await waitForAgent(info, AGENT_WAIT_MS, signal);
   if (!agentReady) log("The agent has not reported ready yet; the gateway is up and keeps waiting for it.");

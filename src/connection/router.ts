@@ -38,11 +38,9 @@ export class Router {
       : checkInitialize(offer);
     if (error) return answer(errorResponse(id, error));
     const choice = await this.#workspace().choose(state.agent);
-    if ("unknown" in choice) {
-      const message = `Unknown agent "${choice.unknown}"; this workspace has: ${choice.known.join(", ")}`;
-      return answer(
-        errorResponse(id, { code: ErrorCode.invalidParams, message, data: { agents: choice.known } }),
-      );
+    if ("refused" in choice) {
+      const { refused: message, agents } = choice;
+      return answer(errorResponse(id, { code: ErrorCode.invalidParams, message, data: { agents } }));
     }
     this.#client.change({ initialized: true, agent: choice.agent, dialect });
     const result = initializeResult(choice.initialize === null ? null : JSON.parse(choice.initialize));

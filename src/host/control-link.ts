@@ -5,6 +5,8 @@ import { type Gateway, GatewaySocket } from "./gateway-socket.ts";
 const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
   z.object({ t: z.literal("welcome") }),
   z.object({ t: z.literal("open"), sessionId: z.string().min(1), agent: z.string() }),
+  z.object({ t: z.literal("warm"), agent: z.string() }),
+  z.object({ t: z.literal("secrets"), values: z.record(z.string(), z.string()) }),
   z.object({ t: z.literal("refused"), reason: z.string() }),
 ]);
 
@@ -12,6 +14,10 @@ export type ControlHandlers = {
   /** What to say on a new socket, hello first. */
   greeting(): HostControl[];
   open(sessionId: string, agent: string): void;
+  /** A session with this agent may follow, and somebody wants to know what the agent can do. */
+  warm(agent: string): void;
+  /** All secrets of the workspace, by name. */
+  secrets(values: Record<string, string>): void;
   /** The gateway does not want this host; asking again would not change its mind. */
   refused(reason: string): void;
 };
@@ -50,7 +56,8 @@ export class ControlLink {
   #received(text: string): void {
     const parsed = gatewayControl.safeParse(parseJson(text));
     if (!parsed.success) {
-      this.#gateway.log(`control message not understood: ${text.slice(0, 200)}`);
+      // Not all of it: it may be one with secrets.
+      this.#gateway.log(`control message not understood: ${text.slice(0, 20)}`);
       return;
     }
     const message = parsed.data;
@@ -60,6 +67,12 @@ export class ControlLink {
         return;
       case "open":
         this.#handlers.open(message.sessionId, message.agent);
+        return;
+      case "warm":
+        this.#handlers.warm(message.agent);
+        return;
+      case "secrets":
+        this.#handlers.secrets(message.values);
         return;
       case "refused":
         this.#socket.close();

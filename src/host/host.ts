@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { type HostControl, LINK_VERSION } from "../protocol/link.ts";
+import { type AgentOffer, type HostControl, LINK_VERSION } from "../protocol/link.ts";
 import type { Agent } from "./agent.ts";
 import { ControlLink } from "./control-link.ts";
+import { Environment } from "./environment.ts";
 import type { Gateway } from "./gateway-socket.ts";
 import { Run } from "./run.ts";
 import { SessionLink } from "./session-link.ts";
-import { Spare } from "./spare.ts";
+import { Spares } from "./spares.ts";
 
 export type HostOptions = {
   gateway: Gateway;
@@ -14,6 +15,8 @@ export type HostOptions = {
   /** Absolute path of the workspace, with no symbolic link in it. */
   root: string;
   agents: readonly Agent[];
+  /** Names of variables that every agent gets. */
+  passEnv?: readonly string[];
   /** The gateway does not want this host. */
   onRefused(reason: string): void;
 };
@@ -35,28 +38,31 @@ export class Host {
   /** What is known of each agent, repeated to the gateway on each new control socket. */
   readonly #reports = new Map<string, HostControl>();
   readonly #control: ControlLink;
-  readonly #spare: Spare | undefined;
-  readonly #spareAgent: Agent | undefined;
+  readonly #spares: Spares;
+  readonly #environment: Environment;
   #closing = false;
 
-  constructor(options: HostOptions) {
+  constructor(given: HostOptions) {
+    this.#environment = new Environment(process.env, given.agents, given.passEnv);
+    this.#environment.redactor.learn("ACP_EDGE_HOST_TOKEN", given.gateway.token);
+    const log = (event: string) => given.gateway.log(this.#environment.redact(event));
+    const options = { ...given, gateway: { ...given.gateway, log } };
     this.#options = options;
+    this.#spares = new Spares((agent) => this.#start(agent), options.gateway.timing);
     this.#control = new ControlLink(options.gateway, options.workspace, {
       greeting: () => this.#greeting(),
       open: (sessionId, agent) => this.#open(sessionId, agent),
+      warm: (agentId) => this.#warm(agentId),
+      secrets: (values) => this.#learn(values),
       refused: options.onRefused,
     });
-    const spareAgent = options.agents.find((agent) => agent.default);
-    if (spareAgent) {
-      this.#spareAgent = spareAgent;
-      this.#spare = new Spare(() => this.#start(spareAgent), options.gateway.timing);
-    }
+    this.#warmDefault();
   }
 
   /** Ends every agent, tells the sessions, and hangs up. */
   async close(): Promise<void> {
     this.#closing = true;
-    this.#spare?.close();
+    this.#spares.close();
     for (const run of this.#runs) run.stop("the host was shut down");
     await Promise.all([...this.#runs].map((run) => run.gone));
     await Promise.all([...this.#sessions.values()].map(({ link }) => link.finish()));
@@ -64,7 +70,7 @@ export class Host {
   }
 
   #greeting(): HostControl[] {
-    const { name, root, agents } = this.#options;
+    const { name, root } = this.#options;
     return [
       {
         t: "hello",
@@ -72,13 +78,49 @@ export class Host {
         name,
         instance: this.#instance,
         root,
-        agents: agents.map(({ id, name, default: isDefault }) => ({ id, name, default: isDefault })),
+        agents: this.#offers(),
         runs: [...this.#sessions].flatMap(([sessionId, { run }]) =>
           run.live ? { sessionId, run: run.id } : [],
         ),
       },
       ...this.#reports.values(),
     ];
+  }
+
+  #offers(): AgentOffer[] {
+    return this.#options.agents.map((agent) => {
+      const { id, name, default: isDefault, description, version } = agent;
+      const reason = this.#environment.lacks(agent);
+      return {
+        id,
+        name: this.#environment.redact(name).slice(0, 200),
+        default: isDefault,
+        available: reason === undefined,
+        ...(reason !== undefined && { reason: reason.slice(0, 1000) }),
+        ...(description !== undefined && { description: description.slice(0, 500) }),
+        ...(version !== undefined && { version: version.slice(0, 100) }),
+      };
+    });
+  }
+
+  /** The secrets of the workspace, all of them. Whatever started without them starts again. */
+  #learn(values: Record<string, string>): void {
+    for (const agent of this.#environment.learn(values)) this.#spares.drop(agent);
+    this.#control.send({ t: "offers", agents: this.#offers() });
+    this.#warmDefault();
+  }
+
+  #warmDefault(): void {
+    const agent = this.#options.agents.find((one) => one.default);
+    if (agent) this.#warm(agent.id);
+  }
+
+  #warm(agentId: string): void {
+    const agent = this.#options.agents.find(({ id }) => id === agentId);
+    if (this.#closing || !agent) return;
+    const reason = this.#environment.lacks(agent);
+    if (reason === undefined) this.#spares.warm(agent);
+    else this.#report({ t: "agent_failed", id: agent.id, error: reason });
   }
 
   /** May be asked again for a session it serves already: the gateway cannot know which of its words arrived. */
@@ -112,18 +154,28 @@ export class Host {
   }
 
   #runOf(agent: Agent): Run {
-    return (agent === this.#spareAgent && this.#spare?.take()) || this.#start(agent);
+    const { root, gateway } = this.#options;
+    const reason = this.#environment.lacks(agent);
+    if (reason !== undefined) return Run.failed(`agent ${agent.id} ${reason}`, root, gateway.timing);
+    return this.#spares.take(agent) ?? this.#start(agent);
   }
 
   #start(agent: Agent): Run {
-    const run = Run.start(agent.command, this.#options.root, this.#options.gateway.timing);
+    const environment = this.#environment;
+    const launch = {
+      command: agent.command,
+      env: environment.ofAgent(agent),
+      terminalEnv: environment.ofTerminals(agent),
+      redactor: environment.redactor,
+    };
+    const run = Run.start(launch, this.#options.root, this.#options.gateway.timing);
     this.#runs.add(run);
     void run.gone.then(() => this.#runs.delete(run));
     void run.initialized.then((initialized) => {
       if (this.#closing || initialized === null) return;
       if ("result" in initialized) {
         this.#report({ t: "agent", id: agent.id, initialize: initialized.result });
-        if (agent === this.#spareAgent) this.#spare?.encourage();
+        this.#spares.encourage(agent);
       } else {
         this.#options.gateway.log(`agent ${agent.id} failed: ${initialized.error}`);
         this.#report({ t: "agent_failed", id: agent.id, error: initialized.error });

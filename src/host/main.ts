@@ -1,14 +1,17 @@
 import { overrideLimits } from "../protocol/limits.ts";
-import { offeredAgents } from "./agent.ts";
+import { type Agent, offeredAgents } from "./agent.ts";
 import { Host } from "./host.ts";
+import { thisMachine } from "./install.ts";
 import { logToStderr, reasonOf } from "./log.ts";
 import { type CommandLine, readCommandLine, USAGE } from "./options.ts";
 import { TIMING } from "./timing.ts";
 
 let options: CommandLine;
+let agents: Agent[];
 try {
   overrideLimits(process.env.ACP_EDGE_LIMITS);
   options = readCommandLine(process.argv.slice(2), process.env);
+  agents = offeredAgents(options, thisMachine(process.env, options.npx));
 } catch (error) {
   process.stderr.write(`${reasonOf(error)}\n\n${USAGE}\n`);
   process.exit(2);
@@ -19,7 +22,8 @@ const host = new Host({
   workspace: options.workspace,
   name: options.name,
   root: options.root,
-  agents: offeredAgents(options.agent),
+  agents,
+  passEnv: options.passEnv,
   onRefused: (reason) => {
     logToStderr(`refused by the gateway: ${reason}`);
     void shutDown(1);

@@ -1,18 +1,31 @@
 import { realpathSync } from "node:fs";
 import { hostname } from "node:os";
 import { parseArgs } from "node:util";
+import type { AgentOptions } from "./agent.ts";
 
-export const USAGE = `usage: node src/host/main.ts --gateway URL --workspace ID --root DIR [--name NAME] [--agent COMMAND] [--token TOKEN]
+export const USAGE = `usage: node src/host/main.ts --gateway URL --workspace ID --root DIR [options]
 
-The host token is read from ACP_EDGE_HOST_TOKEN unless given as --token.`;
+  --name NAME         what to call this host (default: the machine's name)
+  --token TOKEN       the host token
+  --agents ID,ID,…    agents of the catalogue it may start (default: all of them)
+  --default ID        the agent for whoever asks for none (default: the first of --agents, else demo)
+  --agent COMMAND     an agent of your own, with the id custom, which then is the default
+  --catalogue FILE    more agents, or the same ones told differently; entries as in the ACP registry
+  --npx               let npx and uvx download agents that are not installed
+  --pass-env NAME,…   environment variables for every agent, besides those it declares
 
-export type CommandLine = {
+Each can be in the environment instead: ACP_EDGE_HOST_TOKEN, ACP_EDGE_AGENTS, ACP_EDGE_DEFAULT_AGENT,
+ACP_EDGE_AGENT, ACP_EDGE_CATALOGUE, ACP_EDGE_NPX=1, ACP_EDGE_PASS_ENV.`;
+
+export type CommandLine = AgentOptions & {
   gateway: string;
   workspace: string;
   root: string;
   name: string;
   token: string;
-  agent: string[] | undefined;
+  /** `npx` and `uvx` may download. */
+  npx: boolean;
+  passEnv: string[];
 };
 
 /** Throws an error with a message for the person at the keyboard. */
@@ -25,19 +38,38 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
       root: { type: "string" },
       name: { type: "string", default: hostname() },
       token: { type: "string" },
+      agents: { type: "string" },
+      default: { type: "string" },
       agent: { type: "string" },
+      catalogue: { type: "string" },
+      npx: { type: "boolean" },
+      "pass-env": { type: "string" },
     },
   });
   const gateway = required("--gateway", values.gateway);
   if (!/^https?:$/.test(new URL(gateway).protocol)) throw new Error("--gateway must be an http(s) URL");
+  const agent = values.agent ?? (env.ACP_EDGE_AGENT || undefined);
+  const agents = values.agents ?? env.ACP_EDGE_AGENTS;
   return {
     gateway,
     workspace: required("--workspace", values.workspace),
     root: realpathSync(required("--root", values.root)),
     name: values.name,
     token: required("ACP_EDGE_HOST_TOKEN", values.token ?? env.ACP_EDGE_HOST_TOKEN),
-    agent: values.agent === undefined ? undefined : splitCommand(values.agent),
+    agent: agent === undefined ? undefined : splitCommand(agent),
+    agents: agents ? list(agents) : undefined,
+    defaultAgent: values.default ?? (env.ACP_EDGE_DEFAULT_AGENT || undefined),
+    catalogue: values.catalogue ?? (env.ACP_EDGE_CATALOGUE || undefined),
+    npx: values.npx ?? env.ACP_EDGE_NPX === "1",
+    passEnv: list(values["pass-env"] ?? env.ACP_EDGE_PASS_ENV ?? ""),
   };
+}
+
+function list(text: string): string[] {
+  return text
+    .split(",")
+    .map((word) => word.trim())
+    .filter(Boolean);
 }
 
 function required(name: string, value: string | undefined): string {

@@ -1,14 +1,15 @@
-import { type Context, Hono } from "hono";
+import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
-import { mayUseWorkspace } from "../protocol/caller.ts";
 import { PERMISSION_POLICY } from "../protocol/policy.ts";
+import { agents } from "./agents.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
 import { liveEvents } from "./live.ts";
 import { parse, sessionOf, unknownSession } from "./params.ts";
 import { permissions } from "./permissions.ts";
 import { listSessions } from "./session-index.ts";
 import { transfer } from "./transfer.ts";
+import { workspaceOf } from "./workspaces.ts";
 
 /** What there is to see, over plain HTTP. */
 export const api = new Hono<AppEnv>();
@@ -16,6 +17,7 @@ export const api = new Hono<AppEnv>();
 api.use(requireScope("session:read"));
 api.route("/", transfer);
 api.route("/", permissions);
+api.route("/", agents);
 
 api.get("/sessions", async (c) => {
   const { limit, cursor } = parse(LIST_QUERY, c.req.query());
@@ -68,12 +70,6 @@ api.put("/workspaces/:id", requireScope("workspace:admin"), async (c) => {
   await workspace.setPolicy(policy);
   return c.json(await workspace.view(id));
 });
-
-function workspaceOf(c: Context<AppEnv>, id: string) {
-  const caller = c.get("caller");
-  if (!mayUseWorkspace(caller, id)) throw new HTTPException(404, { message: "Unknown workspace" });
-  return c.env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${id}`);
-}
 
 const WORKSPACE = z.strictObject({ policy: PERMISSION_POLICY });
 

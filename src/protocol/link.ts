@@ -33,14 +33,29 @@ export type HostControl =
     }
   /** What an agent answered to `initialize`, sent when it is first known. */
   | { t: "agent"; id: string; initialize: unknown }
-  | { t: "agent_failed"; id: string; error: string };
+  | { t: "agent_failed"; id: string; error: string }
+  /** The agents again, as `secrets` have changed what can be started. */
+  | { t: "offers"; agents: AgentOffer[] };
 
-export type AgentOffer = { id: string; name: string; default: boolean };
+/** `available: false` has a `reason`: it is not installed, or lacks a key. */
+export type AgentOffer = {
+  id: string;
+  name: string;
+  default: boolean;
+  available?: boolean | undefined;
+  reason?: string | undefined;
+  description?: string | undefined;
+  version?: string | undefined;
+};
 
 /** Control socket, gateway → host. */
 export type GatewayControl =
   | { t: "welcome" }
   | { t: "open"; sessionId: string; agent: string }
+  /** Somebody is about to use this agent, or wants to know what it can do. */
+  | { t: "warm"; agent: string }
+  /** All secrets of the workspace, for the agents that declare them. */
+  | { t: "secrets"; values: Record<string, string> }
   | { t: "refused"; reason: string };
 
 /** Session socket, heads of host → session messages. */

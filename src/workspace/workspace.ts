@@ -1,10 +1,25 @@
 import { DurableObject } from "cloudflare:workers";
 import { z } from "zod";
 import { answerClose } from "../protocol/close.ts";
-import { type GatewayControl, LINK_VERSION } from "../protocol/link.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import { type AgentOffer, type GatewayControl, LINK_VERSION } from "../protocol/link.ts";
 import { ASK_ALWAYS, type PermissionPolicy } from "../protocol/policy.ts";
+import { availableIds, whyNot } from "./offers.ts";
 
-export type AgentInfo = { id: string; name: string; default: boolean; ready: boolean; error: string | null };
+export type AgentInfo = {
+  id: string;
+  name: string;
+  default: boolean;
+  /** False: `reason` says what it lacks. */
+  available: boolean;
+  reason: string | null;
+  description: string | null;
+  version: string | null;
+  /** It has been started before, so that it is known what it can do. */
+  ready: boolean;
+  /** Why it could not be started when that was last tried. */
+  error: string | null;
+};
 export type WorkspaceView = {
   id: string;
   hosts: { name: string; root: string; connectedAt: string }[];
@@ -12,7 +27,10 @@ export type WorkspaceView = {
   policy: PermissionPolicy;
 };
 /** What a connection needs to answer `initialize`: the agent it gets, and what that agent said, as JSON. */
-export type AgentChoice = { agent: string; initialize: string | null } | { unknown: string; known: string[] };
+export type AgentChoice =
+  | { agent: string; initialize: string | null }
+  /** It cannot be had; these can. */
+  | { refused: string; agents: string[] };
 
 /** One workspace: the hosts that serve it, the agents they offer, and which host runs which session. */
 export class WorkspaceState extends DurableObject<Env> {
@@ -30,11 +48,8 @@ export class WorkspaceState extends DurableObject<Env> {
   place(sessionId: string, agent: string): { refused: string | null; policy: PermissionPolicy } {
     this.#migrate();
     const policy = this.#policy();
-    const known = this.#agents();
-    if (known.length > 0 && !known.some((offer) => offer.id === agent)) {
-      const ids = known.map((offer) => offer.id).join(", ");
-      return { refused: `Unknown agent "${agent}"; this workspace has: ${ids}`, policy };
-    }
+    const refused = whyNot(this.#agents(), agent);
+    if (refused !== undefined) return { refused, policy };
     this.#sql.exec(
       "INSERT OR REPLACE INTO placement (session, agent, host, instance) VALUES (?, ?, NULL, NULL)",
       sessionId,
@@ -71,20 +86,36 @@ export class WorkspaceState extends DurableObject<Env> {
     return row ? (JSON.parse(row.value) as PermissionPolicy) : ASK_ALWAYS;
   }
 
-  /** The agent a connection asked for, or the default; waits while a host is still asking that agent. */
+  /** The agent a connection asked for, or the default; waits a while for one that has not said yet what it can do. */
   async choose(wanted: string | null): Promise<AgentChoice> {
     this.#migrate();
-    for (;;) {
+    const deadline = Date.now() + LIMITS.agentStartMs;
+    for (let warmed = false; ; ) {
       const agents = this.#agents();
       const agent = agents.find((a) => (wanted === null ? a.default : a.id === wanted));
-      if (!agent && wanted !== null && agents.length > 0)
-        return { unknown: wanted, known: agents.map((a) => a.id) };
+      const refused = whyNot(agents, agent?.id ?? wanted ?? "");
+      if (refused !== undefined && (agent || wanted !== null))
+        return { refused, agents: availableIds(agents) };
       if (!agent) return { agent: wanted ?? "", initialize: null };
-      // Hosts start their default agent unasked; of any other they learn when it is first used.
-      const expected = agent.default && !agent.error && this.#hosts().length > 0;
-      if (agent.initialize || !expected) return { agent: agent.id, initialize: agent.initialize };
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      const host = this.#hosts().find((h) => h.agents.includes(agent.id));
+      // Hosts start their default agent unasked.
+      if (host && !agent.default && !warmed) send(host.ws, { t: "warm", agent: agent.id });
+      warmed = true;
+      if (agent.initialize || agent.error || !host || Date.now() >= deadline)
+        return { agent: agent.id, initialize: agent.initialize };
+      await this.#news(deadline);
     }
+  }
+
+  /** Resolves when a host has something to say, or when it is too late. */
+  #news(deadline: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, deadline - Date.now());
+      this.#waiting.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
   }
 
   view(id: string): WorkspaceView {
@@ -96,11 +127,7 @@ export class WorkspaceState extends DurableObject<Env> {
         root,
         connectedAt: new Date(connectedAt).toISOString(),
       })),
-      agents: this.#agents().map(({ initialize, ...agent }) => ({
-        ...agent,
-        default: agent.default === 1,
-        ready: initialize !== null,
-      })),
+      agents: this.#agents().map(({ initialize, ...agent }) => ({ ...agent, ready: initialize !== null })),
       policy: this.#policy(),
     };
   }
@@ -132,6 +159,9 @@ export class WorkspaceState extends DurableObject<Env> {
       case "agent_failed":
         this.#sql.exec("UPDATE agent SET error = ? WHERE id = ?", message.error, message.id);
         break;
+      case "offers":
+        this.#offers(ws, message.agents);
+        break;
     }
     this.#wake();
   }
@@ -157,11 +187,29 @@ export class WorkspaceState extends DurableObject<Env> {
       name: hello.name,
       instance: hello.instance,
       root: hello.root,
-      agents: hello.agents.map((a) => a.id),
+      ...split(hello.agents),
       connectedAt: Date.now(),
     };
     ws.serializeAttachment(host satisfies HostRecord);
-    for (const offer of hello.agents) {
+    this.#keepOffers(hello.agents);
+    send(ws, { t: "welcome" });
+    await this.#settlePlacements({ ...host, ws }, new Set(hello.runs.map((run) => run.sessionId)));
+  }
+
+  /** What a host can start has changed. Sessions that waited for such an agent get their place. */
+  #offers(ws: WebSocket, offers: Offer[]): void {
+    const record = ws.deserializeAttachment() as HostRecord | null;
+    if (!record) return;
+    const host = { ...record, ...split(offers) };
+    ws.serializeAttachment(host satisfies HostRecord);
+    this.#keepOffers(offers);
+    const waiting = this.#sql.exec<Placement>("SELECT * FROM placement WHERE host IS NULL").toArray();
+    for (const { session, agent } of waiting)
+      if (host.agents.includes(agent)) this.#assign({ ...host, ws }, session, agent);
+  }
+
+  #keepOffers(offers: Offer[]): void {
+    for (const offer of offers) {
       this.#sql.exec(
         `INSERT INTO agent (id, name, is_default) VALUES (?, ?, ?)
          ON CONFLICT (id) DO UPDATE SET name = excluded.name, is_default = excluded.is_default, error = NULL`,
@@ -169,13 +217,18 @@ export class WorkspaceState extends DurableObject<Env> {
         offer.name,
         offer.default ? 1 : 0,
       );
+      this.#sql.exec(
+        "INSERT OR REPLACE INTO offer (agent, offer) VALUES (?, ?)",
+        offer.id,
+        JSON.stringify(offer),
+      );
     }
-    const offered = new Set(this.#hosts().flatMap((one) => one.agents));
+    const offered = new Set(this.#hosts().flatMap((one) => [...one.agents, ...one.unavailable]));
     for (const { id } of this.#agents()) {
-      if (!offered.has(id)) this.#sql.exec("DELETE FROM agent WHERE id = ?", id);
+      if (offered.has(id)) continue;
+      this.#sql.exec("DELETE FROM agent WHERE id = ?", id);
+      this.#sql.exec("DELETE FROM offer WHERE agent = ?", id);
     }
-    send(ws, { t: "welcome" });
-    await this.#settlePlacements({ ...host, ws }, new Set(hello.runs.map((run) => run.sessionId)));
   }
 
   /** Sessions without a place get one; those whose process died with an earlier instance of this host hear of it. */
@@ -213,12 +266,28 @@ export class WorkspaceState extends DurableObject<Env> {
     });
   }
 
-  #agents(): AgentRow[] {
+  /** An agent is available if one of the hosts can start it, or could when there last was one. */
+  #agents(): KnownAgent[] {
+    const hosts = this.#hosts();
     return this.#sql
       .exec<AgentRow>(
-        'SELECT id, name, is_default AS "default", initialize, error FROM agent ORDER BY is_default DESC, id',
+        `SELECT id, name, is_default AS "default", initialize, error, offer
+         FROM agent LEFT JOIN offer ON offer.agent = agent.id ORDER BY is_default DESC, id`,
       )
-      .toArray();
+      .toArray()
+      .map(({ offer: text, ...agent }) => {
+        const offer = JSON.parse(text ?? "{}") as Partial<AgentOffer>;
+        const available =
+          hosts.length === 0 ? offer.available !== false : hosts.some((h) => h.agents.includes(agent.id));
+        return {
+          ...agent,
+          default: agent.default === 1,
+          available,
+          reason: available ? null : (offer.reason ?? null),
+          description: offer.description ?? null,
+          version: offer.version ?? null,
+        };
+      });
   }
 
   #wake(): void {
@@ -233,6 +302,7 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#sql.exec(`
       CREATE TABLE IF NOT EXISTS agent (id TEXT PRIMARY KEY, name TEXT NOT NULL, is_default INTEGER NOT NULL, initialize TEXT, error TEXT);
       CREATE TABLE IF NOT EXISTS placement (session TEXT PRIMARY KEY, agent TEXT NOT NULL, host TEXT, instance TEXT);
+      CREATE TABLE IF NOT EXISTS offer (agent TEXT PRIMARY KEY, offer TEXT NOT NULL);
       CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL);
     `);
   }
@@ -247,12 +317,38 @@ type AgentRow = {
   default: number;
   initialize: string | null;
   error: string | null;
+  /** What a host said of it last, an AgentOffer as JSON. */
+  offer: string | null;
 };
+type KnownAgent = Omit<AgentInfo, "ready"> & { initialize: string | null };
 type Placement = { session: string; agent: string; host: string | null; instance: string | null };
 
 /** What the object remembers of a control socket. */
-type HostRecord = { name: string; instance: string; root: string; agents: string[]; connectedAt: number };
+type HostRecord = {
+  name: string;
+  instance: string;
+  root: string;
+  /** Ids of the agents it can start, and of those it cannot. */
+  agents: string[];
+  unavailable: string[];
+  connectedAt: number;
+};
 type Host = HostRecord & { ws: WebSocket };
+
+const OFFERS = z
+  .array(
+    z.object({
+      id: z.string().max(100),
+      name: z.string().max(200),
+      default: z.boolean(),
+      available: z.boolean().optional(),
+      reason: z.string().max(1000).optional(),
+      description: z.string().max(500).optional(),
+      version: z.string().max(100).optional(),
+    }),
+  )
+  .max(100);
+type Offer = z.infer<typeof OFFERS>[number];
 
 const HELLO = z.object({
   t: z.literal("hello"),
@@ -260,9 +356,7 @@ const HELLO = z.object({
   name: z.string().min(1).max(200),
   instance: z.string().min(1).max(100),
   root: z.string(),
-  agents: z
-    .array(z.object({ id: z.string().max(100), name: z.string().max(200), default: z.boolean() }))
-    .max(50),
+  agents: OFFERS,
   runs: z.array(z.object({ sessionId: z.string(), run: z.string() })),
 });
 type Hello = z.infer<typeof HELLO>;
@@ -270,6 +364,7 @@ const CONTROL = z.discriminatedUnion("t", [
   HELLO,
   z.object({ t: z.literal("agent"), id: z.string(), initialize: z.record(z.string(), z.unknown()) }),
   z.object({ t: z.literal("agent_failed"), id: z.string(), error: z.string() }),
+  z.object({ t: z.literal("offers"), agents: OFFERS }),
 ]);
 
 function parseControl(text: string): z.infer<typeof CONTROL> | undefined {
@@ -278,6 +373,12 @@ function parseControl(text: string): z.infer<typeof CONTROL> | undefined {
   } catch {
     return undefined;
   }
+}
+
+function split(offers: Offer[]): Pick<HostRecord, "agents" | "unavailable"> {
+  const ids = (available: boolean) =>
+    offers.filter((offer) => (offer.available !== false) === available).map(({ id }) => id);
+  return { agents: ids(true), unavailable: ids(false) };
 }
 
 function send(ws: WebSocket, message: GatewayControl): void {

@@ -17,7 +17,7 @@ describe("the control link", () => {
         name: "test-host",
         instance: expect.any(String),
         root,
-        agents: [{ id: "fixture", name: "fixture", default: false }],
+        agents: [{ id: "fixture", name: "fixture", default: false, available: true }],
         runs: [],
       },
     ]);

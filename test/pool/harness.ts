@@ -191,7 +191,9 @@ export class Host extends Peer {
 
   /** Waits until the gateway wants an agent, and starts one that has answered initialize. */
   async agent(): Promise<Agent> {
-    const order = await this.takeJson();
+    let order = await this.takeJson();
+    // Its agents are always warm.
+    while (order.t === "warm") order = await this.takeJson();
     if (order.t !== "open") throw new Error(`Expected open, got ${JSON.stringify(order)}`);
     const agent = await Agent.start(this.workspace, order.sessionId as string);
     agent.start(this.capabilities);
