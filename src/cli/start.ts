@@ -8,6 +8,7 @@ import { lockState } from "./lock.ts";
 import { HELP, type Options, parseOptions, UsageError } from "./options.ts";
 import { choosePort, HOST } from "./port.ts";
 import { waitForAgent, waitForGateway } from "./ready.ts";
+import { loadSecretsKey } from "./secrets-key.ts";
 import { Stack } from "./stack.ts";
 import { readWorkerConfig } from "./worker-config.ts";
 
@@ -64,7 +65,9 @@ async function bringUp(stack: Stack, options: Options, signal: AbortSignal): Pro
   const info = await readyInfo(port, signer);
   const config = await readWorkerConfig(join(PROJECT_DIR, "wrangler.toml"), signal);
 
-  await stack.startGateway({ projectDir: PROJECT_DIR, stateDir, port, config, jwks: signer.jwks, watch });
+  const { jwks } = signer;
+  const secretsKey = await loadSecretsKey(stateDir);
+  await stack.startGateway({ projectDir: PROJECT_DIR, stateDir, port, config, jwks, secretsKey, watch });
   await waitForGateway(info, signal);
 
   const { url, hostToken: token, workspace } = info;

@@ -45,6 +45,11 @@ export class Environment {
     return this.#agents.filter((agent) => changed.some((name) => this.#declared(agent).has(name)));
   }
 
+  /** Whether the gateway has sent any. */
+  get hasSecrets(): boolean {
+    return Object.keys(this.#store).length > 0;
+  }
+
   redact(text: string): string {
     return this.#redactor.redact(text);
   }

@@ -82,6 +82,7 @@ export class Host {
         runs: [...this.#sessions].flatMap(([sessionId, { run }]) =>
           run.live ? { sessionId, run: run.id } : [],
         ),
+        ...(this.#environment.hasSecrets && { secrets: true }),
       },
       ...this.#reports.values(),
     ];

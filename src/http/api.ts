@@ -7,6 +7,7 @@ import { type AppEnv, requireScope } from "./auth.ts";
 import { liveEvents } from "./live.ts";
 import { parse, sessionOf, unknownSession } from "./params.ts";
 import { permissions } from "./permissions.ts";
+import { secrets } from "./secrets.ts";
 import { listSessions } from "./session-index.ts";
 import { transfer } from "./transfer.ts";
 import { workspaceOf } from "./workspaces.ts";
@@ -18,6 +19,7 @@ api.use(requireScope("session:read"));
 api.route("/", transfer);
 api.route("/", permissions);
 api.route("/", agents);
+api.route("/", secrets);
 
 api.get("/sessions", async (c) => {
   const { limit, cursor } = parse(LIST_QUERY, c.req.query());

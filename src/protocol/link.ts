@@ -30,6 +30,8 @@ export type HostControl =
       agents: AgentOffer[];
       /** Agent processes alive in this host. */
       runs: { sessionId: string; run: string }[];
+      /** It has secrets from an earlier socket, which may have changed since. */
+      secrets?: boolean | undefined;
     }
   /** What an agent answered to `initialize`, sent when it is first known. */
   | { t: "agent"; id: string; initialize: unknown }

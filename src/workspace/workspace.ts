@@ -5,6 +5,7 @@ import { LIMITS } from "../protocol/limits.ts";
 import { type AgentOffer, type GatewayControl, LINK_VERSION } from "../protocol/link.ts";
 import { ASK_ALWAYS, type PermissionPolicy } from "../protocol/policy.ts";
 import { availableIds, whyNot } from "./offers.ts";
+import { type SecretInfo, SecretStore } from "./secrets.ts";
 
 export type AgentInfo = {
   id: string;
@@ -132,6 +133,41 @@ export class WorkspaceState extends DurableObject<Env> {
     };
   }
 
+  // ---- secrets: for hosts only ------------------------------------------------------------------------
+
+  secrets(): SecretInfo[] {
+    return this.#secrets().list();
+  }
+
+  async putSecret(name: string, value: string): Promise<"put" | "no key" | "too many"> {
+    const store = this.#secrets();
+    if (store.list().length >= SECRETS_MAX && !store.list().some((one) => one.name === name))
+      return "too many";
+    if (!(await store.put(name, value))) return "no key";
+    await this.#tellSecrets();
+    return "put";
+  }
+
+  async deleteSecret(name: string): Promise<boolean> {
+    const removed = this.#secrets().remove(name);
+    if (removed) await this.#tellSecrets();
+    return removed;
+  }
+
+  async #tellSecrets(): Promise<void> {
+    const values = await this.#openSecrets();
+    for (const { ws } of this.#hosts()) send(ws, { t: "secrets", values });
+  }
+
+  /** Nothing else happens meanwhile: neither does a host's next word overtake its hello, nor an older list a newer one. */
+  #openSecrets(): Promise<Record<string, string>> {
+    return this.ctx.blockConcurrencyWhile(() => this.#secrets().open());
+  }
+
+  #secrets(): SecretStore {
+    return new SecretStore(this.#sql, this.env.SECRETS_KEY);
+  }
+
   // ---- hosts ------------------------------------------------------------------------------------------
 
   /** A host's control socket; the Worker has checked its token. */
@@ -181,18 +217,23 @@ export class WorkspaceState extends DurableObject<Env> {
       });
       return ws.close(4426, "link version");
     }
+    const secrets = await this.#openSecrets();
     for (const other of this.#hosts())
       if (other.name === hello.name && other.ws !== ws) other.ws.close(4409, "superseded");
+    // Nobody can say what it lacks before it has the secrets; it tells once it has them.
+    const hasSecrets = Object.keys(secrets).length > 0;
+    const offers = hasSecrets ? hello.agents.map((offer) => ({ ...offer, available: true })) : hello.agents;
     const host = {
       name: hello.name,
       instance: hello.instance,
       root: hello.root,
-      ...split(hello.agents),
+      ...split(offers),
       connectedAt: Date.now(),
     };
     ws.serializeAttachment(host satisfies HostRecord);
-    this.#keepOffers(hello.agents);
+    this.#keepOffers(offers);
     send(ws, { t: "welcome" });
+    if (hasSecrets || hello.secrets) send(ws, { t: "secrets", values: secrets });
     await this.#settlePlacements({ ...host, ws }, new Set(hello.runs.map((run) => run.sessionId)));
   }
 
@@ -308,6 +349,9 @@ export class WorkspaceState extends DurableObject<Env> {
   }
 }
 
+/** Secrets of one workspace: all of them travel in one message. */
+const SECRETS_MAX = 100;
+
 /** Sessions that hear of a new policy at the same time. */
 const PUSHES = 50;
 
@@ -358,6 +402,7 @@ const HELLO = z.object({
   root: z.string(),
   agents: OFFERS,
   runs: z.array(z.object({ sessionId: z.string(), run: z.string() })),
+  secrets: z.boolean().optional(),
 });
 type Hello = z.infer<typeof HELLO>;
 const CONTROL = z.discriminatedUnion("t", [

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { RequestPermissionRequest } from "@agentclientprotocol/sdk";
 import { expect, onTestFinished, test } from "vitest";
 import { Client, loggedUpdates, readLog, textOf } from "./client.ts";
-import { startGateway } from "./gateway.ts";
+import { eventually, startGateway } from "./gateway.ts";
 import { ModelServer } from "./model-server.ts";
 
 const AGENT = "qwen-code";
@@ -26,24 +26,39 @@ test("Qwen Code asks for a permission, writes a file and ends its turn", { timeo
     { tool: "write_file", arguments: { file_path: file, content: "hello from the model\n" } },
     { say: "The greeting is written." },
   ]);
+  const agents = async () =>
+    ((await (await gateway.api("/api/agents")).json()) as { agents: { available: boolean }[] }).agents;
+  // No key in the environment of this machine counts.
+  const env = { HOME: home, OPENAI_API_KEY: "", DASHSCOPE_API_KEY: "" };
   await using gateway = await startGateway({
     root,
-    args: ["--agents", `${AGENT},demo`],
-    env: { HOME: home, OPENAI_API_KEY: key, OPENAI_BASE_URL: model.url, OPENAI_MODEL: "stand-in" },
+    args: ["--agents", `demo,${AGENT}`],
+    env: { ...env, OPENAI_BASE_URL: model.url, OPENAI_MODEL: "stand-in" },
   });
-  const { agents } = (await (await gateway.api("/api/agents")).json()) as { agents: object[] };
-  expect(agents).toEqual([
-    expect.objectContaining({ id: AGENT, default: true, available: true, reason: null }),
-    expect.objectContaining({ id: "demo", default: false, available: true }),
+  expect(await agents()).toEqual([
+    expect.objectContaining({ id: "demo", default: true, available: true, reason: null }),
+    expect.objectContaining({
+      id: AGENT,
+      available: false,
+      reason: expect.stringMatching(/^needs OPENAI_API_KEY/),
+    }),
   ]);
+  await gateway.api("/api/workspaces/local/secrets/OPENAI_API_KEY", {
+    method: "PUT",
+    body: JSON.stringify({ value: key }),
+  });
+  await eventually(async () => (await agents())[1]?.available === true);
 
-  await using client = await Client.connect(gateway);
+  await using client = await Client.connect(gateway, { agent: AGENT });
   const asked: RequestPermissionRequest[] = [];
   client.onPermission = (request) => {
     asked.push(request);
     const { optionId } = request.options.find(({ kind }) => kind === "allow_once")!;
     return { outcome: { outcome: "selected", optionId } };
   };
+  // It was started to say what it can do.
+  const { message } = await client.wire.until(({ by }) => by === "them");
+  expect(message.result).toMatchObject({ agentInfo: { name: "qwen-code" } });
   const session = await client.newSession();
   const { stopReason, updates } = await client.prompt(session, `Please ${MARK}.`);
 
