@@ -9,6 +9,7 @@ import {
 import type { Frame } from "../protocol/frame.ts";
 import { isUuid, parseClientRequestId } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
+import { hasMcpServers, longestValue } from "../protocol/mcp-secrets.ts";
 import { answerPermission } from "./answer-permission.ts";
 import type { Client, Exchange } from "./client.ts";
 import { checkInitialize, initializeResult } from "./initialize.ts";
@@ -67,6 +68,8 @@ export class Router {
       const target = parseClientRequestId(frame.value.id)?.sessionId;
       return target === undefined ? undefined : this.#forward(target, frame, exchange);
     }
+    const tooLong = checkMcpServers(frame);
+    if (tooLong) return this.#refuse(frame, exchange, tooLong);
     if (await this.#own(frame, exchange)) return;
     if (frame.method === "session/new") return this.#open(frame, exchange);
     if (frame.method === "session/delete" && frame.kind === "request") return this.#delete(frame, exchange);
@@ -181,6 +184,15 @@ const NO_SESSION_ID: RpcError = {
   code: ErrorCode.invalidParams,
   message: "params.sessionId must be a string",
 };
+
+/** No process could be given a longer one, nor is there a place to keep it. */
+const MCP_VALUE_CHARS = 128 * 1024;
+
+function checkMcpServers({ raw, value }: Frame): RpcError | undefined {
+  if (!hasMcpServers(value) || longestValue(raw) <= MCP_VALUE_CHARS) return undefined;
+  const message = `A value of an MCP server's env or headers exceeds ${MCP_VALUE_CHARS} characters`;
+  return { code: ErrorCode.invalidParams, message };
+}
 
 function sessionScoped(frame: Frame): boolean {
   return frame.method?.startsWith("session/") === true && frame.method !== "session/list";

@@ -21,6 +21,7 @@ import { clientFrame, open } from "./client-input.ts";
 import { CLIENT_SCHEMA, Clients } from "./clients.ts";
 import { DEADLINE_SCHEMA, Deadlines } from "./deadlines.ts";
 import { type LogEvent, newId } from "./event.ts";
+import { Hidden } from "./hidden.ts";
 import { hostGone, hostHello, hostItem, isWelcome } from "./host-input.ts";
 import { type HostHello, HostLink, readHead } from "./host-link.ts";
 import { indexRow, removeFromIndex, writeIndex } from "./index-row.ts";
@@ -62,6 +63,7 @@ export class AcpSession extends DurableObject<Env> {
   readonly #journal: Journal;
   readonly #archive: Archive;
   readonly #clients: Clients;
+  readonly #hidden: Hidden;
   readonly #link: HostLink;
   readonly #watchers: Watchers;
   readonly #deadlines: Deadlines<"place" | "agent-start" | "idle" | "permission" | "archive" | "index">;
@@ -78,7 +80,8 @@ export class AcpSession extends DurableObject<Env> {
     this.#clients = new Clients(sql, this.#journal, this.#archive, (connection) =>
       env.ACP_CONNECTION_DO.getByName(connection),
     );
-    this.#link = new HostLink(ctx, this.#journal);
+    this.#hidden = new Hidden(sql);
+    this.#link = new HostLink(ctx, this.#journal, this.#hidden);
     this.#watchers = new Watchers(ctx, this.#journal, this.#archive);
     this.#deadlines = new Deadlines(ctx.storage);
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
@@ -102,7 +105,8 @@ export class AcpSession extends DurableObject<Env> {
     const reading = { attach: 0, start: 0, merge: false, offers: [] };
     this.#clients.attach(connection, reading, presenceOf(caller, Date.now()));
     const { tenant, subject: owner } = caller;
-    this.#record((batch) => open(batch, connection, ownFrame(raw), { tenant, owner, workspace, agent }));
+    const frame = this.#hidden.conceal(ownFrame(raw));
+    this.#record((batch) => open(batch, connection, frame, { tenant, owner, workspace, agent }));
   }
 
   /**
@@ -137,7 +141,9 @@ export class AcpSession extends DurableObject<Env> {
   /** False: there is no such session for this caller. */
   receive({ connection, caller, first, frames }: ClientFrames): boolean {
     if (!this.#readable(caller)) return false;
-    const fresh = frames.slice(this.#clients.alreadyReceived(connection, first)).map(ownFrame);
+    const fresh = frames
+      .slice(this.#clients.alreadyReceived(connection, first))
+      .map((raw) => this.#hidden.conceal(ownFrame(raw)));
     this.#record((batch) => {
       for (const frame of fresh) {
         const attached = this.#clients.has(connection);
@@ -368,7 +374,8 @@ export class AcpSession extends DurableObject<Env> {
     return new SessionImport(this.ctx.storage, order, (state, opening) => {
       this.#journal.adopt(state);
       this.ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
-      this.#record((batch) => imported(batch, order, opening));
+      const conceal = (frame: Frame) => this.#hidden.conceal(frame);
+      this.#record((batch) => imported(batch, order, opening, conceal));
     });
   }
 

@@ -275,11 +275,16 @@ export class Agent {
 
   /** The next frame on the agent's stdin. */
   async line(): Promise<Json & { id?: number; params?: Json }> {
+    return JSON.parse(await this.rawLine()) as Json;
+  }
+
+  /** The same as its text. */
+  async rawLine(): Promise<string> {
     for (;;) {
       const next = this.#lines.shift();
       if (next) {
         this.delivered = next.seq;
-        return JSON.parse(next.frame) as Json;
+        return next.frame;
       }
       await this.#read();
     }
