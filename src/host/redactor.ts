@@ -29,6 +29,32 @@ export class Redactor {
       ? text.replace(this.#pattern, (form) => `[redacted:${this.#names.get(form)}]`)
       : text;
   }
+
+  /** The same for a text that is JSON and stays so. */
+  redactJson(text: string): string {
+    const safe = this.redact(text);
+    if (safe === text || isJson(safe) || !isJson(text)) return safe;
+    // A value with backslashes has been cut out of the middle of an escape: take it out of the strings instead.
+    return JSON.stringify(this.#within(JSON.parse(text)));
+  }
+
+  #within(value: unknown): unknown {
+    if (typeof value === "string") return this.redact(value);
+    if (Array.isArray(value)) return value.map((element) => this.#within(element));
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, member]) => [this.redact(key), this.#within(member)]),
+    );
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function escaped(text: string): string {

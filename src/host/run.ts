@@ -131,13 +131,13 @@ export class Run {
 
   /** The exit is the last item: what comes later was for an agent that is no more. */
   #record(event: HostEvent): void {
-    if (this.#state !== "exited") this.outbox.push([this.#redactor.redact(JSON.stringify(event))]);
+    if (this.#state !== "exited") this.outbox.push([this.#redactor.redactJson(JSON.stringify(event))]);
   }
 
   #read(lines: Line[]): void {
     const items: string[] = [];
     for (const line of lines) {
-      const output = readOutput(typeof line === "string" ? this.#redactor.redact(line) : line);
+      const output = readOutput(typeof line === "string" ? this.#redactor.redactJson(line) : line);
       if (output === null) continue;
       if ("noise" in output) {
         if (this.#noise.admit()) items.push(JSON.stringify(["noise", output.noise] satisfies HostEvent));
