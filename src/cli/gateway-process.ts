@@ -18,6 +18,8 @@ export type GatewayOptions = {
   config: WorkerConfig;
   /** Public keys that may sign tokens, a JSON Web Key Set. */
   jwks: string;
+  /** For the secrets of workspaces. */
+  secretsKey: string;
   watch: boolean;
 };
 
@@ -35,7 +37,7 @@ class GatewayLog extends Log {
   }
 }
 
-function miniflareOptions({ port, stateDir, config, jwks }: GatewayOptions, code: string) {
+function miniflareOptions({ port, stateDir, config, jwks, secretsKey }: GatewayOptions, code: string) {
   return convertV4MiniflareOptions({
     // Miniflare's own entrance stays unused: it would be a proxy in front of every message.
     host: HOST,
@@ -55,6 +57,7 @@ function miniflareOptions({ port, stateDir, config, jwks }: GatewayOptions, code
         bindings: {
           ...(config.worker.bindings as Record<string, string>),
           AUTH_JWKS: jwks,
+          SECRETS_KEY: secretsKey,
           LIMITS: process.env.ACP_EDGE_LIMITS ?? "",
         },
         modules: [{ type: "ESModule", path: "worker.js", contents: code }],

@@ -15,6 +15,8 @@ export type HostOptions = {
   root: string;
   /** Absent: the demo agent. */
   agent?: string | undefined;
+  /** More arguments for it. */
+  args?: readonly string[];
 };
 
 /** The processes of one run: the gateway and its host. */
@@ -50,9 +52,9 @@ export class Stack {
     return promise;
   }
 
-  startHost({ url, token, workspace, root, agent }: HostOptions): void {
+  startHost({ url, token, workspace, root, agent, args: more = [] }: HostOptions): void {
     const args = [this.#source("host/main.ts")];
-    args.push("--gateway", url, "--workspace", workspace, "--root", root, "--name", "local");
+    args.push("--gateway", url, "--workspace", workspace, "--root", root, "--name", "local", ...more);
     // Ctrl-C means now.
     args.push("--drain", "0");
     if (agent !== undefined) args.push("--agent", agent);

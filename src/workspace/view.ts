@@ -55,7 +55,7 @@ export function viewOf(id: string, store: Store, hosts: Hosts): WorkspaceView {
     git: main?.git ?? null,
     hosts: records.map((host) => hostView(host, offers, counts.get(host.name) ?? 0)),
     agents: agentsOf(records, offers, settings, Date.now()).map(
-      ({ initialize: _, expected: __, ...agent }) => agent,
+      ({ initialize: _, startable: __, ...agent }) => agent,
     ),
     sessions: {
       total: [...counts.values()].reduce((sum, sessions) => sum + sessions, 0),
@@ -79,6 +79,6 @@ function hostView(host: HostRecord, offers: readonly Offer[], sessions: number):
     lastSeenAt: new Date(host.lastSeenAt).toISOString(),
     load: { sessions, capacity: host.capacity, ...host.load },
     git: host.git,
-    agents: offers.filter((offer) => offer.host === host.name).map(({ id }) => id),
+    agents: offers.filter((offer) => offer.host === host.name && offer.available).map(({ id }) => id),
   };
 }

@@ -24,7 +24,7 @@ describe("the control link", () => {
         },
         capacity: expect.any(Number),
         draining: false,
-        agents: [{ id: "fixture", name: "fixture", default: false }],
+        agents: [{ id: "fixture", name: "fixture", default: false, available: true }],
         runs: [],
       },
     ]);
