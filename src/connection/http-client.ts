@@ -1,4 +1,4 @@
-import { asObserver, type Caller, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
+import { asObserver, type Caller, isReader, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
 import { translateBack } from "../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../protocol/errors.ts";
 import { type Frame, isFault, oneLine, readFrame } from "../protocol/frame.ts";
@@ -132,6 +132,7 @@ export class HttpClient implements Client {
     return (
       state?.caller.tenant === caller.tenant &&
       state.caller.subject === caller.subject &&
+      isReader(caller) &&
       mayUseWorkspace(caller, state.workspace)
     );
   }

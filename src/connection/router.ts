@@ -37,7 +37,7 @@ export class Router {
       ? { code: ErrorCode.invalidRequest, message: "Already initialized" }
       : checkInitialize(offer);
     if (error) return answer(errorResponse(id, error));
-    const choice = await this.#workspace().choose(state.agent);
+    const choice = await this.#workspace().choose(state.caller, state.agent);
     if ("unknown" in choice) {
       const message = `Unknown agent "${choice.unknown}"; this workspace has: ${choice.known.join(", ")}`;
       return answer(

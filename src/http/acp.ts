@@ -1,11 +1,12 @@
 import { type Context, Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import type { Handover } from "../connection/client.ts";
-import { asObserver, mayUseWorkspace } from "../protocol/caller.ts";
+import { asObserver, mayUseWorkspace, ownWorkspace } from "../protocol/caller.ts";
 import { isUuid } from "../protocol/ids.ts";
 import { postMessage } from "./acp-post.ts";
 import { openStream } from "./acp-stream.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
+import { upgraded } from "./upgrade.ts";
 
 /**
  * Where ACP clients connect: with a WebSocket, which is handed over to an object of its own, or over Streamable
@@ -28,11 +29,12 @@ acp.all("/", requireScope("session:prompt", "session:read"), async (c): Promise<
 });
 
 /** `more` is what a connection must know besides where its client comes from. */
-export function handOver(c: Context<AppEnv>, more: Partial<Handover> = {}): Promise<Response> {
+export async function handOver(c: Context<AppEnv>, more: Partial<Handover> = {}): Promise<Response> {
   const order = { ...handover(c), ...more };
-  return c.env.ACP_CONNECTION_DO.getByName(order.connection).fetch("https://connection/", {
+  const response = await c.env.ACP_CONNECTION_DO.getByName(order.connection).fetch("https://connection/", {
     headers: { Upgrade: "websocket", "X-Acp-Handover": JSON.stringify(order) },
   });
+  return upgraded(c.req.raw, response);
 }
 
 async function remove(c: Context<AppEnv>): Promise<Response> {
@@ -46,7 +48,7 @@ async function remove(c: Context<AppEnv>): Promise<Response> {
 /** A new connection, in the workspace the client names or its token is for. */
 function handover(c: Context<AppEnv>): Handover {
   const caller = c.req.query("role") === "observer" ? asObserver(c.get("caller")) : c.get("caller");
-  const workspace = c.req.query("workspace") ?? caller.workspaces.find((name) => name !== "*");
+  const workspace = c.req.query("workspace") ?? ownWorkspace(caller);
   if (workspace === undefined) throw new HTTPException(400, { message: "Say which workspace: ?workspace=" });
   if (!mayUseWorkspace(caller, workspace)) throw new HTTPException(404, { message: "Unknown workspace" });
   return { connection: crypto.randomUUID(), caller, workspace, agent: c.req.query("agent") ?? null };

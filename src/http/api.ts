@@ -58,15 +58,15 @@ api.get("/sessions/:id/events", liveEvents, async (c) => {
 
 api.get("/workspaces/:id", async (c) => {
   const id = c.req.param("id");
-  return c.json(await workspaceOf(c, id).view(id));
+  return c.json(await workspaceOf(c, id).view(c.get("caller"), id));
 });
 
 api.put("/workspaces/:id", requireScope("workspace:admin"), async (c) => {
   const id = c.req.param("id");
   const workspace = workspaceOf(c, id);
   const { policy } = parse(WORKSPACE, await c.req.json().catch(() => null));
-  await workspace.setPolicy(policy);
-  return c.json(await workspace.view(id));
+  await workspace.setPolicy(c.get("caller"), policy);
+  return c.json(await workspace.view(c.get("caller"), id));
 });
 
 function workspaceOf(c: Context<AppEnv>, id: string) {

@@ -1,4 +1,5 @@
 import type { Caller } from "../protocol/caller.ts";
+import { inWorkspacesOf } from "./workspace-filter.ts";
 
 type Row = {
   id: string;
@@ -34,14 +35,10 @@ export async function listSessions(
   limit: number,
   { cursor, cwd }: { cursor?: string | undefined; cwd?: string | undefined } = {},
 ): Promise<{ sessions: SessionSummary[]; nextCursor: string | null }> {
-  const everywhere = caller.workspaces.includes("*");
+  const mine = inWorkspacesOf(caller);
   const [updatedAt, id] = cursor?.split(" ") ?? [];
-  const where = ["tenant = ?"];
-  const values: (string | number)[] = [caller.tenant];
-  if (!everywhere) {
-    where.push("workspace IN (SELECT value FROM json_each(?))");
-    values.push(JSON.stringify(caller.workspaces));
-  }
+  const where = ["tenant = ?", mine.where];
+  const values: (string | number)[] = [caller.tenant, ...mine.values];
   if (cwd !== undefined) {
     where.push("(client_cwd = ? OR cwd = ?)");
     values.push(cwd, cwd);

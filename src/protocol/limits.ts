@@ -83,6 +83,15 @@ const DEFAULTS = {
   /** A comment on an event stream this often, so that proxies do not take silence for its end. */
   keepAliveMs: 15_000,
 
+  /**
+   * The keys an issuer publishes: asked for again after this long, and for a key that is not among them, but no
+   * sooner than the cooldown after the last time; how long to wait for them, and before trying again.
+   */
+  jwksMaxAgeMs: 10 * 60 * 1000,
+  jwksCooldownMs: 30_000,
+  jwksTimeoutMs: 5_000,
+  jwksRetryMs: 5_000,
+
   /** Longest line of an imported log: the largest WebSocket message, and an envelope around it. */
   importLineBytes: 32 * 1024 * 1024 + 64 * 1024,
 

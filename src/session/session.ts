@@ -1,5 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
-import { type Caller, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
+import { type Caller, isHost, isReader, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
 import { answerClose } from "../protocol/close.ts";
 import { ErrorCode } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
@@ -97,6 +97,7 @@ export class AcpSession extends DurableObject<Env> {
   /** Makes the session for the client that asked for it. */
   open({ sessionId, connection, caller, workspace, agent, raw }: OpenRequest): void {
     if (this.#journal.state) return;
+    if (!mayWork(caller, workspace)) throw new Error("Not this caller's to open");
     this.#journal.create(sessionId);
     this.ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
     const reading = { attach: 0, start: 0, merge: false, offers: [] };
@@ -113,7 +114,7 @@ export class AcpSession extends DurableObject<Env> {
     const { sessionId, from, connection, caller, opening } = order;
     const source = this.env.ACP_SESSION_DO.getByName(from);
     const origin = await source.origin(caller);
-    if (!origin) return null;
+    if (!origin || !mayWork(caller, origin.workspace)) return null;
     const { workspace, agent, lastSeq } = origin;
     const at = order.at ?? lastSeq;
     if (at > lastSeq) return { refused: `The session's last event is ${lastSeq}` };
@@ -176,7 +177,7 @@ export class AcpSession extends DurableObject<Env> {
   /** Takes a waiting prompt out of the queue; false if it does not wait. */
   unqueue(caller: Caller, turnId: string): boolean {
     const queued = this.#readable(caller)?.queue.find((item) => item.turnId === turnId);
-    if (!queued) return false;
+    if (!queued || roleOf(caller) !== "controller") return false;
     const error = { code: ErrorCode.requestCancelled, message: "Taken out of the queue" };
     this.#record((batch) => dropQueued(batch, queued, error));
     return true;
@@ -217,15 +218,12 @@ export class AcpSession extends DurableObject<Env> {
 
   // ---- the host ---------------------------------------------------------------------------------------
 
-  /** The host's socket for this session. The Worker has checked the token; the workspace is checked here. */
+  /** The host's socket for this session. The Worker has checked the token; whose host it is is checked here. */
   override async fetch(request: Request): Promise<Response> {
     const watch = request.headers.get("X-Acp-Watch");
     if (watch !== null) return this.#watch(JSON.parse(watch) as WatchRequest);
-    const host = JSON.parse(request.headers.get("X-Acp-Host") ?? "{}") as Partial<Record<string, string>>;
-    const identity = this.#journal.state?.identity;
-    if (identity?.tenant !== host.tenant || identity?.workspace !== host.workspace) {
-      return new Response("Unknown session", { status: 404 });
-    }
+    const host = JSON.parse(request.headers.get("X-Acp-Host") ?? "null") as Caller | null;
+    if (!host || !this.#isServedBy(host)) return new Response("Unknown session", { status: 404 });
     return new Response(null, { status: 101, webSocket: this.#link.accept() });
   }
 
@@ -365,6 +363,7 @@ export class AcpSession extends DurableObject<Env> {
   /** Takes in a session from elsewhere; null when there is one here. The caller must dispose of it. */
   import(order: ImportOrder): SessionImport | null {
     if (this.#journal.state || isStaged(this.ctx.storage.sql)) return null;
+    if (!mayWork(order.caller, order.workspace)) throw new Error("Not this caller's to import");
     return new SessionImport(this.ctx.storage, order, (state, opening) => {
       this.#journal.adopt(state);
       this.ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
@@ -373,9 +372,17 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   #readable(caller: Caller): SessionState | undefined {
-    const { state } = this.#journal;
-    const { tenant, workspace } = state?.identity ?? {};
-    return tenant === caller.tenant && mayUseWorkspace(caller, workspace ?? "") ? state : undefined;
+    return isReader(caller) && this.#isIn(caller) ? this.#journal.state : undefined;
+  }
+
+  #isServedBy(host: Caller): boolean {
+    return isHost(host) && this.#isIn(host);
+  }
+
+  /** Whether there is a session here, in a workspace of the caller's. */
+  #isIn(caller: Caller): boolean {
+    const identity = this.#journal.state?.identity;
+    return identity?.tenant === caller.tenant && mayUseWorkspace(caller, identity.workspace);
   }
 
   // ---- log first --------------------------------------------------------------------------------------
@@ -476,6 +483,10 @@ export class AcpSession extends DurableObject<Env> {
     });
     return this.#indexing;
   }
+}
+
+function mayWork(caller: Caller, workspace: string): boolean {
+  return roleOf(caller) === "controller" && mayUseWorkspace(caller, workspace);
 }
 
 /** Events that open or settle a permission. */

@@ -1,8 +1,10 @@
 import { DurableObject } from "cloudflare:workers";
 import { z } from "zod";
+import type { Caller } from "../protocol/caller.ts";
 import { answerClose } from "../protocol/close.ts";
 import { type GatewayControl, LINK_VERSION } from "../protocol/link.ts";
 import { ASK_ALWAYS, type PermissionPolicy } from "../protocol/policy.ts";
+import { checkRight } from "./rights.ts";
 
 export type AgentInfo = { id: string; name: string; default: boolean; ready: boolean; error: string | null };
 export type WorkspaceView = {
@@ -46,7 +48,8 @@ export class WorkspaceState extends DurableObject<Env> {
   }
 
   /** Changes the policy, for running sessions as well; one out of reach has it when its agent is next started. */
-  async setPolicy(policy: PermissionPolicy): Promise<void> {
+  async setPolicy(caller: Caller, policy: PermissionPolicy): Promise<void> {
+    checkRight(this.ctx.id, caller, "workspace:admin");
     this.#migrate();
     this.#sql.exec(
       "INSERT OR REPLACE INTO setting (name, value) VALUES ('policy', ?)",
@@ -72,7 +75,8 @@ export class WorkspaceState extends DurableObject<Env> {
   }
 
   /** The agent a connection asked for, or the default; waits while a host is still asking that agent. */
-  async choose(wanted: string | null): Promise<AgentChoice> {
+  async choose(caller: Caller, wanted: string | null): Promise<AgentChoice> {
+    checkRight(this.ctx.id, caller, "session:read", "session:prompt");
     this.#migrate();
     for (;;) {
       const agents = this.#agents();
@@ -87,7 +91,8 @@ export class WorkspaceState extends DurableObject<Env> {
     }
   }
 
-  view(id: string): WorkspaceView {
+  view(caller: Caller, id: string): WorkspaceView {
+    checkRight(this.ctx.id, caller, "session:read", "session:prompt");
     this.#migrate();
     return {
       id,
@@ -107,8 +112,9 @@ export class WorkspaceState extends DurableObject<Env> {
 
   // ---- hosts ------------------------------------------------------------------------------------------
 
-  /** A host's control socket; the Worker has checked its token. */
-  override async fetch(): Promise<Response> {
+  /** A host's control socket. */
+  override async fetch(request: Request): Promise<Response> {
+    checkRight(this.ctx.id, JSON.parse(request.headers.get("X-Acp-Host") ?? "") as Caller, "host");
     this.#migrate();
     const { 0: client, 1: server } = new WebSocketPair();
     this.ctx.acceptWebSocket(server);
