@@ -10,9 +10,13 @@ export type Issuer = Omit<IssuerConfig, "jwks" | "jwksUrl"> & { keys: KeySet };
 export class AuthConfigError extends Error {}
 
 /** The parts of the environment that say who may sign tokens. */
-export type AuthVars = Partial<
-  Pick<Env, "AUTH_ISSUERS" | "AUTH_JWKS" | "AUTH_ISSUER" | "AUTH_AUDIENCE" | "AUTH_CLOCK_SKEW">
->;
+export type AuthVars = {
+  readonly AUTH_ISSUERS?: string | undefined;
+  readonly AUTH_ISSUER?: string | undefined;
+  readonly AUTH_AUDIENCE?: string | undefined;
+  readonly AUTH_JWKS?: string | undefined;
+  readonly AUTH_CLOCK_SKEW?: string | undefined;
+};
 
 /** Read once per isolate; remembered with what it was read from. */
 let known: { from: string; issuers: readonly Issuer[] } | undefined;

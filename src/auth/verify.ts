@@ -1,6 +1,6 @@
 import { decodeJwt, errors, type JWTPayload, jwtVerify } from "jose";
 import type { Caller } from "../protocol/caller.ts";
-import { type Issuer, issuersOf } from "./issuers.ts";
+import { type AuthVars, type Issuer, issuersOf } from "./issuers.ts";
 import { readRights } from "./rights.ts";
 
 /** Why a token is not good; and whose it is, if its signature is. */
@@ -10,7 +10,7 @@ export type Refused = { refused: string; bearer?: { tenant: string; subject: str
  * Who the bearer of a token is. Throws when that cannot be known: the configuration is wrong, or an issuer's keys
  * cannot be had.
  */
-export async function verifyToken(env: Env, token: string): Promise<Caller | Refused> {
+export async function verifyToken(env: AuthVars, token: string): Promise<Caller | Refused> {
   const issuers = issuersOf(env);
   const claimed = claimedIssuer(token);
   let last: Refused = { refused: "unknown issuer" };
