@@ -3,6 +3,7 @@ interface Env {
   ACP_SESSION_DO: DurableObjectNamespace<import("./session/session.ts").AcpSession>;
   WORKSPACE_STATE_DO: DurableObjectNamespace<import("./workspace/workspace.ts").WorkspaceState>;
   ACP_CONNECTION_DO: DurableObjectNamespace<import("./connection/connection.ts").AcpConnection>;
+  TENANT_DO: DurableObjectNamespace<import("./tenant/tenant.ts").TenantState>;
   INDEX: D1Database;
   /** Where old parts of long histories go; optional. */
   ARCHIVE?: R2Bucket;

@@ -1,4 +1,4 @@
-import type { Caller } from "../protocol/caller.ts";
+import { asObserver, type Caller } from "../protocol/caller.ts";
 import type { DialectName } from "../protocol/dialects/index.ts";
 
 /** What the Worker tells a connection when it hands over its client. */
@@ -7,6 +7,8 @@ export type Handover = {
   caller: Caller;
   workspace: string;
   agent: string | null;
+  /** It wants to look on, whatever its token allows. */
+  looksOn?: true;
   /** It came by `/agent/ws`, where there are control frames beside the protocol's. */
   control?: true;
 };
@@ -20,10 +22,17 @@ export type ClientState = Handover & {
   sent: number;
 };
 
+/** What a client may do: all its token says, unless it has come to look on. */
+export function rightsOf(caller: Caller, { looksOn }: Pick<Handover, "looksOn">): Caller {
+  return looksOn ? asObserver(caller) : caller;
+}
+
 /** One client as the router sees it. */
 export type Client = {
   readonly state: ClientState;
   change(change: Partial<ClientState>): void;
+  /** It goes on with another token. */
+  renew(caller: Caller): void;
   /** The sessions it is attached to. */
   sessions(): readonly string[];
   /** It is about to get a session of its own, as the answer to the request with that id. */

@@ -6,6 +6,9 @@ const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
   z.object({ t: z.literal("welcome") }),
   z.object({ t: z.literal("open"), sessionId: z.string().min(1), agent: z.string() }),
   z.object({ t: z.literal("refused"), reason: z.string() }),
+  z.object({ t: z.literal("expiring"), expiresAt: z.string() }),
+  z.object({ t: z.literal("renewed"), expiresAt: z.string() }),
+  z.object({ t: z.literal("not_renewed"), reason: z.string() }),
 ]);
 
 export type ControlHandlers = {
@@ -60,6 +63,13 @@ export class ControlLink {
         return;
       case "open":
         this.#handlers.open(message.sessionId, message.agent);
+        return;
+      case "expiring":
+        return this.send({ t: "renew", token: this.#gateway.token });
+      case "renewed":
+        return;
+      case "not_renewed":
+        this.#gateway.log(`token not renewed: ${message.reason}`);
         return;
       case "refused":
         this.#socket.close();

@@ -25,7 +25,8 @@ export async function openStream(c: Context<AppEnv>): Promise<Response> {
   response.webSocket.accept();
   const body = eventStream(response.webSocket, {
     keepAliveMs: LIMITS.keepAliveMs,
-    endsAt: caller.expires * 1000,
+    // The connection ends it with its token, which may be a newer one by then.
+    endsAt: Number.POSITIVE_INFINITY,
     signal: c.req.raw.signal,
   });
   return c.body(body, 200, {

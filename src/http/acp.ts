@@ -1,7 +1,7 @@
 import { type Context, Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
-import type { Handover } from "../connection/client.ts";
-import { asObserver, mayUseWorkspace, ownWorkspace } from "../protocol/caller.ts";
+import { type Handover, rightsOf } from "../connection/client.ts";
+import { mayUseWorkspace, ownWorkspace } from "../protocol/caller.ts";
 import { isUuid } from "../protocol/ids.ts";
 import { postMessage } from "./acp-post.ts";
 import { openStream } from "./acp-stream.ts";
@@ -47,9 +47,11 @@ async function remove(c: Context<AppEnv>): Promise<Response> {
 
 /** A new connection, in the workspace the client names or its token is for. */
 function handover(c: Context<AppEnv>): Handover {
-  const caller = c.req.query("role") === "observer" ? asObserver(c.get("caller")) : c.get("caller");
+  const looksOn = c.req.query("role") === "observer" && ({ looksOn: true } as const);
+  const caller = rightsOf(c.get("caller"), looksOn || {});
   const workspace = c.req.query("workspace") ?? ownWorkspace(caller);
   if (workspace === undefined) throw new HTTPException(400, { message: "Say which workspace: ?workspace=" });
   if (!mayUseWorkspace(caller, workspace)) throw new HTTPException(404, { message: "Unknown workspace" });
-  return { connection: crypto.randomUUID(), caller, workspace, agent: c.req.query("agent") ?? null };
+  const agent = c.req.query("agent") ?? null;
+  return { connection: crypto.randomUUID(), caller, workspace, agent, ...looksOn };
 }

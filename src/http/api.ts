@@ -3,11 +3,13 @@ import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import { mayUseWorkspace } from "../protocol/caller.ts";
 import { PERMISSION_POLICY } from "../protocol/policy.ts";
+import { audit } from "../tenant/audit.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
 import { liveEvents } from "./live.ts";
 import { parse, sessionOf, unknownSession } from "./params.ts";
 import { permissions } from "./permissions.ts";
 import { listSessions } from "./session-index.ts";
+import { tenant } from "./tenant.ts";
 import { transfer } from "./transfer.ts";
 
 /** What there is to see, over plain HTTP. */
@@ -16,6 +18,7 @@ export const api = new Hono<AppEnv>();
 api.use(requireScope("session:read"));
 api.route("/", transfer);
 api.route("/", permissions);
+api.route("/", tenant);
 
 api.get("/sessions", async (c) => {
   const { limit, cursor } = parse(LIST_QUERY, c.req.query());
@@ -65,7 +68,15 @@ api.put("/workspaces/:id", requireScope("workspace:admin"), async (c) => {
   const id = c.req.param("id");
   const workspace = workspaceOf(c, id);
   const { policy } = parse(WORKSPACE, await c.req.json().catch(() => null));
-  await workspace.setPolicy(c.get("caller"), policy);
+  const caller = c.get("caller");
+  await workspace.setPolicy(caller, policy);
+  const detail = { policy: JSON.stringify(policy) };
+  await audit(c.env, caller.tenant, {
+    kind: "workspace.changed",
+    subject: caller.subject,
+    workspace: id,
+    detail,
+  });
   return c.json(await workspace.view(c.get("caller"), id));
 });
 

@@ -5,6 +5,8 @@ import { AuthConfigError, issuersOf } from "../auth/issuers.ts";
 import { KeysUnavailable } from "../auth/keys.ts";
 import { verifyToken } from "../auth/verify.ts";
 import type { Caller, Scope } from "../protocol/caller.ts";
+import { isRevoked } from "../tenant/check.ts";
+import { noteRefusal } from "../tenant/refusals.ts";
 import { credentialOf } from "./credential.ts";
 import { mayActWith } from "./origin.ts";
 
@@ -37,8 +39,11 @@ async function authenticate(c: Context<AppEnv>): Promise<Caller> {
 /** The bearer of a token that is good now. */
 export async function admit(c: Context<AppEnv>, token: string): Promise<Caller> {
   const verified = await verifyToken(c.env, token);
-  if ("refused" in verified) throw unauthorized();
-  return verified;
+  const isGood = !("refused" in verified);
+  if (isGood && !(await isRevoked(c.env, verified))) return verified;
+  const bearer = isGood ? verified : verified.bearer;
+  if (bearer) c.executionCtx.waitUntil(noteRefusal(c.env, bearer, isGood ? "revoked" : verified.refused));
+  throw unauthorized();
 }
 
 /** A fault of ours or of the issuer lets nobody in, and the reason is for the log. */

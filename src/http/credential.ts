@@ -5,7 +5,7 @@ export type Credential = { token: string; sentBy: "bearer" | "cookie" | "access"
 export const SESSION_COOKIE = "acp_edge_session";
 
 /** What clients of a WebSocket name as the protocol; one of this form beside it has the token. */
-export const SUBPROTOCOL = "acp-edge";
+const SUBPROTOCOL = "acp-edge";
 const TOKEN_PROTOCOL = "acp-edge.token.";
 
 /** The token of a request, wherever it is. */

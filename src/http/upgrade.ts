@@ -11,7 +11,8 @@ export const requireUpgrade = createMiddleware(async (c, next) => {
 /** An object's answer to an upgrade, with the protocol the client and we agree on. */
 export function upgraded(request: Request, response: Response): Response {
   const protocol = agreedProtocol(request.headers);
-  if (!response.webSocket || protocol === undefined) return response;
+  const agreed = response.headers.has("Sec-WebSocket-Protocol");
+  if (!response.webSocket || agreed || protocol === undefined) return response;
   const headers = new Headers(response.headers);
   headers.set("Sec-WebSocket-Protocol", protocol);
   return new Response(null, { status: 101, webSocket: response.webSocket, headers });

@@ -92,6 +92,17 @@ const DEFAULTS = {
   jwksTimeoutMs: 5_000,
   jwksRetryMs: 5_000,
 
+  /** How long before its end a client is told that its token expires, so that it can renew it in place. */
+  tokenWarningMs: 60_000,
+
+  /** For this long a request may go by what was known of its token: well under the second revoking may take. */
+  revocationCacheMs: 500,
+  revocations: 10_000,
+
+  /** Acts a tenant's audit keeps, and how often it notes that the same bearer's token was refused. */
+  auditEntries: 10_000,
+  refusalNoteMs: 60_000,
+
   /** Longest line of an imported log: the largest WebSocket message, and an envelope around it. */
   importLineBytes: 32 * 1024 * 1024 + 64 * 1024,
 

@@ -33,7 +33,9 @@ export type HostControl =
     }
   /** What an agent answered to `initialize`, sent when it is first known. */
   | { t: "agent"; id: string; initialize: unknown }
-  | { t: "agent_failed"; id: string; error: string };
+  | { t: "agent_failed"; id: string; error: string }
+  /** A newer token of the same host, for this socket to go on with. */
+  | { t: "renew"; token: string };
 
 export type AgentOffer = { id: string; name: string; default: boolean };
 
@@ -41,7 +43,11 @@ export type AgentOffer = { id: string; name: string; default: boolean };
 export type GatewayControl =
   | { t: "welcome" }
   | { t: "open"; sessionId: string; agent: string }
-  | { t: "refused"; reason: string };
+  | { t: "refused"; reason: string }
+  /** The host's token is about to expire, and this socket with it. */
+  | { t: "expiring"; expiresAt: string }
+  | { t: "renewed"; expiresAt: string }
+  | { t: "not_renewed"; reason: string };
 
 /** Session socket, heads of host → session messages. */
 export type HostHead =

@@ -1,8 +1,8 @@
-import type { Role } from "../protocol/caller.ts";
+import type { Caller, Role } from "../protocol/caller.ts";
 import type { Archive } from "./archive.ts";
 import { ClientCursor, type ClientPort, type Reader } from "./fanout.ts";
 import type { Journal } from "./journal.ts";
-import type { Presence } from "./presence.ts";
+import { type Presence, presenceOf } from "./presence.ts";
 import type { Reading } from "./replay.ts";
 
 export const CLIENT_SCHEMA = `
@@ -76,6 +76,15 @@ export class Clients {
       reading.merge ? 1 : 0,
       JSON.stringify(about),
     );
+  }
+
+  /** The same client with other rights. */
+  renewed(connection: string, caller: Caller): void {
+    const cursor = this.#cursors.get(connection);
+    if (!cursor) return;
+    cursor.presence = presenceOf(caller, cursor.presence.since);
+    const about: About = { offers: cursor.offers, presence: cursor.presence };
+    this.#sql.exec("UPDATE client SET about = ? WHERE connection = ?", JSON.stringify(about), connection);
   }
 
   /** Who is attached now. */

@@ -40,7 +40,7 @@ export type Mark = { seq: number; part: number | null; answer: boolean };
 /** One client's cursor. The receiver owns the position; ours is a copy, asked for again when we lost it. */
 export class ClientCursor {
   readonly connection: string;
-  readonly presence: Presence;
+  presence: Presence;
   readonly #reading: Reading;
   #position: number | undefined;
   #busy = false;
@@ -81,6 +81,10 @@ export class ClientCursor {
       else if (!(await this.pump(sessionId, port, log))) return false;
     }
     return true;
+  }
+
+  get offers(): readonly number[] {
+    return this.#reading.offers;
   }
 
   /** Where the cursor stands, if that is known. */

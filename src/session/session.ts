@@ -6,6 +6,9 @@ import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { decodeLink, encodeLink } from "../protocol/link.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
+import { type Act, audit } from "../tenant/audit.ts";
+import { endSocket, type Holder, passFor, passTags } from "../tenant/pass.ts";
+import { Access } from "./access.ts";
 import { currentSetup } from "./acp-state.ts";
 import { close, idleCheck, processLost, unavailable } from "./agent-life.ts";
 import {
@@ -64,7 +67,10 @@ export class AcpSession extends DurableObject<Env> {
   readonly #clients: Clients;
   readonly #link: HostLink;
   readonly #watchers: Watchers;
-  readonly #deadlines: Deadlines<"place" | "agent-start" | "idle" | "permission" | "archive" | "index">;
+  readonly #access: Access;
+  readonly #deadlines: Deadlines<
+    "place" | "agent-start" | "idle" | "permission" | "archive" | "index" | "host-token"
+  >;
 
   #indexing: Promise<void> = Promise.resolve();
   /** Permissions that were open when the index last heard of them. */
@@ -81,6 +87,7 @@ export class AcpSession extends DurableObject<Env> {
     this.#link = new HostLink(ctx, this.#journal);
     this.#watchers = new Watchers(ctx, this.#journal, this.#archive);
     this.#deadlines = new Deadlines(ctx.storage);
+    this.#access = new Access(ctx, env);
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     // What an import has left that a crash ended.
     if (isStaged(sql)) void ctx.blockConcurrencyWhile(() => ctx.storage.deleteAll());
@@ -203,6 +210,7 @@ export class AcpSession extends DurableObject<Env> {
     await this.ctx.storage.deleteAll();
     await this.#indexing;
     await removeFromIndex(this.env.INDEX, state.sessionId);
+    this.#note(state, { kind: "session.deleted", subject: caller.subject });
     return true;
   }
 
@@ -224,7 +232,11 @@ export class AcpSession extends DurableObject<Env> {
     if (watch !== null) return this.#watch(JSON.parse(watch) as WatchRequest);
     const host = JSON.parse(request.headers.get("X-Acp-Host") ?? "null") as Caller | null;
     if (!host || !this.#isServedBy(host)) return new Response("Unknown session", { status: 404 });
-    return new Response(null, { status: 101, webSocket: this.#link.accept() });
+    const pass = passFor(host, "host", this.#holder());
+    const socket = this.#link.accept(passTags(pass));
+    this.#access.admit(pass);
+    this.#deadlines.setUnlessSet("host-token", host.expires * 1000);
+    return new Response(null, { status: 101, webSocket: socket });
   }
 
   override webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): void | Promise<void> {
@@ -240,6 +252,7 @@ export class AcpSession extends DurableObject<Env> {
 
   override webSocketClose(ws: WebSocket, code: number, reason: string): void {
     answerClose(ws, code, reason);
+    this.#access.left(ws);
     const run = this.#link.runOf(ws);
     if (run === undefined || this.#journal.state?.run?.id !== run || this.#link.socket()) return;
     this.#record((batch) => hostGone(batch, reason || `socket closed (${code})`));
@@ -297,6 +310,9 @@ export class AcpSession extends DurableObject<Env> {
         case "permission":
           this.#permissionsTimedOut(state);
           break;
+        case "host-token":
+          this.#hostTokensExpired();
+          break;
         case "archive":
           await this.#archive.run(state, (decide) => this.#record(decide));
           break;
@@ -320,6 +336,12 @@ export class AcpSession extends DurableObject<Env> {
     this.#record((batch) => expirePermissions(batch));
     const next = nextTimeout(state);
     if (next !== null) this.#deadlines.set("permission", next);
+  }
+
+  /** A host comes back with a newer token; the process at the other end does not notice. */
+  #hostTokensExpired(): void {
+    const next = this.#access.endExpired(this.#link.sockets());
+    if (next !== null) this.#deadlines.set("host-token", next);
   }
 
   // ---- readers of the state and the log ---------------------------------------------------------------
@@ -355,9 +377,53 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   #watch({ caller, after }: WatchRequest): Response {
-    return this.#readable(caller)
-      ? this.#watchers.accept(after)
-      : new Response("Unknown session", { status: 404 });
+    if (!this.#readable(caller)) return new Response("Unknown session", { status: 404 });
+    const pass = passFor(caller, "watcher", this.#holder());
+    const response = this.#watchers.accept(after, passTags(pass));
+    if (response.webSocket) this.#access.admit(pass);
+    return response;
+  }
+
+  // ---- access -----------------------------------------------------------------------------------------
+
+  /** Ends everybody's access to the session, and what they have open; the work goes on. False: there is none. */
+  async revoke(caller: Caller): Promise<boolean> {
+    const { state } = this.#journal;
+    if (!state || !this.#isIn(caller)) return false;
+    this.#access.revoke();
+    this.#watchers.dismiss("session revoked");
+    const connections = this.#clients.present().map(({ connection }) => connection);
+    for (const connection of connections) this.#clients.detach(connection);
+    await Promise.all([
+      ...connections.map((id) => this.env.ACP_CONNECTION_DO.getByName(id).endSocket(id, "session revoked")),
+      this.#indexing.then(() => removeFromIndex(this.env.INDEX, state.sessionId)),
+    ]);
+    return true;
+  }
+
+  /** Gives it back. */
+  async restore({ tenant }: Pick<Caller, "tenant">): Promise<boolean> {
+    const { state } = this.#journal;
+    if (state?.identity?.tenant !== tenant) return false;
+    this.#access.restore();
+    await this.#writeIndex(state);
+    return true;
+  }
+
+  /** The token of a socket here was revoked. */
+  endSocket(id: string, reason: string): void {
+    endSocket(this.ctx, id, reason);
+  }
+
+  /** A client goes on with another token. */
+  renewed(connection: string, caller: Caller): void {
+    if (!this.#journal.state || !this.#clients.has(connection)) return;
+    if (this.#readable(caller)) this.#clients.renewed(connection, caller);
+    else this.#clients.detach(connection);
+  }
+
+  #holder(): Holder {
+    return { class: "session", name: this.#journal.state?.sessionId ?? "" };
   }
 
   /** Takes in a session from elsewhere; null when there is one here. The caller must dispose of it. */
@@ -372,7 +438,9 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   #readable(caller: Caller): SessionState | undefined {
-    return isReader(caller) && this.#isIn(caller) ? this.#journal.state : undefined;
+    if (!isReader(caller) || !this.#isIn(caller)) return undefined;
+    const isShut = this.#access.isRevoked && !caller.scopes.includes("workspace:admin");
+    return isShut ? undefined : this.#journal.state;
   }
 
   #isServedBy(host: Caller): boolean {
@@ -420,6 +488,9 @@ export class AcpSession extends DurableObject<Env> {
       this.#deadlines.clear("agent-start");
       this.#deadlines.setUnlessSet("idle", Date.now() + LIMITS.idleMs);
     }
+    if (kinds.has("permission.responded")) {
+      for (const event of events) if (event.kind === "permission.responded") this.#noteAnswer(state, event);
+    }
     if (kinds.has("queue.owner.idle_expired")) this.#link.stop("idle");
     if (kinds.has("session.closed")) this.#link.stop("closed");
     if (kinds.has("permission.requested") || kinds.has("permission.policy")) {
@@ -436,6 +507,20 @@ export class AcpSession extends DurableObject<Env> {
       this.#permissionsChanged(state, kinds)
     )
       this.ctx.waitUntil(this.#writeIndex(state));
+  }
+
+  /** What a person has answered; the workspace's policy is no person. */
+  #noteAnswer(state: SessionState, event: LogEvent): void {
+    const { request, outcome, subject } = "payload" in event ? event.payload : {};
+    if (typeof subject !== "string") return;
+    const detail = { request: Number(request), outcome: JSON.stringify(outcome) };
+    this.#note(state, { kind: "permission.answered", subject, detail });
+  }
+
+  #note({ identity, sessionId }: SessionState, act: Act): void {
+    if (!identity) return;
+    const { tenant, workspace } = identity;
+    this.ctx.waitUntil(audit(this.env, tenant, { ...act, workspace, session: sessionId }));
   }
 
   /** People wait for these, so the index hears of them at once. */
@@ -473,7 +558,7 @@ export class AcpSession extends DurableObject<Env> {
   #writeIndex(state: SessionState): Promise<void> {
     this.#indexing = this.#indexing.then(async () => {
       const row = indexRow(state);
-      if (!row || this.#journal.state !== state) return;
+      if (!row || this.#journal.state !== state || this.#access.isRevoked) return;
       try {
         await writeIndex(this.env.INDEX, row);
       } catch (error) {

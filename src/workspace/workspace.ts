@@ -4,6 +4,10 @@ import type { Caller } from "../protocol/caller.ts";
 import { answerClose } from "../protocol/close.ts";
 import { type GatewayControl, LINK_VERSION } from "../protocol/link.ts";
 import { ASK_ALWAYS, type PermissionPolicy } from "../protocol/policy.ts";
+import { DEADLINE_SCHEMA, Deadlines } from "../session/deadlines.ts";
+import { type Act, type AuditKind, audit } from "../tenant/audit.ts";
+import { endSocket } from "../tenant/pass.ts";
+import { HOST_PASS_SCHEMA, HostPasses } from "./host-passes.ts";
 import { checkRight } from "./rights.ts";
 
 export type AgentInfo = { id: string; name: string; default: boolean; ready: boolean; error: string | null };
@@ -21,8 +25,13 @@ export class WorkspaceState extends DurableObject<Env> {
   /** Connections that wait for an agent's first word. They are calls in progress: nothing to restore. */
   #waiting: (() => void)[] = [];
 
+  readonly #deadlines: Deadlines<"host-token">;
+  readonly #passes: HostPasses;
+
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
+    this.#deadlines = new Deadlines(ctx.storage);
+    this.#passes = new HostPasses(ctx, env, this.#deadlines);
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
   }
 
@@ -114,10 +123,10 @@ export class WorkspaceState extends DurableObject<Env> {
 
   /** A host's control socket. */
   override async fetch(request: Request): Promise<Response> {
-    checkRight(this.ctx.id, JSON.parse(request.headers.get("X-Acp-Host") ?? "") as Caller, "host");
     this.#migrate();
+    const tags = this.#passes.admit(JSON.parse(request.headers.get("X-Acp-Host") ?? "") as Caller);
     const { 0: client, 1: server } = new WebSocketPair();
-    this.ctx.acceptWebSocket(server);
+    this.ctx.acceptWebSocket(server, tags);
     return new Response(null, { status: 101, webSocket: client });
   }
 
@@ -138,19 +147,40 @@ export class WorkspaceState extends DurableObject<Env> {
       case "agent_failed":
         this.#sql.exec("UPDATE agent SET error = ? WHERE id = ?", message.error, message.id);
         break;
+      case "renew":
+        return send(ws, await this.#passes.renew(ws, message.token));
     }
     this.#wake();
   }
 
   override webSocketClose(ws: WebSocket, code: number, reason: string): void {
     answerClose(ws, code, reason);
+    this.#note(ws, "host.left", { name: hostName(ws), reason });
+    this.#passes.left(ws);
     // Its sessions stay where they are: the host comes back, with the same processes or with news of them.
     ws.serializeAttachment(null);
     this.#wake();
   }
 
+  /** The token of a host here was revoked. */
+  endSocket(id: string, reason: string): void {
+    endSocket(this.ctx, id, reason);
+  }
+
+  override async alarm(): Promise<void> {
+    for (const _name of this.#deadlines.due(Date.now())) this.#passes.check(Date.now());
+  }
+
+  #note(ws: WebSocket, kind: AuditKind, detail: Act["detail"] = {}): void {
+    const caller = this.#passes.callerOf(ws);
+    if (!caller) return;
+    const [workspace] = caller.workspaces;
+    this.ctx.waitUntil(audit(this.env, caller.tenant, { kind, subject: caller.subject, workspace, detail }));
+  }
+
   async #hello(ws: WebSocket, hello: Hello): Promise<void> {
     if (hello.version !== LINK_VERSION) {
+      this.#note(ws, "host.refused", { name: hello.name, linkVersion: hello.version });
       send(ws, {
         t: "refused",
         reason: `This gateway speaks link version ${LINK_VERSION}, the host ${hello.version}`,
@@ -181,6 +211,7 @@ export class WorkspaceState extends DurableObject<Env> {
       if (!offered.has(id)) this.#sql.exec("DELETE FROM agent WHERE id = ?", id);
     }
     send(ws, { t: "welcome" });
+    this.#note(ws, "host.joined", { name: hello.name });
     await this.#settlePlacements({ ...host, ws }, new Set(hello.runs.map((run) => run.sessionId)));
   }
 
@@ -240,6 +271,7 @@ export class WorkspaceState extends DurableObject<Env> {
       CREATE TABLE IF NOT EXISTS agent (id TEXT PRIMARY KEY, name TEXT NOT NULL, is_default INTEGER NOT NULL, initialize TEXT, error TEXT);
       CREATE TABLE IF NOT EXISTS placement (session TEXT PRIMARY KEY, agent TEXT NOT NULL, host TEXT, instance TEXT);
       CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+      ${DEADLINE_SCHEMA} ${HOST_PASS_SCHEMA}
     `);
   }
 }
@@ -276,6 +308,7 @@ const CONTROL = z.discriminatedUnion("t", [
   HELLO,
   z.object({ t: z.literal("agent"), id: z.string(), initialize: z.record(z.string(), z.unknown()) }),
   z.object({ t: z.literal("agent_failed"), id: z.string(), error: z.string() }),
+  z.object({ t: z.literal("renew"), token: z.string() }),
 ]);
 
 function parseControl(text: string): z.infer<typeof CONTROL> | undefined {
@@ -284,6 +317,10 @@ function parseControl(text: string): z.infer<typeof CONTROL> | undefined {
   } catch {
     return undefined;
   }
+}
+
+function hostName(ws: WebSocket): string | null {
+  return (ws.deserializeAttachment() as HostRecord | null)?.name ?? null;
 }
 
 function send(ws: WebSocket, message: GatewayControl): void {

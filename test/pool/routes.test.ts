@@ -1,4 +1,5 @@
-import { exports } from "cloudflare:workers";
+import { createExecutionContext } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { app } from "../../src/http/app.ts";
 import { clientRequestId } from "../../src/protocol/ids.ts";
@@ -10,6 +11,8 @@ import { ALL_OF_A_CLIENT, type Claims, CONTROLLER, mint, mintHmac, mintUnsigned 
  * what it takes to ask, and only where it differs from its group what each caller gets.
  */
 
+const JSON_TYPE = { "Content-Type": "application/json" };
+
 /** A session in which a turn runs, a prompt waits and a permission is open. */
 type Place = Opened & { turnId: string; permission: string; connection: string };
 type Ask = { path: string; method?: string; headers?: Record<string, string>; body?: string };
@@ -18,6 +21,8 @@ type Probe = {
   group: Expected;
   ask: (place: Place, bearer: string | undefined) => Ask;
   differs: Partial<Expected>;
+  /** Whoever is let in uses up something: it gets a place of its own. */
+  spends?: true;
 };
 
 // ---- callers --------------------------------------------------------------------------------------------
@@ -37,11 +42,27 @@ const CALLERS = {
   "no scopes": (base) => mint({ ...base, scopes: [] }),
   "other tenant": (base) => mint({ ...base, tenant: "other" }),
   "other workspace": (base) => mint({ ...base, workspaces: ["elsewhere"] }),
+  "revoked token": async (base) => {
+    const jti = crypto.randomUUID();
+    await revoke({ jti });
+    return mint({ ...base, jti });
+  },
+  "revoked subject": async (base) => {
+    const sub = crypto.randomUUID();
+    await revoke({ subject: sub });
+    return mint({ ...base, sub });
+  },
   host: ({ workspaces }) => mint({ workspaces: workspaces ?? [], scopes: ["host"] }),
   observer: ({ workspaces }) => mint({ workspaces: workspaces ?? [], scopes: ["session:read"] }),
   controller: ({ workspaces }) => mint({ workspaces: workspaces ?? [], scopes: CONTROLLER }),
   right: (base) => mint(base),
 } satisfies Record<string, (base: Claims) => Promise<string> | string | undefined>;
+
+async function revoke(what: object): Promise<void> {
+  const bearer = await mint({ scopes: ALL_OF_A_CLIENT, sub: "admin" });
+  const order = { method: "POST", headers: JSON_TYPE, body: JSON.stringify(what) };
+  expect((await fetchAs({ path: "/api/revocations", ...order }, bearer)).status).toBe(201);
+}
 
 type Kind = keyof typeof CALLERS;
 const KINDS = Object.keys(CALLERS) as Kind[];
@@ -70,6 +91,8 @@ const reader = (ok = 200): Expected => ({
 const controller = (ok = 200): Expected => ({ ...reader(ok), observer: 403 });
 /** About whatever is the caller's own: others have their own. */
 const list = (ok = 200): Expected => ({ ...reader(ok), "other tenant": ok, "other workspace": ok });
+/** About all of the tenant. */
+const admin = (ok = 200): Expected => ({ ...list(ok), observer: 403, controller: 403 });
 const hostOnly = (ok = 101): Expected => ({
   ...NOT_LET_IN,
   "other tenant": ok,
@@ -82,9 +105,10 @@ function probe(group: Expected, ask: string | Probe["ask"], differs: Partial<Exp
   return { group, ask: typeof ask === "string" ? () => ({ path: ask }) : ask, differs };
 }
 
+const spending = (one: Probe): Probe => ({ ...one, spends: true });
+
 // ---- the table ------------------------------------------------------------------------------------------
 
-const JSON_TYPE = { "Content-Type": "application/json" };
 const UPGRADE = { Upgrade: "websocket" };
 const INITIALIZE = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}';
 const session = (rest: string, more: Omit<Ask, "path"> = {}) => {
@@ -119,11 +143,17 @@ const ROUTES: Record<string, Probe | Probe[]> = {
       path: "/acp",
       headers: { Accept: "text/event-stream", "Acp-Connection-Id": connection, "Last-Event-ID": "0" },
     })),
-    probe(
-      reader(202),
-      ({ connection }) => ({ path: "/acp", method: "DELETE", headers: { "Acp-Connection-Id": connection } }),
-      // The first one that may has ended it.
-      { controller: 404, right: 404 },
+    spending(
+      probe(
+        reader(202),
+        ({ connection }) => ({
+          path: "/acp",
+          method: "DELETE",
+          headers: { "Acp-Connection-Id": connection },
+        }),
+        // The first one that may has ended it.
+        { controller: 404, right: 404 },
+      ),
     ),
     probe({ ...list(405) }, () => ({ path: "/acp", method: "PUT" })),
   ],
@@ -171,22 +201,48 @@ const ROUTES: Record<string, Probe | Probe[]> = {
     method: "POST",
     body: "not an archive",
   })),
-  "DELETE /api/sessions/:id/queue/:turn": probe(
-    controller(204),
-    ({ sessionId, turnId }) => ({ path: `/api/sessions/${sessionId}/queue/${turnId}`, method: "DELETE" }),
-    { right: 404 },
+  "DELETE /api/sessions/:id/queue/:turn": spending(
+    probe(
+      controller(204),
+      ({ sessionId, turnId }) => ({ path: `/api/sessions/${sessionId}/queue/${turnId}`, method: "DELETE" }),
+      { right: 404 },
+    ),
   ),
   "GET /api/permissions": probe(list(), "/api/permissions"),
-  "POST /api/permissions/:id": probe(
-    controller(),
-    ({ permission }) => ({
-      path: `/api/permissions/${permission}`,
+  "POST /api/permissions/:id": spending(
+    probe(
+      controller(),
+      ({ permission }) => ({
+        path: `/api/permissions/${permission}`,
+        method: "POST",
+        headers: JSON_TYPE,
+        body: '{"optionId":"yes"}',
+      }),
+      { right: 404 },
+    ),
+  ),
+  "GET /api/revocations": probe(admin(), "/api/revocations"),
+  "POST /api/revocations": [
+    probe(admin(201), () => ({
+      path: "/api/revocations",
       method: "POST",
       headers: JSON_TYPE,
-      body: '{"optionId":"yes"}',
-    }),
-    { right: 404 },
-  ),
+      body: '{"jti":"lost"}',
+    })),
+    spending(
+      probe({ ...admin(201), "other tenant": 404, "other workspace": 404 }, ({ sessionId }) => ({
+        path: "/api/revocations",
+        method: "POST",
+        headers: JSON_TYPE,
+        body: JSON.stringify({ session: sessionId }),
+      })),
+    ),
+  ],
+  "DELETE /api/revocations/:id": probe(admin(404), () => ({
+    path: `/api/revocations/${crypto.randomUUID()}`,
+    method: "DELETE",
+  })),
+  "GET /api/audit": probe(admin(), "/api/audit"),
   "GET /api/workspaces/:id": probe(reader(), ({ workspace }) => ({ path: `/api/workspaces/${workspace}` }), {
     "other tenant": 200,
   }),
@@ -239,11 +295,21 @@ async function makePlace(): Promise<Place> {
   return { ...opened, permission, turnId: view.queue[0]?.turnId as string, connection };
 }
 
+let shared: Promise<Place> | undefined;
+
+function sharedPlace(): Promise<Place> {
+  shared ??= makePlace();
+  return shared;
+}
+
+/** Straight to the app: each call through the test's entrance takes longer than the one before, and there are many. */
 async function fetchAs({ path, ...init }: Ask, bearer: string | undefined): Promise<Response> {
-  return exports.default.fetch(`https://edge.test${path}`, {
+  const authorization = bearer === undefined ? {} : { Authorization: `Bearer ${bearer}` };
+  const request = new Request(`https://edge.test${path}`, {
     ...init,
-    headers: { ...init.headers, ...(bearer === undefined ? {} : { Authorization: `Bearer ${bearer}` }) },
+    headers: { ...init.headers, ...authorization },
   });
+  return app.fetch(request, env, createExecutionContext());
 }
 
 /** Lets go of whatever an answer holds open. */
@@ -275,7 +341,7 @@ describe("every route and every caller", () => {
   );
 
   it.each(probes)("%s", async (_route, each) => {
-    const place = await makePlace();
+    const place = await (each.spends ? makePlace() : sharedPlace());
     const base = baseFor(each, place.workspace);
     const got: Partial<Expected> = {};
     for (const kind of KINDS) {
@@ -311,7 +377,7 @@ describe("what belongs to others and what is not there", () => {
   });
 
   it.each(withIds)("look the same: %s", async (_route, each) => {
-    const place = await makePlace();
+    const place = await sharedPlace();
     const base = baseFor(each, place.workspace);
     const answer = async (at: Place, claims: Claims) => {
       const bearer = await mint(claims);

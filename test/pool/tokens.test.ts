@@ -1,4 +1,4 @@
-import { runInDurableObject } from "cloudflare:test";
+import { createExecutionContext, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -148,6 +148,7 @@ describe("issuers", () => {
       "/api/sessions",
       { headers: token === undefined ? {} : { Authorization: `Bearer ${token}` } },
       { ...env, ...vars },
+      createExecutionContext(),
     );
 
   afterEach(() => vi.restoreAllMocks());
