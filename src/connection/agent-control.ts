@@ -40,14 +40,14 @@ export class AgentControl {
   async #select(agentType: string): Promise<void> {
     const { caller, workspace: id, initialized } = this.#client.state;
     const workspace = this.#env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${id}`);
-    const refused = notOffered(await workspace.view(id), agentType);
+    const refused = notOffered(await workspace.view(caller, id), agentType);
     if (refused !== undefined) return this.#say(agentStatus("error", agentType, refused));
     this.#say(agentStatus(initialized ? "restarting" : "starting", agentType));
     await this.#leaveSessions();
     this.#client.change({ agent: agentType, initialized: false });
     // Waits for an agent that is about to say what it can do.
-    await workspace.choose(agentType);
-    this.#say(statusIn(await workspace.view(id), agentType));
+    await workspace.choose(caller, agentType);
+    this.#say(statusIn(await workspace.view(caller, id), agentType));
   }
 
   async #leaveSessions(): Promise<void> {

@@ -28,7 +28,7 @@ export type CommandLine = {
   root: string;
   name: string;
   /** Gives the token to use now. */
-  token: () => string;
+  token: (refused?: string) => string;
   agent: string[] | undefined;
   drainMs: number;
   capacity: number | undefined;

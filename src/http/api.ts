@@ -6,6 +6,7 @@ import { liveEvents } from "./live.ts";
 import { parse, sessionOf, unknownSession } from "./params.ts";
 import { permissions } from "./permissions.ts";
 import { listSessions } from "./session-index.ts";
+import { tenant } from "./tenant.ts";
 import { transfer } from "./transfer.ts";
 import { workspaces } from "./workspaces.ts";
 
@@ -16,6 +17,7 @@ api.use(requireScope("session:read"));
 api.route("/", transfer);
 api.route("/", permissions);
 api.route("/", workspaces);
+api.route("/", tenant);
 
 api.get("/sessions", async (c) => {
   const { limit, cursor } = parse(LIST_QUERY, c.req.query());
