@@ -1,6 +1,6 @@
 import type { JWTPayload } from "jose";
 import { z } from "zod";
-import { type Caller, SCOPES, type Scope } from "../protocol/caller.ts";
+import { badHost, type Caller, isScope } from "../protocol/caller.ts";
 import { isPattern, matchesPattern } from "../protocol/pattern.ts";
 import type { Issuer } from "./issuers.ts";
 
@@ -25,14 +25,6 @@ export function readRights(
   return problem === undefined ? { ...rights, ...(jti !== undefined && { jti }) } : { refused: problem };
 }
 
-/** A host runs code for one workspace: a token that could do more than that is a mistake. */
-function badHost(scopes: readonly Scope[], workspaces: readonly string[]): string | undefined {
-  if (!scopes.includes("host")) return undefined;
-  if (scopes.length > 1) return "it is for a host and for a client";
-  if (workspaces.length !== 1 || workspaces[0]?.includes("*")) return "a host has exactly one workspace";
-  return undefined;
-}
-
 function first(payload: JWTPayload, names: readonly string[]): unknown {
   const name = names.find((one) => payload[one] !== undefined && payload[one] !== "");
   return name === undefined ? undefined : payload[name];
@@ -44,10 +36,6 @@ function fits(payload: JWTPayload, when: Readonly<Record<string, string>>): bool
     const values = Array.isArray(value) ? value : [value];
     return values.some((one) => typeof one === "string" && matchesPattern(pattern, one));
   });
-}
-
-function isScope(text: string): text is Scope {
-  return (SCOPES as readonly string[]).includes(text);
 }
 
 /** A list, or the same in one text with spaces between. */

@@ -11,6 +11,18 @@ export const SCOPES = [
 ] as const;
 export type Scope = (typeof SCOPES)[number];
 
+export function isScope(text: string): text is Scope {
+  return (SCOPES as readonly string[]).includes(text);
+}
+
+/** A host runs code for one workspace: a token that could do more than that is a mistake. Says which, if so. */
+export function badHost(scopes: readonly Scope[], workspaces: readonly string[]): string | undefined {
+  if (!scopes.includes("host")) return undefined;
+  if (scopes.length > 1) return "it is for a host and for a client";
+  if (workspaces.length !== 1 || workspaces[0]?.includes("*")) return "a host has exactly one workspace";
+  return undefined;
+}
+
 /** Who calls, as the Worker established it from a token. Every object checks it again against what it holds. */
 export type Caller = {
   readonly tenant: string;

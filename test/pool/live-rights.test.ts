@@ -314,6 +314,8 @@ describe("revoking", () => {
     const sub = crypto.randomUUID();
     const bearer = await mint({ workspaces: [workspace], scopes: ["host"], sub });
     const control = await Peer.connect("/host/control", bearer);
+    control.send(JSON.stringify({ ...HELLO, instance: "i" }));
+    await control.take();
     const { sessionId, workspace: other } = await openSession();
     const link = await Peer.connect(
       `/host/sessions/${sessionId}`,
@@ -323,6 +325,9 @@ describe("revoking", () => {
     await revoke({ subject: sub });
     expect(await control.closed).toMatchObject({ code: 4401 });
     expect(await link.closed).toMatchObject({ code: 4401 });
+    // It has not answered, and is taken for gone all the same.
+    const view = await ask("GET", `/api/workspaces/${workspace}`, await mint({ workspaces: [workspace] }));
+    expect(await view.json()).toMatchObject({ hosts: [{ name: "h1", state: "gone" }] });
   });
 
   it("lasts until it says, or until it is lifted", async () => {
@@ -446,6 +451,15 @@ describe("a host's token", () => {
     expect(await control.takeJson()).toMatchObject({ t: "expiring" });
     await pass(LIMITS.tokenWarningMs, stub);
     expect(await control.closed).toMatchObject({ code: 4401, reason: "token expired" });
+  });
+
+  it("ends a session's socket on time, also if the one before would have lasted longer", async () => {
+    fakeTime();
+    const { workspace, sessionId } = await openSession();
+    const bearer = await mint({ workspaces: [workspace], scopes: ["host"] });
+    const link = await Peer.connect(`/host/sessions/${sessionId}`, bearer);
+    await pass(HOUR, env.ACP_SESSION_DO.getByName(sessionId));
+    expect(await link.closed).toMatchObject({ code: 4401, reason: "token expired" });
   });
 
   it("ends a session's socket, which costs a reconnect and nothing of the turn", async () => {
