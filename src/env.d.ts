@@ -3,13 +3,18 @@ interface Env {
   ACP_SESSION_DO: DurableObjectNamespace<import("./session/session.ts").AcpSession>;
   WORKSPACE_STATE_DO: DurableObjectNamespace<import("./workspace/workspace.ts").WorkspaceState>;
   ACP_CONNECTION_DO: DurableObjectNamespace<import("./connection/connection.ts").AcpConnection>;
+  TENANT_DO: DurableObjectNamespace<import("./tenant/tenant.ts").TenantState>;
   INDEX: D1Database;
   /** Where old parts of long histories go; optional. */
   ARCHIVE?: R2Bucket;
+  /** Who may sign tokens: a JSON array, see src/auth/issuers.ts. */
+  AUTH_ISSUERS?: string;
+  /** One issuer in short: its name, its audience and a JSON Web Key Set with its public keys. */
   AUTH_ISSUER: string;
   AUTH_AUDIENCE: string;
-  /** JSON Web Key Set with the public keys that may sign tokens. */
   AUTH_JWKS: string;
+  /** Seconds that its clock may differ from ours. */
+  AUTH_CLOCK_SKEW?: string;
   /** Encrypts the secrets of workspaces: 32 random bytes in base64url. Without it none can be stored. */
   SECRETS_KEY?: string;
   /** Overrides of src/protocol/limits.ts as a JSON object. */

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from "jose";
+import type { Scope } from "../protocol/caller.ts";
 
 export const LOCAL_WORKSPACE = "local";
 const ISSUER = "acp-edge";
@@ -13,7 +14,7 @@ export type TokenClaims = {
   sub: string;
   tenant: string;
   workspaces: string[];
-  scopes: string[];
+  scopes: Scope[];
 };
 
 export const CLIENT_CLAIMS: TokenClaims = {

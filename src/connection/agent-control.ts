@@ -41,14 +41,14 @@ export class AgentControl {
   async #select(agentType: string): Promise<void> {
     const { caller, workspace: id, initialized } = this.#client.state;
     const workspace = this.#env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${id}`);
-    const refused = whyNot((await workspace.view(id)).agents, agentType);
+    const refused = whyNot((await workspace.view(caller, id)).agents, agentType);
     if (refused !== undefined) return this.#say(agentStatus("error", agentType, refused));
     this.#say(agentStatus(initialized ? "restarting" : "starting", agentType));
     await this.#leaveSessions();
     this.#client.change({ agent: agentType, initialized: false });
     // Waits for an agent that is about to say what it can do.
-    await workspace.choose(agentType);
-    this.#say(statusIn(await workspace.view(id), agentType));
+    await workspace.choose(caller, agentType);
+    this.#say(statusIn(await workspace.view(caller, id), agentType));
   }
 
   async #leaveSessions(): Promise<void> {

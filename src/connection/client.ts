@@ -1,4 +1,4 @@
-import type { Caller } from "../protocol/caller.ts";
+import { asObserver, type Caller } from "../protocol/caller.ts";
 import type { DialectName } from "../protocol/dialects/index.ts";
 import type { Hears } from "../protocol/news.ts";
 
@@ -8,6 +8,8 @@ export type Handover = {
   caller: Caller;
   workspace: string;
   agent: string | null;
+  /** It wants to look on, whatever its token allows. */
+  looksOn?: true;
   /** It came by `/agent/ws`, where there are control frames beside the protocol's. */
   control?: true;
 };
@@ -25,6 +27,11 @@ export type ClientState = Handover & {
   opening?: string;
 };
 
+/** What a client may do: all its token says, unless it has come to look on. */
+export function rightsOf(caller: Caller, { looksOn }: Pick<Handover, "looksOn">): Caller {
+  return looksOn ? asObserver(caller) : caller;
+}
+
 /** What its session is to tell it besides the messages of ACP. */
 export function hearing({ dialect, control }: ClientState): Hears {
   return { turnEnds: dialect === "seed-000", agent: control === true };
@@ -34,6 +41,8 @@ export function hearing({ dialect, control }: ClientState): Hears {
 export type Client = {
   readonly state: ClientState;
   change(change: Partial<ClientState>): void;
+  /** It goes on with another token. */
+  renew(caller: Caller): void;
   /** The sessions it is attached to. */
   sessions(): readonly string[];
   /** A session, perhaps a new one, is about to answer the request with that id, which names no session itself. */

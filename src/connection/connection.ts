@@ -1,14 +1,18 @@
 import { DurableObject } from "cloudflare:workers";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose } from "../protocol/close.ts";
+import { notification } from "../protocol/errors.ts";
 import { RESUMABLE } from "../protocol/resume.ts";
+import { DEADLINE_SCHEMA, Deadlines } from "../session/deadlines.ts";
 import type { ClientPort, Page, Position, Taken } from "../session/fanout.ts";
 import type { Handover } from "./client.ts";
 import { HttpClient, type Outcome, type Post, type StreamRequest } from "./http-client.ts";
 import { HttpStore } from "./http-store.ts";
 import { Readers } from "./readers.ts";
+import { expiresAt, TOKEN_EXPIRING } from "./renew.ts";
 import { ResumableClient } from "./resumable-client.ts";
 import { SocketClient } from "./socket-client.ts";
+import { type ConnectionDeadline, EXPIRED, REVOKED, TokenLife } from "./token-life.ts";
 
 /**
  * One client connection: speaks JSON-RPC with one client, over a WebSocket or over HTTP, and passes its frames
@@ -20,16 +24,32 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
   #resumableClient: ResumableClient | undefined;
   #stored: HttpStore | undefined;
 
+  readonly #deadlines: Deadlines<ConnectionDeadline>;
+  readonly #life: TokenLife;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.#deadlines = new Deadlines(ctx.storage);
+    this.#life = new TokenLife(ctx, env, this.#deadlines, () => ctx.waitUntil(this.#end(REVOKED)));
+  }
+
   override async fetch(request: Request): Promise<Response> {
     const stream = request.headers.get("X-Acp-Stream");
     if (stream !== null) return this.#openStream(JSON.parse(stream) as StreamRequest);
     const handover = JSON.parse(request.headers.get("X-Acp-Handover") ?? "") as Handover;
     const resumable = request.headers.get("X-Acp-Resumable");
-    if (resumable === null) return SocketClient.accept(this.ctx, handover);
-    const socket = await this.#resumable().accept(handover, resumable === "again");
+    if (resumable === null) return this.#accept(handover);
+    const socket = this.#resumable().accept(handover, resumable === "again");
     if (!socket) return new Response("Unknown Acp-Connection-Id", { status: 404 });
     const headers = { "Acp-Connection-Id": handover.connection, "Sec-WebSocket-Protocol": RESUMABLE };
     return new Response(null, { status: 101, webSocket: socket, headers });
+  }
+
+  #accept(handover: Handover): Response {
+    const response = SocketClient.accept(this.ctx, handover);
+    const client = this.#socket();
+    if (client) this.#life.begin(client.state);
+    return response;
   }
 
   async #openStream(request: StreamRequest): Promise<Response> {
@@ -53,11 +73,13 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     if (ResumableClient.isLink(ws)) return this.#resumable().closed(ws, code);
     if (Readers.isReader(ws)) return this.#http().readerGone(ws);
     const client = this.#over(ws);
-    const { connection } = client.state;
+    const { state } = client;
     this.#socketClient = undefined;
-    await Promise.all(
-      client.sessions().map((sessionId) => this.env.ACP_SESSION_DO.getByName(sessionId).detach(connection)),
-    );
+    await this.ctx.storage.deleteAll();
+    await Promise.all([
+      this.#life.end(state),
+      ...client.sessions().map((id) => this.env.ACP_SESSION_DO.getByName(id).detach(state.connection)),
+    ]);
   }
 
   override webSocketError(ws: WebSocket): void {
@@ -79,29 +101,54 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     return this.#http().remove(caller);
   }
 
-  override alarm(): Promise<void> {
-    return this.#withoutSocket().expire();
+  // ---- time and rights --------------------------------------------------------------------------------
+
+  override async alarm(): Promise<void> {
+    this.ctx.storage.sql.exec(DEADLINE_SCHEMA);
+    for (const name of this.#deadlines.due(Date.now())) {
+      switch (name) {
+        case "idle":
+          await this.#withoutSocket().expire();
+          break;
+        case "token-warning":
+          this.#client().notify((caller) => notification(TOKEN_EXPIRING, { expiresAt: expiresAt(caller) }));
+          break;
+        case "token-expiry":
+          if (this.#socket()) await this.#end(EXPIRED);
+          else this.#withoutSocket().hangUp(EXPIRED);
+      }
+    }
+  }
+
+  /** Its token, or its session, was revoked. */
+  endSocket(_id: string, reason: string): Promise<void> {
+    return this.#end(reason);
+  }
+
+  async #end(reason: string): Promise<void> {
+    await this.#client().end(reason);
   }
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
   async position(sessionId: string): Promise<Position | null> {
-    return (this.#socket() ?? this.#withoutSocket()).position(sessionId);
+    return this.#client().position(sessionId);
   }
 
   /** The agent of one session has taken a login or a logout. */
   async relay(sessionId: string, raw: string): Promise<void> {
-    await (this.#socket() ?? this.#withoutSocket()).relay(sessionId, raw);
+    await this.#client().relay(sessionId, raw);
   }
 
   async deliver(sessionId: string, page: Page): Promise<Taken> {
-    return (this.#socket() ?? this.#withoutSocket()).deliver(sessionId, page);
+    return this.#client().deliver(sessionId, page);
   }
 
   // ---- the client -------------------------------------------------------------------------------------
 
   #over(ws: WebSocket): SocketClient {
-    if (this.#socketClient?.socket !== ws) this.#socketClient = new SocketClient(this.ctx, this.env, ws);
+    if (this.#socketClient?.socket !== ws)
+      this.#socketClient = new SocketClient(this.ctx, this.env, ws, this.#life);
     return this.#socketClient;
   }
 
@@ -115,18 +162,28 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     return this.#stored;
   }
 
+  #client(): SocketClient | HttpClient | ResumableClient {
+    return this.#socket() ?? this.#withoutSocket();
+  }
+
   /** A client that lives without a socket; if there is none at all, it says so itself. */
   #withoutSocket(): HttpClient | ResumableClient {
     return this.#store.state?.resumable ? this.#resumable() : this.#http();
   }
 
   #http(): HttpClient {
-    this.#httpClient ??= new HttpClient(this.ctx, this.env, this.#store);
+    this.#httpClient ??= new HttpClient(this.ctx, this.env, this.#store, this.#deadlines, this.#life);
     return this.#httpClient;
   }
 
   #resumable(): ResumableClient {
-    this.#resumableClient ??= new ResumableClient(this.ctx, this.env, this.#store);
+    this.#resumableClient ??= new ResumableClient(
+      this.ctx,
+      this.env,
+      this.#store,
+      this.#deadlines,
+      this.#life,
+    );
     return this.#resumableClient;
   }
 }

@@ -1,16 +1,19 @@
-import { asObserver, type Caller, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
+import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
 import { translateBack } from "../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../protocol/errors.ts";
 import { type Frame, isFault, oneLine, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
+import type { Deadlines } from "../session/deadlines.ts";
 import type { LogPlace, Mark, Page, Position, Taken } from "../session/fanout.ts";
-import type { Client, ClientState, Exchange, Handover } from "./client.ts";
+import { type Client, type ClientState, type Exchange, type Handover, rightsOf } from "./client.ts";
 import { after, eventId, parseEventId, type StreamPlace, samePlace } from "./event-id.ts";
 import { FAULTS } from "./faults.ts";
 import type { HttpStore } from "./http-store.ts";
 import { answersOnConnection, badPost } from "./post-rules.ts";
 import { Readers, type StreamReader } from "./readers.ts";
+import { tellSessions } from "./renew.ts";
 import { Router } from "./router.ts";
+import type { ConnectionDeadline, TokenLife } from "./token-life.ts";
 
 /** A message of a client, and the session it names in a header. */
 export type Post = { caller: Caller; session: string | undefined; raw: string };
@@ -29,14 +32,24 @@ export class HttpClient implements Client {
   readonly #env: Env;
   readonly #store: HttpStore;
   readonly #readers: Readers;
+  readonly #deadlines: Deadlines<ConnectionDeadline>;
+  readonly #life: TokenLife;
   readonly #router: Router;
   /** Messages are routed in the order they came, also while one waits for the workspace. */
   #routing: Promise<void> = Promise.resolve();
 
-  constructor(ctx: DurableObjectState, env: Env, store: HttpStore) {
+  constructor(
+    ctx: DurableObjectState,
+    env: Env,
+    store: HttpStore,
+    deadlines: Deadlines<ConnectionDeadline>,
+    life: TokenLife,
+  ) {
     this.#ctx = ctx;
     this.#env = env;
     this.#store = store;
+    this.#deadlines = deadlines;
+    this.#life = life;
     this.#readers = new Readers(ctx);
     this.#router = new Router(env, this);
   }
@@ -46,7 +59,8 @@ export class HttpClient implements Client {
   /** Makes the connection; resolves to the answer. */
   async initialize(handover: Handover, raw: string): Promise<string> {
     this.#store.create({ ...handover, initialized: false, dialect: null, sent: 0 }, Date.now());
-    await this.#ctx.storage.setAlarm(Date.now() + LIMITS.connectionIdleMs);
+    this.#life.begin(this.state);
+    this.#deadlines.set("idle", Date.now() + LIMITS.connectionIdleMs);
     let answer = "";
     const exchange: Exchange = {
       answer: (text) => {
@@ -65,8 +79,7 @@ export class HttpClient implements Client {
     if (reason !== undefined) return { status: 400, reason };
     const asks = frame.kind === "request" || frame.kind === "invalid";
     if (asks && this.#store.isFull()) return { status: 429, reason: "Read your event streams first" };
-    // Who came to look on does so to the end.
-    this.change({ caller: roleOf(this.state.caller) === "observer" ? asObserver(caller) : caller });
+    this.#goOnWith(caller);
     const handedOver: Promise<void>[] = [];
     const exchange: Exchange = {
       session,
@@ -97,6 +110,7 @@ export class HttpClient implements Client {
     if (!this.#isFor(caller)) return UNKNOWN;
     if (!this.#readers.of(session) && this.#readers.count > LIMITS.sessionsPerConnection)
       return { status: 429, reason: "Too many event streams" };
+    if (caller.expires > this.state.caller.expires) this.#goOnWith(caller);
     const stream = this.#store.stream(session);
     const last = this.#readers.last(session);
     let log = last ? last.log : stream.log;
@@ -121,7 +135,7 @@ export class HttpClient implements Client {
   /** Ends the connection. Sessions go on: a client that leaves decides nothing. */
   async remove(caller: Caller): Promise<Outcome> {
     if (!this.#isFor(caller)) return UNKNOWN;
-    await this.#end();
+    await this.end();
     return ACCEPTED;
   }
 
@@ -130,8 +144,35 @@ export class HttpClient implements Client {
     if (!this.#store.state) return;
     const used = this.#readers.count > 0 ? Date.now() : this.#store.seen();
     const until = used + LIMITS.connectionIdleMs;
-    if (until > Date.now()) await this.#ctx.storage.setAlarm(until);
-    else await this.#end();
+    if (until > Date.now()) this.#deadlines.set("idle", until);
+    else await this.end();
+  }
+
+  // ---- its token ----------------------------------------------------------------------------------------
+
+  renew(caller: Caller): void {
+    const { caller: before } = this.state;
+    this.change({ caller: rightsOf(caller, this.state) });
+    this.#life.goOn(this.state, before);
+  }
+
+  /** Each request has a token of its own: it is the client's from then on, and the latest one counts. */
+  #goOnWith(caller: Caller): void {
+    const { caller: before } = this.state;
+    this.change({ caller: rightsOf(caller, this.state) });
+    const { scopes } = this.state.caller;
+    const isNew = caller.expires > before.expires || scopes.join() !== before.scopes.join();
+    if (caller.expires > before.expires) this.#life.begin(this.state);
+    if (isNew) this.#ctx.waitUntil(tellSessions(this.#env, this));
+  }
+
+  notify(text: (caller: Caller) => string): void {
+    if (this.#store.state) this.#put("", text(this.state.caller));
+  }
+
+  /** Nobody reads on with a token that has expired. A client that comes with another one finds all as it was. */
+  hangUp(reason: string): void {
+    this.#readers.hangUp(reason);
   }
 
   #isFor(caller: Caller): boolean {
@@ -139,6 +180,7 @@ export class HttpClient implements Client {
     return (
       state?.caller.tenant === caller.tenant &&
       state.caller.subject === caller.subject &&
+      isReader(caller) &&
       mayUseWorkspace(caller, state.workspace)
     );
   }
@@ -162,13 +204,18 @@ export class HttpClient implements Client {
     return this.#router.route(frame, exchange);
   }
 
-  async #end(): Promise<void> {
-    const { connection } = this.state;
+  async end(reason = "connection closed"): Promise<void> {
+    if (!this.#store.state) return;
+    const { state } = this;
+    const { connection } = state;
     const sessions = this.#store.attached();
-    this.#readers.dismiss("connection closed");
+    this.#readers.dismiss(reason);
     this.#store.forget();
     await this.#ctx.storage.deleteAll();
-    await Promise.allSettled(sessions.map((id) => this.#session(id).detach(connection)));
+    await Promise.allSettled([
+      this.#life.end(state),
+      ...sessions.map((id) => this.#session(id).detach(connection)),
+    ]);
   }
 
   // ---- readers ----------------------------------------------------------------------------------------

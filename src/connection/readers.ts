@@ -111,8 +111,13 @@ export class Readers {
     reader.left();
   }
 
-  dismiss(reason: string): void {
+  /** Ends what is being read; where each reader was is kept. */
+  hangUp(reason: string): void {
     for (const { socket } of this.#known().values()) socket.close(1000, reason);
+  }
+
+  dismiss(reason: string): void {
+    this.hangUp(reason);
     this.#byStream = new Map();
   }
 

@@ -1,4 +1,5 @@
-import { type Caller, mayUseWorkspace } from "../protocol/caller.ts";
+import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
+import { UNAUTHORIZED } from "../protocol/close.ts";
 import { translateBack } from "../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../protocol/errors.ts";
 import { isFault, oneLine, readFrame } from "../protocol/frame.ts";
@@ -13,18 +14,23 @@ import {
   readClientHead,
   splitMessage,
 } from "../protocol/resume.ts";
+import type { Deadlines } from "../session/deadlines.ts";
 import type { LogPlace, Mark, Page, Position, Taken } from "../session/fanout.ts";
-import type { Client, ClientState, Exchange, Handover } from "./client.ts";
+import { type Client, type ClientState, type Exchange, type Handover, rightsOf } from "./client.ts";
 import { samePlace } from "./event-id.ts";
 import { FAULTS, idTooLong } from "./faults.ts";
 import type { HttpStore } from "./http-store.ts";
+import { tellSessions } from "./renew.ts";
 import { Router } from "./router.ts";
+import { type ConnectionDeadline, EXPIRED, type TokenLife } from "./token-life.ts";
 
 /** A client that comes back after it has lost its socket, and goes on from where it says it was. */
 export class ResumableClient implements Client {
   readonly #ctx: DurableObjectState;
   readonly #env: Env;
   readonly #store: HttpStore;
+  readonly #deadlines: Deadlines<ConnectionDeadline>;
+  readonly #life: TokenLife;
   readonly #router: Router;
   /** Frames are routed in the order they came, and acknowledged in that order when sessions have them. */
   #routing: Promise<void> = Promise.resolve();
@@ -32,24 +38,33 @@ export class ResumableClient implements Client {
   #link: Link | undefined;
   #sent: number;
 
-  constructor(ctx: DurableObjectState, env: Env, store: HttpStore) {
+  constructor(
+    ctx: DurableObjectState,
+    env: Env,
+    store: HttpStore,
+    deadlines: Deadlines<ConnectionDeadline>,
+    life: TokenLife,
+  ) {
     this.#ctx = ctx;
     this.#env = env;
     this.#store = store;
+    this.#deadlines = deadlines;
+    this.#life = life;
     this.#router = new Router(env, this);
     this.#sent = Math.max(store.state?.sent ?? 0, this.#socket()?.sent ?? 0);
   }
 
   /** A new connection, or another socket for the one that is here; undefined if none is here for the caller. */
-  async accept(handover: Handover, resume: boolean): Promise<WebSocket | undefined> {
+  accept(handover: Handover, resume: boolean): WebSocket | undefined {
     if (resume && !this.#isFor(handover.caller)) return undefined;
-    if (resume) this.change({ caller: handover.caller });
+    if (resume) this.#goOnWith(handover.caller);
     else
       this.#store.create(
         { ...handover, initialized: false, dialect: null, sent: 0, resumable: true },
         Date.now(),
       );
-    await this.#ctx.storage.setAlarm(Date.now() + LIMITS.resumeMs);
+    this.#life.begin(this.state);
+    this.#deadlines.set("idle", Date.now() + LIMITS.resumeMs);
     for (const old of this.#ctx.getWebSockets(LINK)) old.close(4408, "replaced");
     const { 0: client, 1: server } = new WebSocketPair();
     this.#ctx.acceptWebSocket(server, [LINK]);
@@ -75,6 +90,7 @@ export class ResumableClient implements Client {
   async receive(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
     const link = this.#socket();
     if (link?.socket !== socket || !this.#store.state) return;
+    if (this.state.caller.expires * 1000 <= Date.now()) return this.hangUp(EXPIRED);
     const { head, lines } = typeof message === "string" ? splitMessage(message) : { head: null, lines: [] };
     const said = readClientHead(head);
     if (!said || (said.t !== "hello" && !link.greeted)) return link.close(4400, "unknown message");
@@ -189,21 +205,54 @@ export class ResumableClient implements Client {
     this.#link = undefined;
     if (code === 1000) return this.end();
     this.#store.save({ ...this.state, sent: this.#sent }, Date.now());
-    await this.#ctx.storage.setAlarm(Date.now() + LIMITS.resumeMs);
+    this.#deadlines.set("idle", Date.now() + LIMITS.resumeMs);
   }
 
   /** Forgets a client that has not come back for long. */
   async expire(): Promise<void> {
-    if (this.#socket()) await this.#ctx.storage.setAlarm(Date.now() + LIMITS.resumeMs);
+    if (this.#socket()) this.#deadlines.set("idle", Date.now() + LIMITS.resumeMs);
     else await this.end();
   }
 
-  async end(): Promise<void> {
-    const { connection } = this.state;
+  /** For good: one that comes back finds nothing. */
+  async end(reason = "connection closed"): Promise<void> {
+    if (!this.#store.state) return;
+    const { state } = this;
     const sessions = this.sessions();
+    this.hangUp(reason);
     this.#store.forget();
     await this.#ctx.storage.deleteAll();
-    await Promise.allSettled(sessions.map((id) => this.#session(id).detach(connection)));
+    await Promise.allSettled([
+      this.#life.end(state),
+      ...sessions.map((id) => this.#session(id).detach(state.connection)),
+    ]);
+  }
+
+  // ---- its token ----------------------------------------------------------------------------------------
+
+  renew(caller: Caller): void {
+    const { caller: before } = this.state;
+    this.change({ caller: rightsOf(caller, this.state) });
+    this.#life.goOn(this.state, before);
+  }
+
+  /** It may come back with another token, and other rights. */
+  #goOnWith(caller: Caller): void {
+    const { caller: before } = this.state;
+    this.change({ caller: rightsOf(caller, this.state) });
+    if (JSON.stringify(this.state.caller) !== JSON.stringify(before))
+      this.#ctx.waitUntil(tellSessions(this.#env, this));
+  }
+
+  /** Of no use to a client that is away: what comes back has a token that is good. So it is not kept. */
+  notify(text: (caller: Caller) => string): void {
+    const link = this.#socket();
+    if (link?.greeted && this.state.initialized) link.tell(link.own, [text(this.state.caller)]);
+  }
+
+  /** Its token has expired. With another one it goes on where it was. */
+  hangUp(reason: string): void {
+    this.#socket()?.close(UNAUTHORIZED, reason);
   }
 
   // ---- from sessions ----------------------------------------------------------------------------------
@@ -283,6 +332,7 @@ export class ResumableClient implements Client {
       state?.resumable === true &&
       state.caller.tenant === caller.tenant &&
       state.caller.subject === caller.subject &&
+      isReader(caller) &&
       mayUseWorkspace(caller, state.workspace)
     );
   }

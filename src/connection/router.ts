@@ -15,6 +15,7 @@ import { type Client, type Exchange, hearing } from "./client.ts";
 import { checkInitialize, initializeResult } from "./initialize.ts";
 import { Outbox, type Refusal } from "./outbox.ts";
 import { ownMethod } from "./own-methods.ts";
+import { RENEW, renew } from "./renew.ts";
 
 /**
  * What becomes of a client's message: answered here, or passed to the session it names. Ids need no table: a
@@ -38,7 +39,7 @@ export class Router {
       ? { code: ErrorCode.invalidRequest, message: "Already initialized" }
       : checkInitialize(offer);
     if (error) return answer(errorResponse(id, error));
-    const choice = await this.#workspace().choose(state.agent);
+    const choice = await this.#workspace().choose(state.caller, state.agent);
     if ("refused" in choice) {
       const { refused: message, agents } = choice;
       return answer(errorResponse(id, { code: ErrorCode.invalidParams, message, data: { agents } }));
@@ -49,8 +50,17 @@ export class Router {
   }
 
   route(frame: Frame, exchange: Exchange): Promise<void> {
+    // Before all else: a token must not get into anybody's log.
+    if (frame.method === RENEW) return this.#renew(frame, exchange);
     const { dialect } = this.#client.state;
     return dialect === null ? this.#route(frame, exchange) : this.#translate(dialect, frame, exchange);
+  }
+
+  async #renew(frame: Frame, exchange: Exchange): Promise<void> {
+    const renewed = await renew(this.#env, this.#client, frame);
+    if ("error" in renewed) this.#refuse(frame, exchange, renewed.error);
+    else if (frame.kind === "request")
+      exchange.answer(resultResponse(frame.idText as string, renewed.result));
   }
 
   async #translate(dialect: DialectName, frame: Frame, exchange: Exchange): Promise<void> {

@@ -1,12 +1,15 @@
+import type { Caller } from "../protocol/caller.ts";
+import { UNAUTHORIZED } from "../protocol/close.ts";
 import { translateBack } from "../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../protocol/errors.ts";
 import { isFault, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { Page, Position, Taken } from "../session/fanout.ts";
 import { AgentControl, PING, PONG } from "./agent-control.ts";
-import type { Client, ClientState, Exchange, Handover } from "./client.ts";
+import { type Client, type ClientState, type Exchange, type Handover, rightsOf } from "./client.ts";
 import { FAULTS, idTooLong } from "./faults.ts";
 import { Router } from "./router.ts";
+import { EXPIRED, type TokenLife } from "./token-life.ts";
 
 /** All that is known of the client, kept on its socket: it lives as long as the connection and survives hibernation. */
 type Attachment = ClientState & {
@@ -17,6 +20,7 @@ type Attachment = ClientState & {
 /** A client that speaks over one WebSocket: every message of every session in the order it comes. */
 export class SocketClient implements Client {
   readonly #ws: WebSocket;
+  readonly #life: TokenLife;
   readonly #router: Router;
   readonly #exchange: Exchange;
   readonly #control: AgentControl | undefined;
@@ -24,8 +28,9 @@ export class SocketClient implements Client {
   /** Frames are routed in the order they came, also while one waits for the workspace. */
   #routing: Promise<void> = Promise.resolve();
 
-  constructor(ctx: DurableObjectState, env: Env, ws: WebSocket) {
+  constructor(ctx: DurableObjectState, env: Env, ws: WebSocket, life: TokenLife) {
     this.#ws = ws;
+    this.#life = life;
     this.#attachment = ws.deserializeAttachment() as Attachment;
     this.#router = new Router(env, this);
     this.#exchange = { answer: (text) => ws.send(text), waitFor: (promise) => ctx.waitUntil(promise) };
@@ -66,7 +71,8 @@ export class SocketClient implements Client {
 
   async #receive(message: string | ArrayBuffer): Promise<void> {
     const ws = this.#ws;
-    if (typeof message !== "string") return;
+    if (typeof message !== "string" || ws.readyState !== WebSocket.OPEN) return;
+    if (this.state.caller.expires * 1000 <= Date.now()) return this.end(EXPIRED);
     if (message.length > LIMITS.frameChars) {
       const error = {
         code: ErrorCode.invalidRequest,
@@ -85,6 +91,23 @@ export class SocketClient implements Client {
     if (!this.state.initialized)
       return frame.kind === "response" ? undefined : ws.close(1002, "initialize first");
     await this.#router.route(frame, this.#exchange);
+  }
+
+  // ---- its token ----------------------------------------------------------------------------------------
+
+  renew(caller: Caller): void {
+    const { caller: before } = this.state;
+    this.change({ caller: rightsOf(caller, this.state) });
+    this.#life.goOn(this.state, before);
+  }
+
+  /** Says something of the connection itself, once the client knows that it has one. */
+  notify(text: (caller: Caller) => string): void {
+    if (this.state.initialized) this.#ws.send(text(this.state.caller));
+  }
+
+  end(reason: string): void {
+    this.#ws.close(UNAUTHORIZED, reason);
   }
 
   // ---- from sessions ----------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type GatewayControl, type HostControl, SUPERSEDED } from "../protocol/link.ts";
 import { type Gateway, GatewaySocket } from "./gateway-socket.ts";
+import { reasonOf } from "./log.ts";
 
 const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
   z.object({ t: z.literal("welcome") }),
@@ -14,6 +15,9 @@ const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
     reason: z.string(),
     why: z.enum(["version", "name"]).default("version"),
   }),
+  z.object({ t: z.literal("expiring"), expiresAt: z.string() }),
+  z.object({ t: z.literal("renewed"), expiresAt: z.string() }),
+  z.object({ t: z.literal("not_renewed"), reason: z.string() }),
 ]);
 
 /** Why a host is not wanted, for good. */
@@ -68,6 +72,14 @@ export class ControlLink {
     this.#socket.close();
   }
 
+  async #renew(): Promise<void> {
+    try {
+      this.send({ t: "renew", token: await this.#gateway.token() });
+    } catch (error) {
+      this.#gateway.log(`token not renewed: ${reasonOf(error)}`);
+    }
+  }
+
   #received(text: string): void {
     const parsed = gatewayControl.safeParse(parseJson(text));
     if (!parsed.success) {
@@ -91,6 +103,14 @@ export class ControlLink {
         return;
       case "secrets":
         this.#handlers.secrets(message.values);
+        return;
+      case "expiring":
+        void this.#renew();
+        return;
+      case "renewed":
+        return;
+      case "not_renewed":
+        this.#gateway.log(`token not renewed: ${message.reason}`);
         return;
       case "refused":
         // The other one may go.

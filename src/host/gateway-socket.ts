@@ -1,4 +1,5 @@
 import { WebSocket } from "ws";
+import { UNAUTHORIZED } from "../protocol/close.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { Backoff } from "./backoff.ts";
 import { type Log, reasonOf } from "./log.ts";
@@ -7,8 +8,8 @@ import type { Timing } from "./timing.ts";
 /** Where the gateway is and how to be let in: what all sockets to it have in common. */
 export type Gateway = {
   url: string;
-  /** Asked for each socket: it may have been renewed. */
-  token: () => string | Promise<string>;
+  /** Asked for each socket: it may have been renewed. `refused` is one that the gateway takes no longer. */
+  token: (refused?: string) => string | Promise<string>;
   timing: Timing;
   log: Log;
 };
@@ -34,6 +35,7 @@ export class GatewaySocket {
   #socket: WebSocket | null = null;
   #retry: NodeJS.Timeout | undefined;
   #closed = false;
+  #refused: string | undefined;
   #ping: NodeJS.Timeout | undefined;
   #pong: NodeJS.Timeout | undefined;
 
@@ -77,7 +79,7 @@ export class GatewaySocket {
   #dial(): void {
     clearTimeout(this.#retry);
     this.#retry = undefined;
-    const token = this.#gateway.token();
+    const token = this.#gateway.token(this.#refused);
     if (typeof token === "string") return this.#dialWith(token);
     token.then(
       (text) => this.#closed || this.#dialWith(text),
@@ -121,6 +123,7 @@ export class GatewaySocket {
     });
     socket.on("close", (code, closeReason) => {
       if (socket !== this.#socket) return;
+      if (code === UNAUTHORIZED || status === 401) this.#refused = token;
       this.#abandon();
       this.#lost({ code, reason: reason || closeReason.toString(), ...(status !== undefined && { status }) });
     });

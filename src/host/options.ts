@@ -36,7 +36,7 @@ export type CommandLine = AgentOptions & {
   root: string;
   name: string;
   /** Gives the token to use now. */
-  token: () => string;
+  token: (refused?: string) => string;
   drainMs: number;
   capacity: number | undefined;
   /** `npx` and `uvx` may download. */

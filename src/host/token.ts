@@ -17,7 +17,7 @@ export type TokenOrigin = {
  * it last. Waiting for the command holds up everything here, but it happens once in a token's life.
  * The first origin that has one counts. Throws an error with a message for the person at the keyboard if there is none to begin with.
  */
-export function hostToken(...origins: readonly TokenOrigin[]): () => string {
+export function hostToken(...origins: readonly TokenOrigin[]): (refused?: string) => string {
   const origin = origins.find((one) => one.token || one.file || one.command);
   const { token, file, command } = origin ?? {};
   if (token) return () => token;
@@ -39,11 +39,11 @@ function run(command: string): string {
 }
 
 /** When a later reading fails the token from before is still worth a try: the gateway will say. */
-function lasting(read: () => string, isGood: (token: string) => boolean): () => string {
+function lasting(read: () => string, isGood: (token: string) => boolean): (refused?: string) => string {
   let token = read().trim();
   if (token === "") throw new Error("the host token is empty");
-  return () => {
-    if (isGood(token)) return token;
+  return (refused) => {
+    if (token !== refused && isGood(token)) return token;
     try {
       token = read().trim() || token;
     } catch {}

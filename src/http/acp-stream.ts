@@ -16,5 +16,7 @@ export async function openStream(c: Context<AppEnv>): Promise<Response> {
     session: c.req.header("Acp-Session-Id") || undefined,
     lastEventId: c.req.header("Last-Event-ID") || undefined,
   };
-  return objectStream(c, c.env.ACP_CONNECTION_DO.getByName(connection), "X-Acp-Stream", request);
+  // The connection ends it with its token, which may be a newer one by then.
+  const endsAt = Number.POSITIVE_INFINITY;
+  return objectStream(c, c.env.ACP_CONNECTION_DO.getByName(connection), "X-Acp-Stream", request, endsAt);
 }

@@ -1,12 +1,13 @@
 import { type Context, Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
-import type { Handover } from "../connection/client.ts";
-import { asObserver, mayUseWorkspace } from "../protocol/caller.ts";
+import { type Handover, rightsOf } from "../connection/client.ts";
+import { mayUseWorkspace } from "../protocol/caller.ts";
 import { isUuid } from "../protocol/ids.ts";
 import { RESUMABLE } from "../protocol/resume.ts";
 import { postMessage } from "./acp-post.ts";
 import { openStream } from "./acp-stream.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
+import { upgraded } from "./upgrade.ts";
 import { chosenWorkspace } from "./workspaces.ts";
 
 /**
@@ -31,24 +32,27 @@ acp.all("/", requireScope("session:prompt", "session:read"), async (c): Promise<
 });
 
 /** `more` is what a connection must know besides where its client comes from. */
-export function handOver(c: Context<AppEnv>, more: Partial<Handover> = {}): Promise<Response> {
-  const order = { ...handover(c), ...more };
-  const headers = { Upgrade: "websocket", "X-Acp-Handover": JSON.stringify(order) };
-  return c.env.ACP_CONNECTION_DO.getByName(order.connection).fetch("https://connection/", { headers });
+export async function handOver(c: Context<AppEnv>, more: Partial<Handover> = {}): Promise<Response> {
+  return dial(c, { ...handover(c), ...more });
 }
 
 /** The same for a client that comes back should it lose its socket, or has come back. */
-function handOverResumable(c: Context<AppEnv>): Response | Promise<Response> {
+async function handOverResumable(c: Context<AppEnv>): Promise<Response> {
   const again = c.req.header("Acp-Connection-Id") ?? c.req.query("connection");
   if (again !== undefined && !isUuid(again)) return c.text("Unknown Acp-Connection-Id", 404);
   const order = { ...handover(c), ...(again !== undefined && { connection: again }) };
-  return c.env.ACP_CONNECTION_DO.getByName(order.connection).fetch("https://connection/", {
-    headers: {
-      Upgrade: "websocket",
-      "X-Acp-Handover": JSON.stringify(order),
-      "X-Acp-Resumable": again === undefined ? "new" : "again",
-    },
+  return dial(c, order, { "X-Acp-Resumable": again === undefined ? "new" : "again" });
+}
+
+async function dial(
+  c: Context<AppEnv>,
+  order: Handover,
+  more: Record<string, string> = {},
+): Promise<Response> {
+  const response = await c.env.ACP_CONNECTION_DO.getByName(order.connection).fetch("https://connection/", {
+    headers: { Upgrade: "websocket", "X-Acp-Handover": JSON.stringify(order), ...more },
   });
+  return upgraded(c.req.raw, response);
 }
 
 function offersResuming(c: Context<AppEnv>): boolean {
@@ -66,8 +70,10 @@ async function remove(c: Context<AppEnv>): Promise<Response> {
 
 /** A new connection, in the workspace the client names or its token is for. */
 function handover(c: Context<AppEnv>): Handover {
-  const caller = c.req.query("role") === "observer" ? asObserver(c.get("caller")) : c.get("caller");
+  const looksOn = c.req.query("role") === "observer" && ({ looksOn: true } as const);
+  const caller = rightsOf(c.get("caller"), looksOn || {});
   const workspace = chosenWorkspace(c);
   if (!mayUseWorkspace(caller, workspace)) throw new HTTPException(404, { message: "Unknown workspace" });
-  return { connection: crypto.randomUUID(), caller, workspace, agent: c.req.query("agent") ?? null };
+  const agent = c.req.query("agent") ?? null;
+  return { connection: crypto.randomUUID(), caller, workspace, agent, ...looksOn };
 }

@@ -9,6 +9,6 @@ import { requireUpgrade } from "./upgrade.ts";
  */
 export const agentWs = new Hono<AppEnv>();
 
-agentWs.get("/", requireUpgrade, requireScope("session:prompt", "session:read"), (c) =>
+agentWs.get("/", requireScope("session:prompt", "session:read"), requireUpgrade, (c) =>
   handOver(c, { control: true }),
 );

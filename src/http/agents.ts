@@ -7,6 +7,6 @@ export const agents = new Hono<AppEnv>();
 
 agents.get("/agents", async (c) => {
   const id = chosenWorkspace(c);
-  const { agents } = await workspaceOf(c, id).view(id);
+  const { agents } = await workspaceOf(c, id).view(c.get("caller"), id);
   return c.json({ agents });
 });

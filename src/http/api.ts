@@ -8,6 +8,7 @@ import { parse, sessionOf, unknownSession } from "./params.ts";
 import { permissions } from "./permissions.ts";
 import { secrets } from "./secrets.ts";
 import { listSessions } from "./session-index.ts";
+import { tenant } from "./tenant.ts";
 import { transfer } from "./transfer.ts";
 import { workspaces } from "./workspaces.ts";
 
@@ -20,6 +21,7 @@ api.route("/", permissions);
 api.route("/", workspaces);
 api.route("/", agents);
 api.route("/", secrets);
+api.route("/", tenant);
 
 api.get("/sessions", async (c) => {
   const { limit, cursor } = parse(LIST_QUERY, c.req.query());

@@ -5,6 +5,7 @@ import { agentWs } from "./agent-ws.ts";
 import { api } from "./api.ts";
 import type { AppEnv } from "./auth.ts";
 import { host } from "./host.ts";
+import { login } from "./login.ts";
 
 export const app = new Hono<AppEnv>();
 
@@ -13,6 +14,7 @@ app.get("/", (c) => c.text("acp-edge: connect an ACP client to /acp, read sessio
 app.route("/acp", acp);
 app.route("/agent/ws", agentWs);
 app.route("/host", host);
+app.route("/api", login);
 app.route("/api", api);
 
 app.notFound((c) => c.json({ error: { code: "not_found", message: "Not found" } }, 404));
@@ -35,4 +37,5 @@ const CODES: Partial<Record<number, string>> = {
   426: "upgrade_required",
   429: "too_many_requests",
   501: "not_configured",
+  503: "unavailable",
 };

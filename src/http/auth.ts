@@ -1,25 +1,22 @@
+import type { Context } from "hono";
 import { createMiddleware } from "hono/factory";
 import { HTTPException } from "hono/http-exception";
-import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from "jose";
-import { z } from "zod";
-import type { Caller } from "../protocol/caller.ts";
-
-/** What a token says about its bearer, besides the registered claims that jose checks. */
-const CLAIMS = z.object({
-  sub: z.string().min(1),
-  exp: z.number(),
-  tenant: z.string().min(1),
-  workspaces: z.array(z.string()).default([]),
-  scopes: z.array(z.string()).default([]),
-});
+import { AuthConfigError, issuersOf } from "../auth/issuers.ts";
+import { KeysUnavailable } from "../auth/keys.ts";
+import { verifyToken } from "../auth/verify.ts";
+import type { Caller, Scope } from "../protocol/caller.ts";
+import { isRevoked } from "../tenant/check.ts";
+import { noteRefusal } from "../tenant/refusals.ts";
+import { credentialOf } from "./credential.ts";
+import { mayActWith } from "./origin.ts";
 
 export type AppEnv = { Bindings: Env; Variables: { caller: Caller } };
 
 /** Lets a request through when its token is good for one of the given scopes. */
-export function requireScope(...scopes: readonly [string, ...string[]]) {
+export function requireScope(...scopes: readonly [Scope, ...Scope[]]) {
   return createMiddleware<AppEnv>(async (c, next) => {
-    const caller = await authenticate(c.req.raw, c.env);
-    if (!caller) throw new HTTPException(401, { message: "A valid token is required" });
+    // A route may ask for more than the routes around it.
+    const caller = c.get("caller") ?? (await authenticate(c));
     if (!scopes.some((scope) => caller.scopes.includes(scope)))
       throw new HTTPException(403, { message: `The token lacks the scope ${scopes[0]}` });
     c.set("caller", caller);
@@ -27,29 +24,43 @@ export function requireScope(...scopes: readonly [string, ...string[]]) {
   });
 }
 
-async function authenticate(request: Request, env: Env): Promise<Caller | undefined> {
-  const token = bearerOf(request);
-  if (!token) return undefined;
+async function authenticate(c: Context<AppEnv>): Promise<Caller> {
+  return failingClosed(async () => {
+    // A gateway that cannot let anybody in says so to everybody.
+    issuersOf(c.env);
+    const credential = credentialOf(c.req.raw);
+    if (!credential) throw unauthorized();
+    if (!mayActWith(credential, c.req.raw))
+      throw new HTTPException(403, { message: "Only a page of this gateway may do that" });
+    return admit(c, credential.token);
+  });
+}
+
+/** The bearer of a token that is good now. */
+export async function admit(c: Context<AppEnv>, token: string): Promise<Caller> {
+  const verified = await verifyToken(c.env, token);
+  const isGood = !("refused" in verified);
+  if (isGood && !(await isRevoked(c.env, verified))) return verified;
+  const bearer = isGood ? verified : verified.bearer;
+  if (bearer) c.executionCtx.waitUntil(noteRefusal(c.env, bearer, isGood ? "revoked" : verified.refused));
+  throw unauthorized();
+}
+
+/** A fault of ours or of the issuer lets nobody in, and the reason is for the log. */
+export async function failingClosed<T>(work: () => Promise<T>): Promise<T> {
   try {
-    const { payload } = await jwtVerify(
-      token,
-      createLocalJWKSet(JSON.parse(env.AUTH_JWKS) as JSONWebKeySet),
-      {
-        issuer: env.AUTH_ISSUER,
-        audience: env.AUTH_AUDIENCE,
-        algorithms: ["EdDSA", "ES256", "RS256"],
-        clockTolerance: 5,
-      },
-    );
-    const { sub, exp, tenant, workspaces, scopes } = CLAIMS.parse(payload);
-    return { subject: sub, tenant, workspaces, scopes, expires: exp };
-  } catch {
-    return undefined;
+    return await work();
+  } catch (error) {
+    if (error instanceof AuthConfigError) {
+      console.error("authentication is misconfigured, nobody is let in", { reason: error.message });
+      throw new HTTPException(503, { message: "This gateway's authentication is not set up" });
+    }
+    if (error instanceof KeysUnavailable)
+      throw new HTTPException(503, { message: "The issuer of the token cannot be reached" });
+    throw error;
   }
 }
 
-/** Browsers cannot set headers on a WebSocket, so the token may be in the query as well. */
-function bearerOf(request: Request): string | undefined {
-  const header = /^Bearer +(\S+)$/i.exec(request.headers.get("Authorization") ?? "");
-  return header?.[1] ?? new URL(request.url).searchParams.get("token") ?? undefined;
+function unauthorized(): HTTPException {
+  return new HTTPException(401, { message: "A valid token is required" });
 }

@@ -1,34 +1,39 @@
 import { type Context, Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
-import { mayUseWorkspace } from "../protocol/caller.ts";
-import { isUuid } from "../protocol/ids.ts";
+import { mayUseWorkspace, ownWorkspace } from "../protocol/caller.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
-import { requireUpgrade } from "./upgrade.ts";
+import { sessionOf, unknownSession } from "./params.ts";
+import { requireUpgrade, upgraded } from "./upgrade.ts";
 
 /** Where agent hosts dial in: one control socket, and one socket for each session they run. */
 export const host = new Hono<AppEnv>();
 
-host.use(requireUpgrade, requireScope("host"));
+host.use(requireScope("host"), requireUpgrade);
 
-host.get("/control", (c) => {
-  const { tenant, workspace } = place(c);
-  return c.env.WORKSPACE_STATE_DO.getByName(`${tenant}/${workspace}`).fetch("https://workspace/", {
-    headers: { Upgrade: "websocket", "X-Acp-Workspace": JSON.stringify({ tenant, workspace }) },
-  });
-});
-
-host.get("/sessions/:id", (c) => {
-  const id = c.req.param("id");
-  if (!isUuid(id)) throw new HTTPException(404, { message: "Unknown session" });
-  return c.env.ACP_SESSION_DO.getByName(id).fetch("https://session/", {
-    headers: { Upgrade: "websocket", "X-Acp-Host": JSON.stringify(place(c)) },
-  });
-});
-
-function place(c: Context<AppEnv>): { tenant: string; workspace: string } {
+host.get("/control", async (c) => {
+  const workspace = workspaceOf(c);
   const caller = c.get("caller");
-  const workspace = c.req.query("workspace") ?? caller.workspaces[0];
+  const object = c.env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${workspace}`);
+  return upgraded(c.req.raw, await object.fetch("https://workspace/", asHost(c)));
+});
+
+host.get("/sessions/:id", async (c) => {
+  workspaceOf(c);
+  const session = sessionOf(c.env, c.req.param("id"));
+  const response = await session.fetch("https://session/", asHost(c));
+  if (!response.webSocket) throw unknownSession();
+  return upgraded(c.req.raw, response);
+});
+
+/** The workspace of the host's token; it may name it as well. */
+function workspaceOf(c: Context<AppEnv>): string {
+  const caller = c.get("caller");
+  const workspace = c.req.query("workspace") ?? ownWorkspace(caller);
   if (workspace === undefined || !mayUseWorkspace(caller, workspace))
     throw new HTTPException(404, { message: "Unknown workspace" });
-  return { tenant: caller.tenant, workspace };
+  return workspace;
+}
+
+function asHost(c: Context<AppEnv>): RequestInit {
+  return { headers: { Upgrade: "websocket", "X-Acp-Host": JSON.stringify(c.get("caller")) } };
 }

@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
-import { mayUseWorkspace } from "../protocol/caller.ts";
+import { mayUseWorkspace, ownWorkspace } from "../protocol/caller.ts";
 import { isUuid } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { AcpSession } from "../session/session.ts";
@@ -42,12 +42,11 @@ type Order = Omit<ImportOrder, "sessionId" | "recordId" | "format" | "cwd" | "co
 async function orderOf(c: Context<AppEnv>): Promise<Order> {
   const query = parse(QUERY, c.req.query());
   const caller = c.get("caller");
-  const workspace = query.workspace ?? caller.workspaces.find((name) => name !== "*");
+  const workspace = query.workspace ?? ownWorkspace(caller);
   if (workspace === undefined) throw new HTTPException(400, { message: "Say which workspace: ?workspace=" });
   if (!mayUseWorkspace(caller, workspace)) throw new HTTPException(404, { message: "Unknown workspace" });
-  const { agents } = await c.env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${workspace}`).view(
-    workspace,
-  );
+  const object = c.env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${workspace}`);
+  const { agents } = await object.view(caller, workspace);
   const defaultAgent = agents.find((agent) => agent.default)?.id ?? "";
   return { as: query.as, caller, workspace, agent: query.agent ?? null, defaultAgent };
 }

@@ -5,13 +5,15 @@ import { eventStream } from "./event-stream.ts";
 
 /**
  * What an object has for a reader, as an event stream. The object gets the request in a header and answers with a
- * socket that gives a page at a time, or with its refusal, which is returned as it is.
+ * socket that gives a page at a time, or with its refusal, which is returned as it is. The stream ends with the
+ * caller's token, unless the object sees to that.
  */
 export async function objectStream(
   c: Context<AppEnv>,
   object: Pick<Fetcher, "fetch">,
   header: "X-Acp-Stream" | "X-Acp-Watch",
   request: object,
+  endsAt = c.get("caller").expires * 1000,
 ): Promise<Response> {
   const response = await object.fetch("https://object/stream", {
     headers: { Upgrade: "websocket", [header]: JSON.stringify(request) },
@@ -20,7 +22,7 @@ export async function objectStream(
   response.webSocket.accept();
   const body = eventStream(response.webSocket, {
     keepAliveMs: LIMITS.keepAliveMs,
-    endsAt: c.get("caller").expires * 1000,
+    endsAt,
     signal: c.req.raw.signal,
   });
   return c.body(body, 200, {

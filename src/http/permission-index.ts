@@ -1,5 +1,6 @@
 import type { Caller } from "../protocol/caller.ts";
 import { clientRequestId } from "../protocol/ids.ts";
+import { inWorkspacesOf } from "./workspace-filter.ts";
 
 type Row = {
   session: string;
@@ -33,12 +34,9 @@ export async function listPermissions(
   cursor?: string,
 ): Promise<{ permissions: PendingPermission[]; nextCursor: string | null }> {
   const [requestedAt, session, seq] = cursor?.split(" ") ?? [];
-  const where = ["tenant = ?"];
-  const values: (string | number)[] = [caller.tenant];
-  if (!caller.workspaces.includes("*")) {
-    where.push("workspace IN (SELECT value FROM json_each(?))");
-    values.push(JSON.stringify(caller.workspaces));
-  }
+  const mine = inWorkspacesOf(caller);
+  const where = ["tenant = ?", mine.where];
+  const values: (string | number)[] = [caller.tenant, ...mine.values];
   if (requestedAt !== undefined && session !== undefined && seq !== undefined) {
     where.push("(requested_at, session, seq) > (?, ?, ?)");
     values.push(requestedAt, session, Number(seq));

@@ -1,6 +1,7 @@
 import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
+import { audit } from "../tenant/audit.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
 import { parse } from "./params.ts";
 import { workspaceOf } from "./workspaces.ts";
@@ -12,23 +13,31 @@ const PATH = "/workspaces/:id/secrets";
 
 secrets.use(`${PATH}/*`, requireScope("workspace:admin"));
 
-secrets.get(PATH, async (c) => c.json({ secrets: await workspaceOf(c, c.req.param("id")).secrets() }));
+secrets.get(PATH, async (c) =>
+  c.json({ secrets: await workspaceOf(c, c.req.param("id")).secrets(c.get("caller")) }),
+);
 
 secrets.put(`${PATH}/:name`, async (c) => {
   const name = parse(NAME, c.req.param("name"));
   const { value } = parse(BODY, await c.req.json().catch(() => null));
   const id = c.req.param("id");
-  const identity = { tenant: c.get("caller").tenant, workspace: id };
-  const result = await workspaceOf(c, id).putSecret(identity, name, value);
+  const caller = c.get("caller");
+  const result = await workspaceOf(c, id).putSecret(caller, id, { name, value });
   if (result === "no key")
     throw new HTTPException(501, { message: "This gateway keeps no secrets: SECRETS_KEY is not set" });
   if (result === "too many") throw new HTTPException(409, { message: "The workspace has too many secrets" });
+  const { tenant, subject } = caller;
+  await audit(c.env, tenant, { kind: "secret.set", subject, workspace: id, detail: { name } });
   return c.body(null, 204);
 });
 
 secrets.delete(`${PATH}/:name`, async (c) => {
-  const removed = await workspaceOf(c, c.req.param("id")).deleteSecret(c.req.param("name"));
-  if (!removed) throw new HTTPException(404, { message: "Unknown secret" });
+  const { id, name } = c.req.param();
+  const caller = c.get("caller");
+  const removed = await workspaceOf(c, id).deleteSecret(caller, name);
+  const { tenant, subject } = caller;
+  if (removed)
+    await audit(c.env, tenant, { kind: "secret.deleted", subject, workspace: id, detail: { name } });
   return c.body(null, 204);
 });
 

@@ -1,5 +1,6 @@
 import type { Caller } from "../protocol/caller.ts";
 import { INDEX_COLUMNS, type IndexRow } from "../session/index-row.ts";
+import { inWorkspacesOf } from "./workspace-filter.ts";
 
 export type SessionSummary = Omit<IndexRow, "tenant">;
 
@@ -16,14 +17,10 @@ export async function listSessions(
   limit: number,
   { cursor, cwd }: { cursor?: string | undefined; cwd?: string | undefined } = {},
 ): Promise<{ sessions: SessionSummary[]; nextCursor: string | null }> {
-  const everywhere = caller.workspaces.includes("*");
+  const mine = inWorkspacesOf(caller);
   const [updatedAt, id] = cursor?.split(" ") ?? [];
-  const where = ["tenant = ?"];
-  const values: (string | number)[] = [caller.tenant];
-  if (!everywhere) {
-    where.push("workspace IN (SELECT value FROM json_each(?))");
-    values.push(JSON.stringify(caller.workspaces));
-  }
+  const where = ["tenant = ?", mine.where];
+  const values: (string | number)[] = [caller.tenant, ...mine.values];
   if (cwd !== undefined) {
     where.push("(client_cwd = ? OR cwd = ?)");
     values.push(cwd, cwd);

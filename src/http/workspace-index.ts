@@ -1,4 +1,5 @@
 import type { Caller } from "../protocol/caller.ts";
+import { inWorkspacesOf } from "./workspace-filter.ts";
 
 type Row = {
   id: string;
@@ -28,12 +29,9 @@ export async function listWorkspaces(
   limit: number,
   cursor: string | undefined,
 ): Promise<{ workspaces: WorkspaceSummary[]; nextCursor: string | null }> {
-  const where = ["tenant = ?"];
-  const values: (string | number)[] = [caller.tenant];
-  if (!caller.workspaces.includes("*")) {
-    where.push("id IN (SELECT value FROM json_each(?))");
-    values.push(JSON.stringify(caller.workspaces));
-  }
+  const mine = inWorkspacesOf(caller, "workspaces.id");
+  const where = ["tenant = ?", mine.where];
+  const values: (string | number)[] = [caller.tenant, ...mine.values];
   const [, updatedAt, id] = /^(\S+) (.+)$/s.exec(cursor ?? "") ?? [];
   if (updatedAt !== undefined && id !== undefined) {
     where.push("(updated_at, id) < (?, ?)");

@@ -2,12 +2,13 @@ import { type Context, Hono } from "hono";
 import { createMiddleware } from "hono/factory";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
-import { mayUseWorkspace } from "../protocol/caller.ts";
+import { mayUseWorkspace, ownWorkspace } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { SETTINGS_CHANGE } from "../workspace/settings.ts";
-import type { WorkspaceState } from "../workspace/workspace.ts";
+import { type Act, audit } from "../tenant/audit.ts";
+import { SETTINGS_CHANGE, type SettingsChange } from "../workspace/settings.ts";
+import type { WatchRequest, WorkspaceState } from "../workspace/workspace.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
-import { eventStream } from "./event-stream.ts";
+import { objectStream } from "./object-stream.ts";
 import { parse } from "./params.ts";
 import { listWorkspaces } from "./workspace-index.ts";
 
@@ -23,41 +24,32 @@ workspaces.get("/workspaces", async (c) => {
 const liveView = createMiddleware<AppEnv>(async (c, next) => {
   if (!c.req.header("Accept")?.includes("text/event-stream")) return next();
   const id = c.req.param("id") ?? "";
-  const response = await workspaceOf(c, id).fetch("https://workspace/watch", {
-    headers: { Upgrade: "websocket", "X-Acp-Watch": id },
-  });
-  if (!response.webSocket)
-    throw new HTTPException(429, {
-      message: `A workspace has at most ${LIMITS.watchersPerWorkspace} live readers`,
-    });
-  response.webSocket.accept();
-  const body = eventStream(response.webSocket, {
-    keepAliveMs: LIMITS.keepAliveMs,
-    endsAt: c.get("caller").expires * 1000,
-    signal: c.req.raw.signal,
-  });
-  return c.body(body, 200, {
-    "Content-Type": "text/event-stream; charset=utf-8",
-    "Cache-Control": "no-cache, no-transform",
-  });
+  const watch: WatchRequest = { caller: c.get("caller"), id };
+  const response = await objectStream(c, workspaceOf(c, id), "X-Acp-Watch", watch);
+  if (response.ok) return response;
+  const message = `A workspace has at most ${LIMITS.watchersPerWorkspace} live readers`;
+  throw new HTTPException(429, { message });
 });
 
 workspaces.get("/workspaces/:id", liveView, async (c) => {
   const id = c.req.param("id");
-  return c.json(await workspaceOf(c, id).view(id));
+  return c.json(await workspaceOf(c, id).view(c.get("caller"), id));
 });
 
 workspaces.put("/workspaces/:id", requireScope("workspace:admin"), async (c) => {
   const id = c.req.param("id");
   const workspace = workspaceOf(c, id);
   const change = parse(SETTINGS_CHANGE, await c.req.json().catch(() => null));
-  return c.json(await workspace.update({ tenant: c.get("caller").tenant, workspace: id }, change));
+  const caller = c.get("caller");
+  const view = await workspace.update(caller, id, change);
+  const { tenant, subject } = caller;
+  await audit(c.env, tenant, { kind: "workspace.changed", subject, workspace: id, detail: inWords(change) });
+  return c.json(view);
 });
 
 /** The workspace a request names, or its token is for. */
 export function chosenWorkspace(c: Context<AppEnv>): string {
-  const { workspaces } = c.get("caller");
-  const workspace = c.req.query("workspace") ?? workspaces.find((name) => name !== "*");
+  const workspace = c.req.query("workspace") ?? ownWorkspace(c.get("caller"));
   if (workspace === undefined) throw new HTTPException(400, { message: "Say which workspace: ?workspace=" });
   return workspace;
 }
@@ -66,6 +58,15 @@ export function workspaceOf(c: Context<AppEnv>, id: string): DurableObjectStub<W
   const caller = c.get("caller");
   if (!mayUseWorkspace(caller, id)) throw new HTTPException(404, { message: "Unknown workspace" });
   return c.env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${id}`);
+}
+
+function inWords(change: SettingsChange): NonNullable<Act["detail"]> {
+  return Object.fromEntries(
+    Object.entries(change).map(([name, value]) => [
+      name,
+      typeof value === "object" ? JSON.stringify(value) : value,
+    ]),
+  );
 }
 
 const LIST_QUERY = z.object({

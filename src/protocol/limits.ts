@@ -120,6 +120,26 @@ const DEFAULTS = {
   /** A comment on an event stream this often, so that proxies do not take silence for its end. */
   keepAliveMs: 15_000,
 
+  /**
+   * The keys an issuer publishes: asked for again after this long, and for a key that is not among them, but no
+   * sooner than the cooldown after the last time; how long to wait for them, and before trying again.
+   */
+  jwksMaxAgeMs: 10 * 60 * 1000,
+  jwksCooldownMs: 30_000,
+  jwksTimeoutMs: 5_000,
+  jwksRetryMs: 5_000,
+
+  /** How long before its end a client is told that its token expires, so that it can renew it in place. */
+  tokenWarningMs: 60_000,
+
+  /** For this long a request may go by what was known of its token: well under the second revoking may take. */
+  revocationCacheMs: 500,
+  revocations: 10_000,
+
+  /** Acts a tenant's audit keeps, and how often it notes that the same bearer's token was refused. */
+  auditEntries: 10_000,
+  refusalNoteMs: 60_000,
+
   /** Longest line of an imported log: the largest WebSocket message, and an envelope around it. */
   importLineBytes: 32 * 1024 * 1024 + 64 * 1024,
 

@@ -48,7 +48,9 @@ export type HostControl =
   | ({ t: "load" } & HostLoad)
   | { t: "draining" }
   /** The answer to `probe`. */
-  | { t: "alive" };
+  | { t: "alive" }
+  /** A newer token of the same host, for this socket to go on with. */
+  | { t: "renew"; token: string };
 
 /** `available: false` has a `reason`: it is not installed, or lacks a key. */
 export type AgentOffer = {
@@ -95,7 +97,11 @@ export type GatewayControl =
   /** Another host of this name wants in: are you there? */
   | { t: "probe" }
   /** `name`: another host has this name now; that may change. Otherwise asking again is of no use. */
-  | { t: "refused"; reason: string; why: "version" | "name" };
+  | { t: "refused"; reason: string; why: "version" | "name" }
+  /** The host's token is about to expire, and this socket with it. */
+  | { t: "expiring"; expiresAt: string }
+  | { t: "renewed"; expiresAt: string }
+  | { t: "not_renewed"; reason: string };
 
 /** A control socket is closed with this when another host has taken over the name. */
 export const SUPERSEDED = 4409;

@@ -1,8 +1,8 @@
-import type { Role } from "../protocol/caller.ts";
+import type { Caller, Role } from "../protocol/caller.ts";
 import type { Archive } from "./archive.ts";
 import { ClientCursor, type ClientPort, type Reader, type Start } from "./fanout.ts";
 import type { Journal } from "./journal.ts";
-import type { Presence } from "./presence.ts";
+import { type Presence, renewed } from "./presence.ts";
 import type { Reading } from "./replay.ts";
 
 export const CLIENT_SCHEMA = `
@@ -66,9 +66,6 @@ export class Clients {
     const before = this.#cursors.get(connection);
     const cursor = before?.succeeded(reading, presence) ?? new ClientCursor(connection, reading, presence);
     this.#cursors.set(connection, cursor);
-    const { attach, start } = cursor.first;
-    const { offers, as } = reading;
-    const about: About = { offers, presence, first: { attach, start }, as };
     this.#sql.exec(
       `INSERT INTO client (connection, attach, start, merge, received, about) VALUES (?, ?, ?, ?, 0, ?)
        ON CONFLICT (connection) DO UPDATE
@@ -77,8 +74,16 @@ export class Clients {
       reading.attach,
       reading.start,
       reading.merge ? 1 : 0,
-      JSON.stringify(about),
+      aboutOf(cursor),
     );
+  }
+
+  /** The same client with other rights. */
+  renewed(connection: string, caller: Caller): void {
+    const cursor = this.#cursors.get(connection);
+    if (!cursor) return;
+    cursor.presence = renewed(cursor.presence, caller);
+    this.#sql.exec("UPDATE client SET about = ? WHERE connection = ?", aboutOf(cursor), connection);
   }
 
   /** Who is attached now. */
@@ -172,4 +177,8 @@ export class Clients {
     after: (seq, maxChars) => this.#journal.after(seq, maxChars),
     eventAt: (seq) => this.#journal.eventAt(seq),
   };
+}
+
+function aboutOf({ reading: { offers, as }, presence, first: { attach, start } }: ClientCursor): string {
+  return JSON.stringify({ offers, presence, first: { attach, start }, as } satisfies About);
 }

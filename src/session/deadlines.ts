@@ -1,5 +1,6 @@
 /** Named points in time over the single alarm a Durable Object has. */
-export const DEADLINE_SCHEMA = "CREATE TABLE deadline (name TEXT PRIMARY KEY, at INTEGER NOT NULL);";
+export const DEADLINE_SCHEMA =
+  "CREATE TABLE IF NOT EXISTS deadline (name TEXT PRIMARY KEY, at INTEGER NOT NULL);";
 
 export class Deadlines<Name extends string> {
   readonly #storage: DurableObjectStorage;

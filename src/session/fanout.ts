@@ -54,10 +54,10 @@ export type Start = Pick<Reading, "attach" | "start">;
  */
 export class ClientCursor {
   readonly connection: string;
-  readonly presence: Presence;
+  presence: Presence;
   /** Where the connection's first reading began: a client that has got nothing yet is still there. */
   readonly first: Start;
-  readonly #reading: Reading;
+  readonly reading: Reading;
   /** What it reads now: the rest of an earlier reading, or its own. */
   #stretch: Stretch;
   /** How far we have read, and where the client is: what it does not get to see moves only the former. */
@@ -77,7 +77,7 @@ export class ClientCursor {
     this.connection = connection;
     this.presence = presence;
     this.first = first;
-    this.#reading = reading;
+    this.reading = reading;
     this.#stretch = reading;
     this.#at = { attach: reading.attach, place: { upTo: reading.start, skip: 0 } };
   }
@@ -135,7 +135,7 @@ export class ClientCursor {
   }
 
   async #locate(sessionId: string, port: ClientPort): Promise<boolean> {
-    const { attach } = this.#reading;
+    const { attach } = this.reading;
     const position = await port.position(sessionId);
     if (position === null) return false;
     const { first } = this;
@@ -154,8 +154,8 @@ export class ClientCursor {
   }
 
   #begin(): void {
-    this.#stretch = this.#reading;
-    this.#position = this.#reading.start;
+    this.#stretch = this.reading;
+    this.#position = this.reading.start;
   }
 
   async #read(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
@@ -202,7 +202,7 @@ export class ClientCursor {
 
   #numbers(marks: Mark[]): Numbers {
     const { attach, place } = this.#at;
-    const from = attach === this.#stretch.attach ? place : { upTo: this.#reading.start, skip: 0 };
+    const from = attach === this.#stretch.attach ? place : { upTo: this.reading.start, skip: 0 };
     return { after: this.#at, from, marks };
   }
 
@@ -214,7 +214,7 @@ export class ClientCursor {
 
   /** Looks for answers a resting client waits for: they do not belong on the stream that it does not read. */
   async #skim(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
-    const { attach } = this.#reading;
+    const { attach } = this.reading;
     while (this.#numbered?.answers && !this.#woken && !this.#over) {
       const reaching = log.reach(this.#skimmed);
       if (reaching) await reaching;

@@ -28,9 +28,9 @@ export class HostLink {
     };
   }
 
-  accept(): WebSocket {
+  accept(tags: readonly string[]): WebSocket {
     const { 0: client, 1: server } = new WebSocketPair();
-    this.#ctx.acceptWebSocket(server, [TAG]);
+    this.#ctx.acceptWebSocket(server, [TAG, ...tags]);
     return client;
   }
 
@@ -46,6 +46,10 @@ export class HostLink {
     }
     ws.serializeAttachment({ run, sent: delivered } satisfies Attachment);
     this.#live = { ws, run, read: delivered };
+  }
+
+  sockets(): WebSocket[] {
+    return this.#ctx.getWebSockets(TAG);
   }
 
   /** The open socket of the session's process. */

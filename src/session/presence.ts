@@ -16,3 +16,8 @@ export type Presence = {
 export function presenceOf(caller: Caller, since: number, hears: Hears): Presence {
   return { subject: caller.subject, role: roleOf(caller), answers: mayAnswer(caller), since, hears };
 }
+
+/** The same client with other rights. */
+export function renewed(presence: Presence, caller: Caller): Presence {
+  return { ...presence, role: roleOf(caller), answers: mayAnswer(caller) };
+}

@@ -1,5 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
-import { type Caller, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
+import { type Caller, isHost, isReader, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
 import { answerClose } from "../protocol/close.ts";
 import { ErrorCode } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
@@ -7,7 +7,10 @@ import { LIMITS } from "../protocol/limits.ts";
 import { decodeLink, encodeLink } from "../protocol/link.ts";
 import type { Hears } from "../protocol/news.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
+import { type Act, audit } from "../tenant/audit.ts";
+import { endSocket, type Holder, passFor, passTags } from "../tenant/pass.ts";
 import type { HostWord } from "../workspace/words.ts";
+import { Access } from "./access.ts";
 import { currentSetup } from "./acp-state.ts";
 import {
   close,
@@ -86,8 +89,9 @@ export class AcpSession extends DurableObject<Env> {
   readonly #hidden: Hidden;
   readonly #link: HostLink;
   readonly #watchers: Watchers;
+  readonly #access: Access;
   readonly #deadlines: Deadlines<
-    "place" | "agent-start" | "idle" | "permission" | "archive" | "index" | "release"
+    "place" | "agent-start" | "idle" | "permission" | "archive" | "index" | "release" | "host-token"
   >;
   readonly #index: IndexWriter;
 
@@ -103,9 +107,10 @@ export class AcpSession extends DurableObject<Env> {
     this.#link = new HostLink(ctx, this.#journal, this.#hidden);
     this.#watchers = new Watchers(ctx, this.#journal, this.#archive);
     this.#deadlines = new Deadlines(ctx.storage);
+    this.#access = new Access(ctx, env);
     this.#index = new IndexWriter(
       env.INDEX,
-      (state) => this.#journal.state === state,
+      (state) => this.#journal.state === state && !this.#access.isRevoked,
       () => this.#deadlines.setUnlessSet("index", Date.now() + LIMITS.indexRetryMs),
     );
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
@@ -125,6 +130,7 @@ export class AcpSession extends DurableObject<Env> {
   open({ sessionId, connection, caller, workspace, agent, raw, hears }: OpenRequest): void {
     const { state } = this.#journal;
     if (state && !isUnopened(state)) return;
+    if (!mayWork(caller, workspace)) throw new Error("Not this caller's to open");
     if (!state) {
       this.#journal.create(sessionId);
       this.ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
@@ -152,7 +158,7 @@ export class AcpSession extends DurableObject<Env> {
     const { sessionId, from, connection, caller, opening, hears } = order;
     const source = this.env.ACP_SESSION_DO.getByName(from);
     const origin = await source.origin(caller);
-    if (!origin) return null;
+    if (!origin || !mayWork(caller, origin.workspace)) return null;
     const { workspace, agent, lastSeq } = origin;
     const at = order.at ?? lastSeq;
     if (at > lastSeq) return { refused: `The session's last event is ${lastSeq}` };
@@ -225,7 +231,7 @@ export class AcpSession extends DurableObject<Env> {
   /** Takes a waiting prompt out of the queue; false if it does not wait. */
   unqueue(caller: Caller, turnId: string): boolean {
     const queued = this.#readable(caller)?.queue.find((item) => item.turnId === turnId);
-    if (!queued) return false;
+    if (!queued || roleOf(caller) !== "controller") return false;
     const error = { code: ErrorCode.requestCancelled, message: "Taken out of the queue" };
     this.#record((batch) => dropQueued(batch, queued, error));
     return true;
@@ -244,6 +250,7 @@ export class AcpSession extends DurableObject<Env> {
     const state = this.#readable(caller);
     if (!state || roleOf(caller) !== "controller") return false;
     await this.#remove(state);
+    this.#note(state, { kind: "session.deleted", subject: caller.subject });
     return true;
   }
 
@@ -281,16 +288,17 @@ export class AcpSession extends DurableObject<Env> {
 
   // ---- the host ---------------------------------------------------------------------------------------
 
-  /** The host's socket for this session. The Worker has checked the token; the workspace is checked here. */
+  /** The host's socket for this session. The Worker has checked the token; whose host it is is checked here. */
   override async fetch(request: Request): Promise<Response> {
     const watch = request.headers.get("X-Acp-Watch");
     if (watch !== null) return this.#watch(JSON.parse(watch) as WatchRequest);
-    const host = JSON.parse(request.headers.get("X-Acp-Host") ?? "{}") as Partial<Record<string, string>>;
-    const identity = this.#journal.state?.identity;
-    if (identity?.tenant !== host.tenant || identity?.workspace !== host.workspace) {
-      return new Response("Unknown session", { status: 404 });
-    }
-    return new Response(null, { status: 101, webSocket: this.#link.accept() });
+    const host = JSON.parse(request.headers.get("X-Acp-Host") ?? "null") as Caller | null;
+    if (!host || !this.#isServedBy(host)) return new Response("Unknown session", { status: 404 });
+    const pass = passFor(host, "host", this.#holder());
+    const socket = this.#link.accept(passTags(pass));
+    this.#access.admit(pass);
+    this.#checkHostTokens();
+    return new Response(null, { status: 101, webSocket: socket });
   }
 
   override webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): void | Promise<void> {
@@ -306,6 +314,7 @@ export class AcpSession extends DurableObject<Env> {
 
   override webSocketClose(ws: WebSocket, code: number, reason: string): void {
     answerClose(ws, code, reason);
+    this.#access.left(ws);
     const run = this.#link.runOf(ws);
     if (run === undefined || this.#journal.state?.run?.id !== run || this.#link.socket()) return;
     this.#record((batch) => hostGone(batch, reason || `socket closed (${code})`));
@@ -381,6 +390,9 @@ export class AcpSession extends DurableObject<Env> {
         case "permission":
           this.#permissionsTimedOut(state);
           break;
+        case "host-token":
+          this.#checkHostTokens();
+          break;
         case "archive":
           await this.#archive.run(state, (decide) => this.#record(decide));
           break;
@@ -431,6 +443,12 @@ export class AcpSession extends DurableObject<Env> {
     this.#record((batch) => expirePermissions(batch));
     const next = nextTimeout(state);
     if (next !== null) this.#deadlines.set("permission", next);
+  }
+
+  /** A host comes back with a newer token; the process at the other end does not notice. */
+  #checkHostTokens(): void {
+    const next = this.#access.endExpired(this.#link.sockets());
+    if (next !== null) this.#deadlines.set("host-token", next);
   }
 
   // ---- readers of the state and the log ---------------------------------------------------------------
@@ -485,14 +503,59 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   #watch({ caller, after }: WatchRequest): Response {
-    return this.#readable(caller)
-      ? this.#watchers.accept(after)
-      : new Response("Unknown session", { status: 404 });
+    if (!this.#readable(caller)) return new Response("Unknown session", { status: 404 });
+    const pass = passFor(caller, "watcher", this.#holder());
+    const response = this.#watchers.accept(after, passTags(pass));
+    if (response.webSocket) this.#access.admit(pass);
+    return response;
+  }
+
+  // ---- access -----------------------------------------------------------------------------------------
+
+  /** Ends everybody's access to the session, and what they have open; the work goes on. False: there is none. */
+  async revoke(caller: Caller): Promise<boolean> {
+    const { state } = this.#journal;
+    if (!state || !this.#isIn(caller)) return false;
+    this.#access.revoke();
+    this.#watchers.dismiss("session revoked");
+    const connections = this.#clients.present().map(({ connection }) => connection);
+    for (const connection of connections) this.#clients.detach(connection);
+    await Promise.all([
+      ...connections.map((id) => this.env.ACP_CONNECTION_DO.getByName(id).endSocket(id, "session revoked")),
+      this.#index.remove(state.sessionId),
+    ]);
+    return true;
+  }
+
+  /** Gives it back. */
+  async restore({ tenant }: Pick<Caller, "tenant">): Promise<boolean> {
+    const { state } = this.#journal;
+    if (state?.identity?.tenant !== tenant) return false;
+    this.#access.restore();
+    await this.#index.write(state);
+    return true;
+  }
+
+  /** The token of a socket here was revoked. */
+  endSocket(id: string, reason: string): void {
+    endSocket(this.ctx, id, reason);
+  }
+
+  /** A client goes on with another token. */
+  renewed(connection: string, caller: Caller): void {
+    if (!this.#journal.state || !this.#clients.has(connection)) return;
+    if (this.#readable(caller)) this.#clients.renewed(connection, caller);
+    else this.#clients.detach(connection);
+  }
+
+  #holder(): Holder {
+    return { class: "session", name: this.#journal.state?.sessionId ?? "" };
   }
 
   /** Takes in a session from elsewhere; null when there is one here. The caller must dispose of it. */
   import(order: ImportOrder): SessionImport | null {
     if (this.#journal.state || isStaged(this.ctx.storage.sql)) return null;
+    if (!mayWork(order.caller, order.workspace)) throw new Error("Not this caller's to import");
     return new SessionImport(this.ctx.storage, order, (state, opening) => {
       this.#journal.adopt(state);
       this.ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
@@ -502,9 +565,19 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   #readable(caller: Caller): SessionState | undefined {
-    const { state } = this.#journal;
-    const { tenant, workspace } = state?.identity ?? {};
-    return tenant === caller.tenant && mayUseWorkspace(caller, workspace ?? "") ? state : undefined;
+    if (!isReader(caller) || !this.#isIn(caller)) return undefined;
+    const isShut = this.#access.isRevoked && !caller.scopes.includes("workspace:admin");
+    return isShut ? undefined : this.#journal.state;
+  }
+
+  #isServedBy(host: Caller): boolean {
+    return isHost(host) && this.#isIn(host);
+  }
+
+  /** Whether there is a session here, in a workspace of the caller's. */
+  #isIn(caller: Caller): boolean {
+    const identity = this.#journal.state?.identity;
+    return identity?.tenant === caller.tenant && mayUseWorkspace(caller, identity.workspace);
   }
 
   // ---- log first --------------------------------------------------------------------------------------
@@ -547,6 +620,9 @@ export class AcpSession extends DurableObject<Env> {
       this.#deadlines.clear("agent-start");
       this.#deadlines.setUnlessSet("idle", Date.now() + LIMITS.idleMs);
     }
+    if (kinds.has("permission.responded")) {
+      for (const event of events) if (event.kind === "permission.responded") this.#noteAnswer(state, event);
+    }
     if (kinds.has("queue.owner.idle_expired")) this.#link.stop("idle");
     if (kinds.has("session.closed")) this.#link.stop("closed");
     if (kinds.has("queue.owner.drained")) this.#link.stop("the host is being drained");
@@ -560,6 +636,20 @@ export class AcpSession extends DurableObject<Env> {
     // The deadline is the outbox: it outlives a crash.
     if (this.#index.isDue(kinds)) this.#deadlines.setUnlessSet("index", Date.now() + LIMITS.indexDelayMs);
     if (this.#index.isUrgent(state, kinds)) this.ctx.waitUntil(this.#index.write(state));
+  }
+
+  /** What a person has answered; the workspace's policy is no person. */
+  #noteAnswer(state: SessionState, event: LogEvent): void {
+    const { request, outcome, subject } = "payload" in event ? event.payload : {};
+    if (typeof subject !== "string") return;
+    const detail = { request: Number(request), outcome: JSON.stringify(outcome) };
+    this.#note(state, { kind: "permission.answered", subject, detail });
+  }
+
+  #note({ identity, sessionId }: SessionState, act: Act): void {
+    if (!identity) return;
+    const { tenant, workspace } = identity;
+    this.ctx.waitUntil(audit(this.env, tenant, { ...act, workspace, session: sessionId }));
   }
 
   #seekPlace(state: SessionState, event: LogEvent): void {
@@ -606,6 +696,10 @@ export class AcpSession extends DurableObject<Env> {
       console.error("place failed", { sessionId, error: String(error) });
     }
   }
+}
+
+function mayWork(caller: Caller, workspace: string): boolean {
+  return roleOf(caller) === "controller" && mayUseWorkspace(caller, workspace);
 }
 
 /** Events after which a session may have no process and want none. */

@@ -23,11 +23,11 @@ export class Watchers {
     this.#archive = archive;
   }
 
-  accept(after: number): Response {
+  accept(after: number, tags: readonly string[]): Response {
     if (this.#ctx.getWebSockets(TAG).length >= LIMITS.watchersPerSession)
       return new Response("Too many watchers", { status: 429 });
     const { 0: client, 1: server } = new WebSocketPair();
-    this.#ctx.acceptWebSocket(server, [TAG]);
+    this.#ctx.acceptWebSocket(server, [TAG, ...tags]);
     server.serializeAttachment({ watch: after, waiting: false } satisfies Attachment);
     return new Response(null, { status: 101, webSocket: client });
   }

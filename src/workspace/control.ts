@@ -59,6 +59,7 @@ const CONTROL = z.discriminatedUnion("t", [
   }),
   z.object({ t: z.literal("draining") }),
   z.object({ t: z.literal("alive") }),
+  z.object({ t: z.literal("renew"), token: z.string() }),
 ]);
 
 /** `version`: a hello from a host that speaks another link, which is all that can be said of it. */

@@ -20,11 +20,11 @@ export class Watchers {
     return this.#ctx.getWebSockets(TAG).length > 0;
   }
 
-  accept(id: string): Response {
+  accept(id: string, tags: readonly string[]): Response {
     if (this.#ctx.getWebSockets(TAG).length >= LIMITS.watchersPerWorkspace)
       return new Response("Too many watchers", { status: 429 });
     const { 0: client, 1: server } = new WebSocketPair();
-    this.#ctx.acceptWebSocket(server, [TAG]);
+    this.#ctx.acceptWebSocket(server, [TAG, ...tags]);
     server.serializeAttachment({ id, seen: "", waiting: false } satisfies Attachment);
     return new Response(null, { status: 101, webSocket: client });
   }

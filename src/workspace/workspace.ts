@@ -1,15 +1,20 @@
 import { DurableObject } from "cloudflare:workers";
-import { answerClose } from "../protocol/close.ts";
+import type { Caller } from "../protocol/caller.ts";
+import { answerClose, UNAUTHORIZED } from "../protocol/close.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { type GatewayControl, type GitState, LINK_VERSION, SUPERSEDED } from "../protocol/link.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
 import { Deadlines } from "../session/deadlines.ts";
+import { type Act, type AuditKind, audit } from "../tenant/audit.ts";
+import { enter, leave, passFor, passOf, passTags } from "../tenant/pass.ts";
 import { type Agent, agentsOf } from "./agents.ts";
 import { type Hello, parseControl } from "./control.ts";
+import { HostPasses } from "./host-passes.ts";
 import { Hosts } from "./hosts.ts";
 import { type IndexRow, indexRow, writeIndex } from "./index-row.ts";
 import { availableIds, whyNot } from "./offers.ts";
 import { decide, isOverdue } from "./placement.ts";
+import { checkRight } from "./rights.ts";
 import { type SecretInfo, SecretStore } from "./secrets.ts";
 import type { SettingsChange } from "./settings.ts";
 import { type Identity, Store } from "./store.ts";
@@ -31,13 +36,17 @@ export type PlaceOrder = Identity & { sessionId: string; agent: string; wish: nu
 /** Secrets of one workspace: all of them travel in one message. */
 const SECRETS_MAX = 100;
 
+/** Someone wants to see the workspace of that id as it changes. */
+export type WatchRequest = { caller: Caller; id: string };
+
 /** One workspace: the hosts that serve it, the agents they offer, and which host runs which session. */
 export class WorkspaceState extends DurableObject<Env> {
   readonly #store: Store;
   readonly #hosts: Hosts;
   readonly #words: Words;
   readonly #watchers: Watchers;
-  readonly #deadlines: Deadlines<"grace" | "silence" | "words" | "show" | "index">;
+  readonly #passes: HostPasses;
+  readonly #deadlines: Deadlines<"grace" | "silence" | "words" | "show" | "index" | "host-token">;
   /** Connections that wait for an agent's first word. They are calls in progress: nothing to restore. */
   #waiting: (() => void)[] = [];
   /** Hellos that are being dealt with, and hosts that have been asked whether they are there; likewise. */
@@ -50,8 +59,9 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#store = new Store(sql);
     this.#hosts = new Hosts(sql, this.#store);
     this.#words = new Words(sql, (session) => env.ACP_SESSION_DO.getByName(session));
-    this.#watchers = new Watchers(ctx, (id) => JSON.stringify(this.view(id)));
+    this.#watchers = new Watchers(ctx, (id) => JSON.stringify(this.#view(id)));
     this.#deadlines = new Deadlines(ctx.storage);
+    this.#passes = new HostPasses(ctx, env, this.#deadlines, (ws, reason) => this.#dismiss(ws, reason));
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     // After a crash nobody has been told that the sockets are gone.
     for (const { name } of this.#hosts.present())
@@ -98,7 +108,8 @@ export class WorkspaceState extends DurableObject<Env> {
   }
 
   /** The agent a connection asked for, or the default; waits a while for one that has not said yet what it can do. */
-  async choose(wanted: string | null): Promise<AgentChoice> {
+  async choose(caller: Caller, wanted: string | null): Promise<AgentChoice> {
+    checkRight(this.ctx.id, caller, "session:read", "session:prompt");
     const deadline = Date.now() + LIMITS.agentStartMs;
     for (let warmed = false; ; ) {
       const agents = this.#agents();
@@ -130,13 +141,15 @@ export class WorkspaceState extends DurableObject<Env> {
     });
   }
 
-  view(id: string): WorkspaceView {
-    return viewOf(id, this.#store, this.#hosts);
+  view(caller: Caller, id: string): WorkspaceView {
+    checkRight(this.ctx.id, caller, "session:read", "session:prompt");
+    return this.#view(id);
   }
 
   /** Changes settings. A new policy also holds for running sessions; one out of reach hears of it later. */
-  async update(identity: Identity, change: SettingsChange): Promise<WorkspaceView> {
-    this.#store.create(identity);
+  async update(caller: Caller, workspace: string, change: SettingsChange): Promise<WorkspaceView> {
+    checkRight(this.ctx.id, caller, "workspace:admin");
+    this.#store.create({ tenant: caller.tenant, workspace });
     this.#store.change(change);
     if (change.policy) {
       for (const { session } of this.#store.placements())
@@ -150,17 +163,27 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#changed();
     this.#wake();
     await this.#deliver();
-    return this.view(identity.workspace);
+    return this.#view(workspace);
+  }
+
+  #view(id: string): WorkspaceView {
+    return viewOf(id, this.#store, this.#hosts);
   }
 
   // ---- secrets: for hosts only ------------------------------------------------------------------------
 
-  secrets(): SecretInfo[] {
+  secrets(caller: Caller): SecretInfo[] {
+    checkRight(this.ctx.id, caller, "workspace:admin");
     return this.#store.exists ? this.#secrets().list() : [];
   }
 
-  async putSecret(identity: Identity, name: string, value: string): Promise<"put" | "no key" | "too many"> {
-    this.#store.create(identity);
+  async putSecret(
+    caller: Caller,
+    workspace: string,
+    { name, value }: { name: string; value: string },
+  ): Promise<"put" | "no key" | "too many"> {
+    checkRight(this.ctx.id, caller, "workspace:admin");
+    this.#store.create({ tenant: caller.tenant, workspace });
     const store = this.#secrets();
     if (store.list().length >= SECRETS_MAX && !store.list().some((one) => one.name === name))
       return "too many";
@@ -169,7 +192,8 @@ export class WorkspaceState extends DurableObject<Env> {
     return "put";
   }
 
-  async deleteSecret(name: string): Promise<boolean> {
+  async deleteSecret(caller: Caller, name: string): Promise<boolean> {
+    checkRight(this.ctx.id, caller, "workspace:admin");
     const removed = this.#store.exists && this.#secrets().remove(name);
     if (removed) await this.#tellSecrets();
     return removed;
@@ -191,13 +215,15 @@ export class WorkspaceState extends DurableObject<Env> {
 
   // ---- sockets ----------------------------------------------------------------------------------------
 
-  /** A host's control socket, whose token the Worker has checked, or someone who watches. */
+  /** A host's control socket, or someone who watches. */
   override async fetch(request: Request): Promise<Response> {
-    const watched = request.headers.get("X-Acp-Watch");
-    if (watched !== null) return this.#watchers.accept(watched);
-    this.#store.create(JSON.parse(request.headers.get("X-Acp-Workspace") ?? "null") as Identity);
+    const watch = request.headers.get("X-Acp-Watch");
+    if (watch !== null) return this.#watch(JSON.parse(watch) as WatchRequest);
+    const caller = JSON.parse(request.headers.get("X-Acp-Host") ?? "") as Caller;
+    checkRight(this.ctx.id, caller, "host");
+    this.#store.create({ tenant: caller.tenant, workspace: caller.workspaces[0] as string });
     const { 0: client, 1: server } = new WebSocketPair();
-    this.ctx.acceptWebSocket(server, [HOST]);
+    this.ctx.acceptWebSocket(server, [HOST, ...this.#passes.admit(caller)]);
     return new Response(null, { status: 101, webSocket: client });
   }
 
@@ -205,7 +231,11 @@ export class WorkspaceState extends DurableObject<Env> {
     if (this.#watchers.isWatcher(ws)) return this.#watchers.next(ws);
     const message = typeof text === "string" ? parseControl(text) : undefined;
     if (!message) return ws.close(4400, "unknown message");
-    if (message.t === "version") return refuseVersion(ws, message.version);
+    if (message.t === "version") {
+      this.#note(ws, "host.refused", { linkVersion: message.version });
+      return refuseVersion(ws, message.version);
+    }
+    if (message.t === "renew") return send(ws, await this.#passes.renew(ws, message.token));
     if (message.t === "hello") {
       const greeting = this.#hello(ws, message);
       this.#greetings.set(ws, greeting);
@@ -248,13 +278,46 @@ export class WorkspaceState extends DurableObject<Env> {
 
   override async webSocketClose(ws: WebSocket, code: number, reason: string): Promise<void> {
     answerClose(ws, code, reason);
-    if (this.#watchers.isWatcher(ws)) return;
+    if (this.#watchers.isWatcher(ws)) return this.#unwatched(ws);
     this.#probes.get(ws)?.(false);
-    const name = hostOf(ws);
+    const name = this.#forget(ws, reason);
+    this.#passes.left(ws);
     if (name === undefined) return;
-    forget(ws);
     this.#goes(name, Date.now(), code === GOODBYE);
     this.#wake();
+  }
+
+  #watch({ caller, id }: WatchRequest): Response {
+    checkRight(this.ctx.id, caller, "session:read");
+    const holder = { class: "workspace", name: `${caller.tenant}/${id}` } as const;
+    const pass = passFor(caller, "watcher", holder);
+    const response = this.#watchers.accept(id, passTags(pass));
+    if (response.webSocket)
+      this.ctx.waitUntil(
+        enter(this.env, pass).then((isIn) => {
+          if (!isIn) this.endSocket(pass.id, "token revoked");
+        }),
+      );
+    return response;
+  }
+
+  #unwatched(ws: WebSocket): void {
+    const pass = passOf(this.ctx, ws);
+    if (pass) this.ctx.waitUntil(leave(this.env, pass));
+  }
+
+  /** Its token is good no more. A host may come back with another one, and its processes with it. */
+  #dismiss(ws: WebSocket, reason: string): void {
+    const name = this.#watchers.isWatcher(ws) ? undefined : this.#forget(ws, reason);
+    ws.close(UNAUTHORIZED, reason);
+    if (name === undefined) return;
+    this.#goes(name, Date.now(), false);
+    this.#wake();
+  }
+
+  /** The token of a host or of a watcher was revoked. */
+  endSocket(id: string, reason: string): void {
+    for (const ws of this.ctx.getWebSockets(`id:${id}`)) this.#dismiss(ws, reason);
   }
 
   // ---- hosts ------------------------------------------------------------------------------------------
@@ -287,6 +350,7 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#hosts.prune(Date.now());
     send(ws, { t: "welcome" });
     if (hasSecrets || hello.secrets) send(ws, { t: "secrets", values: secrets });
+    this.#note(ws, "host.joined", { name });
     this.#sortOut(ws, name, instance, new Set(runs.map(({ sessionId }) => sessionId)));
     if (draining) this.#tellToLeave(name);
     this.#settle();
@@ -309,7 +373,7 @@ export class WorkspaceState extends DurableObject<Env> {
       }
       const same = attachmentOf(holder)?.instance === instance;
       if (!same && (await this.#isAlive(holder))) return false;
-      forget(holder);
+      this.#forget(holder, same ? "replaced" : "superseded");
       holder.close(same ? 4408 : SUPERSEDED, same ? "replaced" : "superseded");
     }
   }
@@ -388,7 +452,7 @@ export class WorkspaceState extends DurableObject<Env> {
         const heard = Math.max(ponged, this.#hosts.get(host)?.lastSeenAt ?? 0);
         if (heard + LIMITS.hostSilentMs > Date.now()) return;
         if ((await this.#isAlive(ws)) || hostOf(ws) === undefined) return;
-        forget(ws);
+        this.#forget(ws, "silent");
         ws.close(4408, "silent");
         this.#goes(host, heard, false);
       }),
@@ -444,7 +508,7 @@ export class WorkspaceState extends DurableObject<Env> {
   async #writeIndex(): Promise<void> {
     const identity = this.#store.identity();
     if (!identity) return;
-    const row = indexRow(identity, this.view(identity.workspace));
+    const row = indexRow(identity, this.#view(identity.workspace));
     if (JSON.stringify(row) === JSON.stringify(this.#store.get<IndexRow>("indexed"))) return;
     try {
       await writeIndex(this.env.INDEX, row, Date.now());
@@ -478,12 +542,30 @@ export class WorkspaceState extends DurableObject<Env> {
           break;
         case "index":
           await this.#writeIndex();
+          break;
+        case "host-token":
+          this.#passes.check(Date.now());
       }
     }
   }
 
   #wake(): void {
     for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  /** From now on the socket speaks for nobody. Returns for whom it did. */
+  #forget(ws: WebSocket, reason: string): string | undefined {
+    const name = hostOf(ws);
+    if (name !== undefined) this.#note(ws, "host.left", { name, reason });
+    ws.serializeAttachment(null);
+    return name;
+  }
+
+  #note(ws: WebSocket, kind: AuditKind, detail: NonNullable<Act["detail"]>): void {
+    const caller = this.#passes.callerOf(ws);
+    if (!caller) return;
+    const [workspace] = caller.workspaces;
+    this.ctx.waitUntil(audit(this.env, caller.tenant, { kind, subject: caller.subject, workspace, detail }));
   }
 
   /** Control sockets that have said hello. */
@@ -514,11 +596,6 @@ function attachmentOf(ws: WebSocket): Attachment | undefined {
 
 function hostOf(ws: WebSocket): string | undefined {
   return attachmentOf(ws)?.host;
-}
-
-/** From now on the socket speaks for nobody. */
-function forget(ws: WebSocket): void {
-  ws.serializeAttachment(null);
 }
 
 function refuseVersion(ws: WebSocket, version: number): void {

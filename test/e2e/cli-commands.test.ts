@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { loadSigner } from "../../src/cli/keys.ts";
+import { loadSigner, type TokenClaims } from "../../src/cli/keys.ts";
 import { Client } from "./client.ts";
 import {
   acpEdge,
@@ -193,8 +193,9 @@ describe("doctor", () => {
     const report = JSON.parse(stdout) as Report;
     return { code, ok: report.ok, failed: report.steps.find(({ status }) => status === "failed"), report };
   };
-  const sign = async (change: object, lifetime = "1 hour") => {
-    const claims = { sub: "me", tenant: "local", workspaces: ["local"], scopes: ["session:read"], ...change };
+  const sign = async (change: Partial<TokenClaims>, lifetime = "1 hour") => {
+    const own = { sub: "me", tenant: "local", workspaces: ["local"] };
+    const claims: TokenClaims = { ...own, scopes: ["session:read"], ...change };
     return (await loadSigner(gateway.state)).sign(claims, lifetime);
   };
 

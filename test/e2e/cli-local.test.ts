@@ -106,6 +106,18 @@ describe("token", () => {
     expect((await acpEdge(["token", "keys", file], env)).stdout).toBe(jwks);
   });
 
+  test("what a gateway would refuse is not signed", async () => {
+    const env = emptyEnvironment();
+    const file = join(env.HOME as string, "key.json");
+    await acpEdge(["token", "keys", file], env);
+    const refused = async (...args: string[]) =>
+      (await acpEdge(["token", ...args, "--key", file], env)).stderr;
+    expect(await refused("host", "--workspace", "a", "b")).toContain("exactly one workspace");
+    expect(await refused("host", "--workspace", "*")).toContain("exactly one workspace");
+    expect(await refused("client", "--scopes", "host,session:read")).toContain("for a host and for a client");
+    expect(await refused("client", "--scopes", "session:write")).toContain("there is no session:write");
+  });
+
   test("no key, or no private one, is a mistake", async () => {
     const env = emptyEnvironment();
     expect((await acpEdge(["token", "client", "--key", "/no/such"], env)).code).toBe(2);

@@ -68,6 +68,34 @@ describe("the control link", () => {
     await expect.poll(() => refusals).toEqual([`HTTP ${status}: is the host token right?`]);
   });
 
+  test("goes on with a newer token when its own is about to expire", async () => {
+    let token = "old";
+    const { gateway, log } = await startHost({ token: async () => token });
+    await gateway.until(() => gateway.controlSocket);
+    token = "new";
+    gateway.say({ t: "expiring", expiresAt: new Date().toISOString() });
+    await gateway.until(() => gateway.said("renew").length);
+    expect(gateway.said("renew")).toEqual([{ t: "renew", token: "new" }]);
+    gateway.say({ t: "not_renewed", reason: "for a reason" });
+    await expect.poll(() => log).toContain("token not renewed: for a reason");
+  });
+
+  test("comes back with another token when its own is taken no longer", async () => {
+    const { gateway, refusals } = await startHost({
+      token: (refused) => (refused === undefined ? "old" : `not ${refused}`),
+    });
+    const socket = await gateway.until(() => gateway.controlSocket);
+    socket.close(4401, "token revoked");
+    await gateway.until(() => hellos(gateway).length === 2);
+    expect(gateway.upgrades.map(({ headers }) => headers.authorization)).toEqual([
+      "Bearer old",
+      "Bearer not old",
+    ]);
+    gateway.refusals.set("/host/control", 401);
+    gateway.controlSocket?.close(4401, "token revoked");
+    await expect.poll(() => refusals).toEqual(["HTTP 401: is the host token right?"]);
+  });
+
   test("keeps trying, less and less often, while another host has its name", async () => {
     const { gateway, refusals, log } = await startHost({ timing: { retryMinMs: 100, retryMaxMs: 2000 } });
     await gateway.until(() => gateway.controlSocket);

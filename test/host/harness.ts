@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import type { Agent } from "../../src/host/agent.ts";
+import type { Gateway } from "../../src/host/gateway-socket.ts";
 import { Host } from "../../src/host/host.ts";
 import { TIMING, type Timing } from "../../src/host/timing.ts";
 import { FakeGateway } from "./fake-gateway.ts";
@@ -33,7 +34,7 @@ export type Running = { gateway: FakeGateway; host: Host; root: string; log: str
 
 /** A host with a gateway and an empty workspace; all three are gone when the test is over. */
 export async function startHost(
-  options: { agents?: Agent[]; timing?: Partial<Timing> } = {},
+  options: { agents?: Agent[]; timing?: Partial<Timing>; token?: Gateway["token"] } = {},
 ): Promise<Running> {
   const gateway = await FakeGateway.start();
   const root = temporaryDirectory();
@@ -42,7 +43,7 @@ export async function startHost(
   const host = new Host({
     gateway: {
       url: gateway.url,
-      token: () => "secret",
+      token: options.token ?? (() => "secret"),
       timing: { ...QUICK, ...options.timing },
       log: (event) => log.push(event),
     },

@@ -34,4 +34,16 @@ describe("a host's token", () => {
     expect(token()).toBe(jwt);
     expect(hostToken({ command: `wc -l < ${counter}` })()).toBe(String(runs));
   });
+
+  test("from a command is asked for again when it is refused, once for all who were", () => {
+    const jwt = (jti: string) => new UnsecuredJWT({ jti }).setExpirationTime("1 hour").encode();
+    const file = join(temporaryDirectory(), "token");
+    writeFileSync(file, jwt("one"));
+    const token = hostToken({ command: `cat ${file}` });
+    writeFileSync(file, jwt("two"));
+    expect(token()).toBe(jwt("one"));
+    expect(token(jwt("one"))).toBe(jwt("two"));
+    writeFileSync(file, jwt("three"));
+    expect(token(jwt("one"))).toBe(jwt("two"));
+  });
 });

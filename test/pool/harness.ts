@@ -19,13 +19,16 @@ export async function token(claims: {
     subject = "someone",
     scopes = ["session:read", "session:prompt", "permission:answer"],
   } = claims;
-  return new SignJWT({ tenant, workspaces: [workspace], scopes })
-    .setProtectedHeader({ alg: "EdDSA", kid: "test" })
-    .setIssuer("acp-edge")
-    .setAudience("acp-edge")
-    .setSubject(subject)
-    .setExpirationTime("1h")
-    .sign(key);
+  return (
+    new SignJWT({ tenant, workspaces: [workspace], scopes })
+      .setProtectedHeader({ alg: "EdDSA", kid: "test" })
+      .setIssuer("acp-edge")
+      .setAudience("acp-edge")
+      .setSubject(subject)
+      // Tests let hours pass.
+      .setExpirationTime("7d")
+      .sign(key)
+  );
 }
 
 export async function get(path: string, bearer?: string, method = "GET"): Promise<Response> {

@@ -1,9 +1,10 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { joinMessage, RESUMABLE, readGatewayHead, splitMessage } from "../../src/protocol/resume.ts";
-import { type Agent, Client, events, get, Host, Peer, texts, token, updateText } from "./harness.ts";
+import { type Agent, Client, events, get, Host, Peer, send, texts, token, updateText } from "./harness.ts";
+import { ALL_OF_A_CLIENT, type Claims, mint } from "./tokens.ts";
 
 type Json = Record<string, unknown>;
 
@@ -24,18 +25,23 @@ class Resumable {
     this.workspace = workspace;
   }
 
-  static async open(workspace: string): Promise<Resumable> {
+  static async open(workspace: string, bearer?: string): Promise<Resumable> {
     const client = new Resumable(workspace);
+    client.bearer = bearer;
     await client.dial();
     await client.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
     return client;
   }
 
+  /** Its token, where that matters. */
+  bearer: string | undefined;
+
   async upgrade(subject = "someone", connection = this.connection): Promise<Response> {
+    const bearer = this.bearer ?? (await token({ workspace: this.workspace, subject }));
     return exports.default.fetch(`https://edge.test/acp?workspace=${this.workspace}`, {
       headers: {
         Upgrade: "websocket",
-        Authorization: `Bearer ${await token({ workspace: this.workspace, subject })}`,
+        Authorization: `Bearer ${bearer}`,
         "Sec-WebSocket-Protocol": RESUMABLE,
         ...(connection !== "" && { "Acp-Connection-Id": connection }),
       },
@@ -109,10 +115,11 @@ class Resumable {
 
 type Scene = { workspace: string; host: Host; client: Resumable; agent: Agent; sessionId: string };
 
-async function openSession(): Promise<Scene> {
+async function openSession(claims?: Claims): Promise<Scene> {
   const workspace = `w-${crypto.randomUUID()}`;
   const host = await Host.join(workspace);
-  const client = await Resumable.open(workspace);
+  const bearer = claims && (await mint({ workspaces: [workspace], ...claims }));
+  const client = await Resumable.open(workspace, bearer);
   const opening = client.request("session/new", { cwd: "/", mcpServers: [] });
   const agent = await host.agent();
   await agent.openSession();
@@ -233,7 +240,12 @@ describe("a connection that could be continued", () => {
       const { client, workspace, sessionId } = await openSession();
       client.peer.socket.close(leave === "goodbye" ? 1000 : 4000, leave);
       await client.peer.closed;
-      if (leave === "expiry") expect(await runDurableObjectAlarm(client.object)).toBe(true);
+      if (leave === "expiry") {
+        await runInDurableObject(client.object, (_, state) => {
+          state.storage.sql.exec("UPDATE deadline SET at = 0 WHERE name = 'idle'");
+        });
+        expect(await runDurableObjectAlarm(client.object)).toBe(true);
+      }
       await expect.poll(async () => (await client.upgrade()).status).toBe(404);
       const view = await get(`/api/sessions/${sessionId}`, await token({ workspace }));
       expect(await view.json()).toMatchObject({ clients: [] });
@@ -247,6 +259,115 @@ describe("a connection that could be continued", () => {
     expect(await peer.closed).toMatchObject({ code: 4408 });
     await client.request("session/list", {});
   });
+});
+
+describe("the token of a resumable client", () => {
+  const HOUR = 3_600_000;
+  afterEach(() => vi.useRealTimers());
+
+  /** Lets time pass, and rings the connection's alarm as that would have. */
+  async function pass(ms: number, client: Resumable): Promise<void> {
+    vi.setSystemTime(Date.now() + ms);
+    await runDurableObjectAlarm(client.object);
+  }
+
+  const warnings = (client: Resumable) =>
+    client.read.filter(({ method }) => method === "_acp-edge/token_expiring");
+
+  async function revoke(what: object): Promise<void> {
+    const bearer = await mint({ scopes: ALL_OF_A_CLIENT, sub: "admin", workspaces: ["*"] });
+    expect((await send("POST", "/api/revocations", bearer, what)).status).toBe(201);
+  }
+
+  it("ends its socket and not the connection: with another one it goes on in the middle of a turn", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const { client, agent, sessionId, workspace } = await openSession({ exp: HOUR / 1000 });
+    client.send([{ id: "p", method: "session/prompt", params: prompt(sessionId) }]);
+    const asked = await agent.line();
+    for (const text of numbers(30)) agent.update(text);
+    await client.until(() => texts(client.read).length > 10);
+    await pass(HOUR - LIMITS.tokenWarningMs, client);
+    await client.until(() => warnings(client).length > 0);
+    // Clocks may differ by a few seconds.
+    await pass(LIMITS.tokenWarningMs + 10_000, client);
+    expect(await client.peer.closed).toMatchObject({ code: 4401, reason: "token expired" });
+    expect((await client.upgrade()).status).toBe(401);
+    for (const text of numbers(60).slice(30)) agent.update(text);
+    agent.answer(asked, { stopReason: "end_turn" });
+    await agent.durable();
+    const { connection } = client;
+    client.bearer = await mint({ workspaces: [workspace] });
+    await client.dial();
+    expect(client.connection).toBe(connection);
+    await client.until(() => client.answers("p").length > 0);
+    expect(texts(client.read)).toEqual(numbers(60));
+    // The warning was about the token it had.
+    expect(warnings(client)).toHaveLength(1);
+    await pass(HOUR - LIMITS.tokenWarningMs, client);
+    await client.until(() => warnings(client).length > 1);
+  });
+
+  it("is good for nothing after its end, should the alarm be late", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const { client } = await openSession({ exp: HOUR / 1000 });
+    vi.setSystemTime(Date.now() + HOUR);
+    client.send([{ id: "late", method: "session/list", params: {} }]);
+    expect((await client.peer.closed).code).toBe(4401);
+    expect(client.answers("late")).toEqual([]);
+  });
+
+  it("is renewed in place", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const { client, workspace } = await openSession({ exp: HOUR / 1000 });
+    const newer = await mint({ workspaces: [workspace], exp: (2 * HOUR) / 1000 });
+    expect(await client.request("_acp-edge/renew", { token: newer })).toHaveProperty("result.expiresAt");
+    await pass(HOUR, client);
+    expect(await client.request("session/list", {})).toHaveProperty("result");
+  });
+
+  it("gives the rights it says to one that comes back", async () => {
+    const { client, workspace, sessionId } = await openSession({});
+    const rights = async () => {
+      const view = await get(`/api/sessions/${sessionId}`, await token({ workspace }));
+      return ((await view.json()) as { clients: { role: string }[] }).clients.map(({ role }) => role);
+    };
+    expect(await rights()).toEqual(["controller"]);
+    client.bearer = await mint({ workspaces: [workspace], scopes: ["session:read"] });
+    await client.dial();
+    await expect.poll(rights).toEqual(["observer"]);
+    expect(await client.request("session/prompt", prompt(sessionId))).toMatchObject({
+      error: { code: -32003 },
+    });
+  });
+
+  it.each(["jti", "subject"] as const)("that is revoked by %s ends the connection for good", async (kind) => {
+    const [sub, jti] = [crypto.randomUUID(), crypto.randomUUID()];
+    const { client, workspace, sessionId } = await openSession({ sub, jti });
+    await expect.poll(() => isEntered(client.connection)).toBe(true);
+    await revoke(kind === "jti" ? { jti } : { subject: sub });
+    expect(await client.peer.closed).toMatchObject({ code: 4401, reason: "token revoked" });
+    expect((await client.upgrade()).status).toBe(401);
+    client.bearer = await mint({ workspaces: [workspace], sub });
+    expect((await client.upgrade()).status).toBe(kind === "jti" ? 404 : 401);
+    const view = await get(`/api/sessions/${sessionId}`, await token({ workspace }));
+    expect(await view.json()).toMatchObject({ clients: [] });
+  });
+
+  it("that is revoked while the client is away leaves it nothing to come back to", async () => {
+    const [sub, jti] = [crypto.randomUUID(), crypto.randomUUID()];
+    const { client, workspace } = await openSession({ sub, jti });
+    client.peer.socket.close(4000, "cut");
+    await expect.poll(() => isEntered(client.connection)).toBe(true);
+    await revoke({ jti });
+    client.bearer = await mint({ workspaces: [workspace], sub });
+    expect((await client.upgrade()).status).toBe(404);
+  });
+
+  /** Whether the tenant knows of the connection. */
+  const isEntered = (id: string) =>
+    runInDurableObject(env.TENANT_DO.getByName("acme"), (_, { storage }) => {
+      return storage.sql.exec("SELECT 1 FROM socket WHERE id = ?", id).toArray().length > 0;
+    });
 });
 
 /** How much the gateway has sent down the client's socket, read or not. */

@@ -2,6 +2,7 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { type ParsedTarEntryWithData, packTar, unpackTar } from "modern-tar";
 import { describe, expect, it, vi } from "vitest";
+import type { Caller } from "../../src/protocol/caller.ts";
 import { LOG_SCHEMA } from "../../src/session/log.ts";
 import {
   type Agent,
@@ -91,7 +92,7 @@ const emptyState = (sessionId: string) =>
   );
 
 async function deleteSession(sessionId: string): Promise<void> {
-  const caller = {
+  const caller: Caller = {
     tenant: "acme",
     subject: "someone",
     workspaces: ["*"],
@@ -513,7 +514,7 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
 
   it("also when whoever sent it is gone", async () => {
     const id = crypto.randomUUID();
-    const caller = {
+    const caller: Caller = {
       tenant: "acme",
       subject: "someone",
       workspaces: ["*"],

@@ -397,7 +397,8 @@ describe("a workspace", () => {
       git: null,
       root: null,
     });
-    await stub(workspace).choose(null);
+    const rights = { workspaces: [workspace], scopes: ["session:read"], expires: 0 } as const;
+    await stub(workspace).choose({ tenant: "acme", subject: "someone", ...rights }, null);
     await stub(workspace).release("s", 1);
     const tables = await runInDurableObject(stub(workspace), (_, { storage }) =>
       storage.sql.exec("SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\'").toArray(),

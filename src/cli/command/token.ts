@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import type { JWK } from "jose";
+import { badHost, isScope, SCOPES, type Scope } from "../../protocol/caller.ts";
 import { CliError, EXIT, reasonOf } from "../exit.ts";
 import {
   CLIENT_CLAIMS,
@@ -51,13 +52,24 @@ function signing(name: string, summary: string, claims: TokenClaims, lifetime: s
         sub: options.subject,
         tenant: options.tenant,
         workspaces: options.workspace,
-        scopes: options.scopes.split(",").filter((scope) => scope !== ""),
+        scopes: scopesIn(options.scopes),
       };
+      const problem = badHost(claims.scopes, claims.workspaces);
+      if (problem !== undefined) throw new CliError(`a gateway would refuse it: ${problem}`, EXIT.usage);
       const token = await signer.sign(claims, options.lifetime).catch((error: unknown) => {
         throw new CliError(`--lifetime ${options.lifetime}: ${reasonOf(error)}`, EXIT.usage);
       });
       print(options, { token, claims: claimsOf(token) }, () => token);
     });
+}
+
+/** A gateway overlooks what it does not know. */
+function scopesIn(list: string): Scope[] {
+  const words = list.split(",").filter((scope) => scope !== "");
+  const unknown = words.find((word) => !isScope(word));
+  if (unknown !== undefined)
+    throw new CliError(`--scopes: there is no ${unknown}, but ${SCOPES.join(", ")}`, EXIT.usage);
+  return words.filter(isScope);
 }
 
 async function privateKey({ key, state }: SignOptions): Promise<JWK> {

@@ -1,0 +1,14 @@
+/**
+ * A pattern is a name with at most one `*`, which stands for anything. With one, matching is two comparisons, in
+ * SQL as well, and nobody can write a pattern that takes long to match.
+ */
+export function isPattern(text: string): boolean {
+  return text.indexOf("*") === text.lastIndexOf("*");
+}
+
+export function matchesPattern(pattern: string, name: string): boolean {
+  const star = pattern.indexOf("*");
+  if (star < 0) return pattern === name;
+  const [before, after] = [pattern.slice(0, star), pattern.slice(star + 1)];
+  return name.length >= before.length + after.length && name.startsWith(before) && name.endsWith(after);
+}

@@ -1,0 +1,75 @@
+import { type Caller, mayUseWorkspace } from "../protocol/caller.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import type { Act, AuditKind } from "./audit.ts";
+
+export type AuditEntry = {
+  seq: number;
+  at: string;
+  kind: AuditKind;
+  subject: string;
+  workspace: string | null;
+  session: string | null;
+  detail: unknown;
+};
+
+export type AuditQuery = { after: number; limit: number; kind?: string | undefined };
+
+type Row = {
+  seq: number;
+  at: number;
+  kind: string;
+  subject: string;
+  workspace: string | null;
+  session: string | null;
+  detail: string;
+};
+
+/** What was done with rights that not everybody has: the newest entries, as rows. */
+export class AuditLog {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+  }
+
+  static readonly SCHEMA = `
+    CREATE TABLE audit (
+      seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL,
+      workspace TEXT, session TEXT, detail TEXT NOT NULL
+    );
+  `;
+
+  add({ kind, subject, workspace, session, detail = {} }: Act, at: number): void {
+    const { seq } = this.#sql
+      .exec<{ seq: number }>(
+        "INSERT INTO audit (at, kind, subject, workspace, session, detail) VALUES (?, ?, ?, ?, ?, ?) RETURNING seq",
+        ...[at, kind, subject, workspace ?? null, session ?? null, JSON.stringify(detail)],
+      )
+      .one();
+    this.#sql.exec("DELETE FROM audit WHERE seq <= ?", seq - LIMITS.auditEntries);
+  }
+
+  /** What came after an entry, the oldest first; of workspaces only what is in the caller's. */
+  page(caller: Caller, { after, limit, kind }: AuditQuery): { entries: AuditEntry[]; next: number | null } {
+    const entries: AuditEntry[] = [];
+    for (const row of this.#sql.exec<Row>(
+      "SELECT * FROM audit WHERE seq > ? AND kind = coalesce(?, kind) ORDER BY seq",
+      after,
+      kind ?? null,
+    )) {
+      if (row.workspace !== null && !mayUseWorkspace(caller, row.workspace)) continue;
+      if (entries.length === limit) return { entries, next: entries.at(-1)?.seq ?? null };
+      entries.push(read(row));
+    }
+    return { entries, next: null };
+  }
+}
+
+function read({ at, kind, detail, ...row }: Row): AuditEntry {
+  return {
+    ...row,
+    at: new Date(at).toISOString(),
+    kind: kind as AuditKind,
+    detail: JSON.parse(detail) as unknown,
+  };
+}

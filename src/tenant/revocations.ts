@@ -1,0 +1,102 @@
+/** What can be revoked: one token, all of a subject's, or everybody's access to a session. */
+export type RevocationKind = "jti" | "subject" | "session";
+
+export type Revocation = {
+  id: string;
+  kind: RevocationKind;
+  value: string;
+  /** Who made it, and when. */
+  by: string;
+  at: string;
+  /** When it ends by itself; null: when it is lifted. */
+  until: string | null;
+};
+
+type Row = { id: string; kind: string; value: string; by_subject: string; at: number; until: number | null };
+
+/** The tenant's revocations, as rows. Asking makes nothing. */
+export class Revocations {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+  }
+
+  static readonly SCHEMA = `
+    CREATE TABLE revocation (
+      id TEXT PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL, by_subject TEXT NOT NULL,
+      at INTEGER NOT NULL, until INTEGER,
+      UNIQUE (kind, value)
+    );
+  `;
+
+  covers({ jti, subject }: { jti?: string | null | undefined; subject: string }, now: number): boolean {
+    return (
+      this.#sql
+        .exec(
+          `SELECT 1 FROM revocation WHERE (until IS NULL OR until > ?)
+           AND ((kind = 'subject' AND value = ?) OR (kind = 'jti' AND value = ?)) LIMIT 1`,
+          now,
+          subject,
+          jti ?? null,
+        )
+        .toArray().length > 0
+    );
+  }
+
+  /** The same one made again replaces the one before. */
+  add(kind: RevocationKind, value: string, by: string, at: number, until: number | null): Revocation {
+    const { id } = this.#sql
+      .exec<{ id: string }>(
+        `INSERT INTO revocation (id, kind, value, by_subject, at, until) VALUES (?, ?, ?, ?, ?, ?)
+         ON CONFLICT (kind, value) DO UPDATE
+         SET by_subject = excluded.by_subject, at = excluded.at, until = excluded.until RETURNING id`,
+        crypto.randomUUID(),
+        kind,
+        value,
+        by,
+        at,
+        until,
+      )
+      .one();
+    return { id, kind, value, by, at: iso(at), until: until === null ? null : iso(until) };
+  }
+
+  find(id: string): Revocation | undefined {
+    const [row] = this.#sql.exec<Row>("SELECT * FROM revocation WHERE id = ?", id).toArray();
+    return row && read(row);
+  }
+
+  remove(id: string): void {
+    this.#sql.exec("DELETE FROM revocation WHERE id = ?", id);
+  }
+
+  /** The newest first. */
+  list(): Revocation[] {
+    return this.#sql.exec<Row>("SELECT * FROM revocation ORDER BY at DESC, id").toArray().map(read);
+  }
+
+  get count(): number {
+    return this.#sql.exec<{ n: number }>("SELECT count(*) AS n FROM revocation").one().n;
+  }
+
+  /** Those that have ended by themselves, which are forgotten. */
+  takeEnded(now: number): Revocation[] {
+    const ended = this.#sql.exec<Row>("SELECT * FROM revocation WHERE until <= ?", now).toArray().map(read);
+    for (const { id } of ended) this.remove(id);
+    return ended;
+  }
+
+  nextEnd(): number | null {
+    return this.#sql.exec<{ at: number | null }>("SELECT min(until) AS at FROM revocation").one().at;
+  }
+}
+
+function read({ id, kind, value, by_subject, at, until }: Row): Revocation {
+  const end = until === null ? null : iso(until);
+  return { id, kind: kind as RevocationKind, value, by: by_subject, at: iso(at), until: end };
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString();
+}

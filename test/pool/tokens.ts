@@ -1,0 +1,50 @@
+import { env } from "cloudflare:workers";
+import { importJWK, type JWK, SignJWT, UnsecuredJWT } from "jose";
+
+/** Tokens of every kind, good and bad. */
+export type Claims = {
+  tenant?: string;
+  sub?: string;
+  workspaces?: string[];
+  scopes?: string[];
+  iss?: string;
+  aud?: string;
+  jti?: string;
+  /** Seconds from now. */
+  exp?: number | null;
+  nbf?: number;
+};
+
+export const CONTROLLER = ["session:read", "session:prompt", "permission:answer"];
+export const ALL_OF_A_CLIENT = [...CONTROLLER, "workspace:admin", "share"];
+
+export async function mint(claims: Claims): Promise<string> {
+  const key = await importJWK(JSON.parse(env.TEST_PRIVATE_KEY) as JWK, "EdDSA");
+  return new SignJWT(payload(claims)).setProtectedHeader({ alg: "EdDSA", kid: "test" }).sign(key);
+}
+
+/** Signed with what everybody knows: the public key, taken for a shared secret. */
+export async function mintHmac(claims: Claims): Promise<string> {
+  const [jwk] = (JSON.parse(env.AUTH_JWKS) as { keys: [JWK] }).keys;
+  const secret = new TextEncoder().encode(jwk.x);
+  return new SignJWT(payload(claims)).setProtectedHeader({ alg: "HS256", kid: "test" }).sign(secret);
+}
+
+export function mintUnsigned(claims: Claims): string {
+  return new UnsecuredJWT(payload(claims)).encode();
+}
+
+function payload({ exp = 3600, nbf, ...claims }: Claims): Record<string, unknown> {
+  const now = Math.floor(Date.now() / 1000);
+  return {
+    iss: "acp-edge",
+    aud: "acp-edge",
+    tenant: "acme",
+    sub: "someone",
+    workspaces: [],
+    scopes: CONTROLLER,
+    ...claims,
+    ...(exp === null ? {} : { exp: now + exp }),
+    ...(nbf === undefined ? {} : { nbf: now + nbf }),
+  };
+}
