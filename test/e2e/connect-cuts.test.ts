@@ -2,9 +2,10 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { RequestPermissionResponse } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { BadNetwork } from "./bad-network.ts";
-import { upTo } from "./client.ts";
+import { readLog, upTo } from "./client.ts";
 import { chunks, onTheRoad, openEditor, startBridge } from "./editor.ts";
 import { eventually, type Gateway, startGateway } from "./gateway.ts";
 
@@ -73,6 +74,80 @@ test("what is typed while there is no network is sent afterwards, in order", asy
   expect(await Promise.all(answers)).toEqual([{ stopReason: "end_turn" }, { stopReason: "end_turn" }]);
   expect(chunks(await editor.end())).toEqual([0, 1, 2, 0, 1]);
 });
+
+test("sessions of one editor each go on in order, whatever the others do", async () => {
+  const { way, editor, sessionId: first } = await onTheRoad(gateway);
+  const sessions = [first, await editor.newSession(), await editor.newSession()];
+  let cuts = 0;
+  const next = () => {
+    cuts += 1;
+    way.cut();
+    way.after(random(1, 60_000), next);
+  };
+  way.after(random(1, 20_000), next);
+  const turns = sessions.flatMap((sessionId) => [
+    editor.prompt(sessionId, "/stream 800 120 1"),
+    editor.prompt(sessionId, "/permission Do it"),
+    editor.prompt(sessionId, "/stream 100 1500"),
+  ]);
+  for (const turn of turns) expect(await turn).toEqual({ stopReason: "end_turn" });
+  way.after(Number.POSITIVE_INFINITY, () => {});
+  expect(cuts).toBeGreaterThan(10);
+  const lines = (await editor.end()).split("\n");
+  for (const sessionId of sessions) {
+    const seen = lines.filter((line) => line.includes(`"sessionId":"${sessionId}"`));
+    expect(chunks(seen.join("\n"))).toEqual([...upTo(800), ...upTo(100)]);
+    expect(seen.filter((line) => line.includes("session/request_permission"))).toHaveLength(1);
+    expect(await answersTo(sessionId)).toHaveLength(1);
+  }
+}, 120_000);
+
+test("a question answered while there is no network is answered afterwards, once", async () => {
+  const asked = Promise.withResolvers<void>();
+  const decided = Promise.withResolvers<RequestPermissionResponse>();
+  const { way, editor, sessionId } = await onTheRoad(gateway, {
+    onPermission: () => {
+      asked.resolve();
+      return decided.promise;
+    },
+  });
+  const turn = editor.prompt(sessionId, "/permission Do it");
+  await asked.promise;
+  way.refuse(true);
+  way.cut();
+  decided.resolve({ outcome: { outcome: "selected", optionId: "reject" } });
+  await eventually(() => way.accepted > 3);
+  way.refuse(false);
+  expect(await turn).toEqual({ stopReason: "end_turn" });
+  expect(await editor.end()).toContain("Permission selected: reject");
+  expect(await answersTo(sessionId)).toEqual([{ outcome: "selected", optionId: "reject" }]);
+});
+
+/** What the agent was answered, as the log has it. */
+async function answersTo(sessionId: string): Promise<unknown[]> {
+  const log = await readLog(gateway, sessionId);
+  return log.flatMap(({ payload: { message } }) => {
+    const { outcome } = (message?.result ?? {}) as { outcome?: unknown };
+    return outcome ?? [];
+  });
+}
+
+test("a message that takes longer than a heartbeat passes a slow network in one go", async () => {
+  const { way, editor, sessionId } = await onTheRoad(gateway);
+  way.throttle(2_000_000);
+  const prompt = editor.prompt(sessionId, `/echo ${"x".repeat(6_000_000)}`);
+  expect(await prompt).toEqual({ stopReason: "end_turn" });
+  expect(way.accepted).toBe(1);
+  expect((await editor.end()).length).toBeGreaterThan(6_000_000);
+});
+
+test("an editor that leaves while nobody hears it does not wait long for the bridge", async () => {
+  const { way, editor } = await onTheRoad(gateway);
+  way.freeze();
+  way.refuse(true);
+  // Of its own accord a socket waits for half a minute to be closed.
+  await editor.end();
+}, 20_000);
 
 test("a turn goes on when the gateway has forgotten the connection", async () => {
   await using forgetful = await startGateway({ env: { ACP_EDGE_LIMITS: '{"resumeMs": 300}' } });
