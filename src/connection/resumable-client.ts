@@ -30,14 +30,17 @@ export class ResumableClient implements Client {
   #routing: Promise<void> = Promise.resolve();
   #acking: Promise<void> = Promise.resolve();
   #link: Link | undefined;
+  /** Number of the last frame that was routed, and of the last one that all up to it are with their sessions. */
   #sent: number;
+  #handedOver: number;
 
   constructor(ctx: DurableObjectState, env: Env, store: HttpStore) {
     this.#ctx = ctx;
     this.#env = env;
     this.#store = store;
     this.#router = new Router(env, this);
-    this.#sent = Math.max(store.state?.sent ?? 0, this.#socket()?.sent ?? 0);
+    this.#handedOver = Math.max(store.state?.sent ?? 0, this.#socket()?.sent ?? 0);
+    this.#sent = this.#handedOver;
   }
 
   /** A new connection, or another socket for the one that is here; undefined if none is here for the caller. */
@@ -57,7 +60,7 @@ export class ResumableClient implements Client {
     this.#ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     this.#link = new Link(server, {
       greeted: false,
-      sent: this.#sent,
+      sent: this.#handedOver,
       chars: 0,
       acked: 0,
       own: 0,
@@ -97,7 +100,7 @@ export class ResumableClient implements Client {
       if (cursor && attached.has(sessionId)) cursors[sessionId] = cursor;
     }
     link.greet(cursors, own);
-    link.say({ t: "welcome", connection: this.state.connection, received: this.#sent });
+    link.say({ t: "welcome", connection: this.state.connection, received: this.#handedOver });
     this.#store.setSent(OWN, own);
     this.#flush(link);
     await this.#wake();
@@ -120,6 +123,8 @@ export class ResumableClient implements Client {
     if (this.#store.isFull()) return link.close(1013, "read your messages first");
     const handedOver: Promise<void>[] = [];
     const routed = this.#routing.then(async () => {
+      // Those before these were not taken. They come again on another socket, and these with them.
+      if (link.failure) throw link.failure;
       for (const [i, raw] of lines.entries()) {
         const number = first + i;
         if (number <= this.#sent) continue;
@@ -131,15 +136,22 @@ export class ResumableClient implements Client {
         this.#sent = number;
       }
     });
-    this.#routing = routed.catch((error: unknown) => {
+    this.#routing = routed.catch((error: Error) => {
+      link.failure = error;
       console.error("connection failed", { error: String(error) });
       link.close(1011, "internal error");
     });
     this.#acking = Promise.all([this.#acking, routed.then(() => Promise.all(handedOver))]).then(
-      () => link.received(first + lines.length - 1),
+      () => this.#received(first + lines.length - 1),
       () => {},
     );
     await this.#acking;
+  }
+
+  #received(number: number): void {
+    this.#handedOver = Math.max(this.#handedOver, number);
+    const link = this.#socket();
+    if (link?.greeted) link.received(this.#handedOver);
   }
 
   async #frame(raw: string, exchange: Exchange): Promise<void> {
@@ -163,17 +175,18 @@ export class ResumableClient implements Client {
     if (!this.#store.state) return;
     this.#store.put(OWN, text, number);
     const link = this.#socket();
-    if (link?.hasRoom) this.#flush(link);
+    if (link) this.#flush(link);
   }
 
+  /** A page at a time, as long as there is room. */
   #flush(link: Link): void {
-    const messages = this.#store.unsent(OWN, link.own);
-    const last = messages.at(-1);
-    if (last)
-      link.tell(
-        last.n,
-        messages.map(({ text }) => text),
-      );
+    while (link.hasRoom) {
+      const messages = this.#store.unsent(OWN, link.own);
+      const last = messages.at(-1);
+      if (!last) return;
+      const texts = messages.map(({ text }) => text);
+      link.tell(last.n, texts);
+    }
   }
 
   /** Sessions whose reading rests go on; each asks from where. */
@@ -188,7 +201,7 @@ export class ResumableClient implements Client {
     if (!this.#store.state || !mine) return;
     this.#link = undefined;
     if (code === 1000) return this.end();
-    this.#store.save({ ...this.state, sent: this.#sent }, Date.now());
+    this.#store.save({ ...this.state, sent: this.#handedOver }, Date.now());
     await this.#ctx.storage.setAlarm(Date.now() + LIMITS.resumeMs);
   }
 
@@ -212,7 +225,7 @@ export class ResumableClient implements Client {
     if (!this.#store.state) return null;
     this.#attach(sessionId);
     const link = this.#socket();
-    const cursor = link?.cursor(sessionId);
+    const cursor = link?.locate(sessionId);
     return {
       at: cursor ? placeOf(cursor) : null,
       numbered: { rests: !link?.hasRoom, answers: false },
@@ -224,7 +237,8 @@ export class ResumableClient implements Client {
     const link = this.#socket();
     if (!link?.hasRoom || !numbers || numbers.from === null) return "later";
     const cursor = link.cursor(sessionId);
-    // The client has come back in between, and says that it was elsewhere.
+    // The client has come back in between, and says that it was elsewhere; the session is going to ask where.
+    if (cursor === undefined) return "later";
     if (cursor && !samePlace(placeOf(cursor), numbers.after)) return "later";
     for (const page of pages(frames, numbers.marks, upTo))
       link.read(sessionId, { attach, upTo: page.upTo }, this.#inDialect(sessionId, page.frames));
@@ -265,6 +279,15 @@ export class ResumableClient implements Client {
     this.#socket()?.moveTo(sessionId, { attach, upTo: attach });
   }
 
+  hasAll(): boolean {
+    return this.#socket()?.hasAll === true;
+  }
+
+  letsGo(sessionId: string): void {
+    this.#store.detach(sessionId);
+    this.#socket()?.letsGo(sessionId);
+  }
+
   #attach(sessionId: string): void {
     if (!this.#store.isAttached(sessionId)) this.#store.attach(sessionId);
   }
@@ -302,12 +325,15 @@ type Attachment = {
   acked: number;
   /** The last of the connection's own messages that went down this socket, or was there before. */
   own: number;
-  cursors: Record<string, Cursor>;
+  /** Null: its session has asked, and the client has got nothing yet. */
+  cursors: Record<string, Cursor | null>;
 };
 
 /** One socket of a resumable client. */
 class Link {
   readonly socket: WebSocket;
+  /** Why no more is taken from it. */
+  failure: Error | undefined;
   #attachment: Attachment;
   constructor(socket: WebSocket, attachment?: Attachment) {
     this.socket = socket;
@@ -329,8 +355,27 @@ class Link {
     return greeted && chars - acked < LIMITS.resumeWindowChars;
   }
 
-  cursor(sessionId: string): Cursor | undefined {
+  cursor(sessionId: string): Cursor | null | undefined {
     return this.#attachment.cursors[sessionId];
+  }
+
+  /** The same, remembered as having been asked for. */
+  locate(sessionId: string): Cursor | null {
+    const { greeted, cursors } = this.#attachment;
+    const cursor = cursors[sessionId];
+    if (greeted && cursor === undefined)
+      this.#save({ ...this.#attachment, cursors: { ...cursors, [sessionId]: null } });
+    return cursor ?? null;
+  }
+
+  letsGo(sessionId: string): void {
+    const { [sessionId]: _, ...cursors } = this.#attachment.cursors;
+    this.#save({ ...this.#attachment, cursors });
+  }
+
+  get hasAll(): boolean {
+    const { chars, acked } = this.#attachment;
+    return chars === acked;
   }
 
   get own(): number {
