@@ -241,7 +241,8 @@ export class ResumableClient implements Client {
     if (cursor === undefined) return "later";
     if (cursor && !samePlace(placeOf(cursor), numbers.after)) return "later";
     for (const page of pages(frames, numbers.marks, upTo))
-      link.read(sessionId, { attach, upTo: page.upTo }, this.#inDialect(sessionId, page.frames));
+      link.page(sessionId, { attach, upTo: page.upTo }, this.#inDialect(sessionId, page.frames));
+    link.moveTo(sessionId, { attach, upTo });
     return link.hasRoom ? "more" : "enough";
   }
 
@@ -400,20 +401,18 @@ class Link {
     this.#save({ ...this.#attachment, cursors: { ...cursors, [sessionId]: cursor } });
   }
 
-  read(sessionId: string, cursor: Cursor, frames: readonly string[]): void {
-    const { cursors } = this.#attachment;
-    const change = { cursors: { ...cursors, [sessionId]: cursor } };
-    if (frames.length > 0) this.#page(sessionId, encodeCursor(cursor), frames, change);
-    else this.#save({ ...this.#attachment, ...change });
+  /** Pages come in bunches, and writing down what is on the socket costs more than one: `moveTo` does, at the end. */
+  page(sessionId: string, cursor: Cursor, frames: readonly string[]): void {
+    if (frames.length > 0) this.#page(sessionId, encodeCursor(cursor), frames);
   }
 
   tell(own: number, messages: readonly string[]): void {
-    this.#page(OWN, String(own), messages, { own });
+    this.#page(OWN, String(own), messages);
+    this.#save({ ...this.#attachment, own });
   }
 
-  #page(of: string, at: string, frames: readonly string[], change: Partial<Attachment>): void {
-    const chars = this.#attachment.chars + this.say({ t: "page", of, at }, frames.map(oneLine));
-    this.#save({ ...this.#attachment, ...change, chars });
+  #page(of: string, at: string, frames: readonly string[]): void {
+    this.#attachment.chars += this.say({ t: "page", of, at }, frames.map(oneLine));
   }
 
   /** Returns the length of the message. */
