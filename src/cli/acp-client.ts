@@ -8,16 +8,21 @@ import {
   PROTOCOL_VERSION,
   RequestError,
   type SessionNotification,
+  type Stream,
 } from "@agentclientprotocol/sdk";
 import { WebSocket } from "ws";
+import type { Log } from "../host/log.ts";
 import { VERSION } from "../host/version.ts";
 import { ErrorCode } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { refusal } from "./api-client.ts";
+import { openLink } from "./connect/patient-link.ts";
 import { CliError, EXIT, type ExitCode, reasonOf } from "./exit.ts";
 import { acpUrl, type Target } from "./target.ts";
 
 const HANDSHAKE_MS = 15_000;
+/** How soon a turn notices that the gateway is gone. */
+const HEARTBEAT_MS = 5_000;
 
 /** An open socket for ACP; a refused token is tried once more, fresh. */
 export async function openSocket(target: Target): Promise<WebSocket> {
@@ -51,15 +56,18 @@ function dial(target: Target, token: string): Promise<WebSocket | CliError> {
 }
 
 /**
- * Connects a client and says hello. Updates go past the SDK: it calls its handlers later, when it may have told of
- * the end of a turn before its last words, and complains of every update it does not know.
+ * Connects a client and says hello. What it loses of its network it does not notice. Updates go past the SDK: it
+ * calls its handlers later, when it may have told of the end of a turn before its last words, and complains of every
+ * update it does not know.
  */
 export async function connectAcp(
   target: Target,
   app: ClientApp,
-  onUpdate?: (params: SessionNotification) => void,
+  { onUpdate, log = () => {} }: { onUpdate?: OnUpdate; log?: Log } = {},
 ): Promise<ClientConnection> {
-  const connection = app.connect(socketStream(await openSocket(target), onUpdate));
+  // What is wrong with the configuration is not to be found out by dialling.
+  await target.token();
+  const connection = app.connect(linkStream(target, log, onUpdate));
   try {
     await initialize(connection);
     return connection;
@@ -95,16 +103,46 @@ export function rpcCode(code: number): ExitCode {
   return code === ErrorCode.forbidden ? EXIT.unauthorized : EXIT.turn;
 }
 
+type OnUpdate = (params: SessionNotification) => void;
+
+/** Messages over a link that goes on over as many sockets as it takes. Its end is an error that says why. */
+function linkStream(target: Target, log: Log, onUpdate?: OnUpdate): Stream {
+  let fail: (error: CliError) => void = () => {};
+  let take: (line: string) => void = () => {};
+  const { link, ended } = openLink({
+    url: acpUrl(target),
+    token: (fresh) => target.token({ fresh }),
+    waitMs: 0,
+    heartbeatMs: HEARTBEAT_MS,
+    log,
+    frames: (lines) => {
+      for (const line of lines) take(line);
+      return undefined;
+    },
+    unrestored: (_, reason) => fail(new CliError(reason, EXIT.error)),
+  });
+  const readable = new ReadableStream<AnyMessage>({
+    start(controller) {
+      take = (line) => receive(controller, line, onUpdate);
+      fail = (error) => controller.error(error);
+      void ended.then(fail);
+    },
+    cancel: () => link.close(),
+  });
+  const writable = new WritableStream<AnyMessage>({
+    write: (message) => link.send([JSON.stringify(message)]),
+    close: () => link.close(),
+    abort: () => link.close(),
+  });
+  return { readable, writable };
+}
+
 /** One message per text frame. The end of the socket is the end of both streams. */
-export function socketStream(socket: WebSocket, onUpdate: (params: SessionNotification) => void = () => {}) {
+export function socketStream(socket: WebSocket): Stream {
   let cancelled = false;
   const readable = new ReadableStream<AnyMessage>({
     start(controller) {
-      socket.on("message", (data) => {
-        const message = JSON.parse(data.toString()) as AnyMessage;
-        if (!("method" in message) || message.method !== "session/update") controller.enqueue(message);
-        else if (hasUpdate(message.params)) onUpdate(message.params);
-      });
+      socket.on("message", (data) => receive(controller, data.toString()));
       socket.on("close", () => {
         if (!cancelled) controller.close();
       });
@@ -123,6 +161,16 @@ export function socketStream(socket: WebSocket, onUpdate: (params: SessionNotifi
     abort: () => socket.close(1000),
   });
   return { readable, writable };
+}
+
+function receive(
+  controller: ReadableStreamDefaultController<AnyMessage>,
+  text: string,
+  onUpdate: OnUpdate = () => {},
+): void {
+  const message = JSON.parse(text) as AnyMessage;
+  if (!("method" in message) || message.method !== "session/update") controller.enqueue(message);
+  else if (hasUpdate(message.params)) onUpdate(message.params);
 }
 
 function hasUpdate(params: unknown): params is SessionNotification {

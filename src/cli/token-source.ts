@@ -33,8 +33,18 @@ export class TokenSource {
         "no token is configured: use `acp-edge login`, ACP_EDGE_TOKEN, --token-file or --token-command",
         EXIT.unauthorized,
       );
-    if (fresh || !this.#made || isStale(await this.#made)) this.#made = runTokenCommand(tokenCommand);
+    if (fresh || !this.#made || isStale(await this.#made)) this.#made = this.#make(tokenCommand);
     return this.#made;
+  }
+
+  /** What went wrong may go better the next time. */
+  async #make(command: string): Promise<string> {
+    try {
+      return await runTokenCommand(command);
+    } catch (error) {
+      this.#made = undefined;
+      throw error;
+    }
   }
 }
 

@@ -49,6 +49,10 @@ export type Client = {
   opens(sessionId: string, idText: string): void;
   /** It has got one, and reads it from there. */
   opened(sessionId: string, attach: number): void;
+  /** Whether it is known to have all it was sent: it is not going to ask for any of that again. */
+  hasAll(): boolean;
+  /** There is nothing more to come from a session. */
+  letsGo(sessionId: string): void;
 };
 
 /** One message of a client: where its answer goes, and who waits until a session has the message. */

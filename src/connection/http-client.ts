@@ -377,6 +377,15 @@ export class HttpClient implements Client {
     this.#store.setLog(sessionId, { attach, place: { upTo: attach, skip: 0 } });
   }
 
+  /** A reader may come back with the id of any event. */
+  hasAll(): boolean {
+    return false;
+  }
+
+  letsGo(sessionId: string): void {
+    this.#store.detach(sessionId);
+  }
+
   #session(sessionId: string) {
     return this.#env.ACP_SESSION_DO.getByName(sessionId);
   }

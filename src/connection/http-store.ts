@@ -88,6 +88,10 @@ export class HttpStore {
     );
   }
 
+  detach(sessionId: string): void {
+    this.#sql.exec("UPDATE stream SET attached = 0 WHERE id = ?", sessionId);
+  }
+
   /** How far a stream has been sent, and the last message of it that is no longer kept. */
   stream(id: string): { sent: number; dropped: number; log: LogPlace | null } {
     const row = this.#one<{ sent: number; dropped: number; log: string | null }>(

@@ -36,7 +36,9 @@ export class ResumableClient implements Client {
   #routing: Promise<void> = Promise.resolve();
   #acking: Promise<void> = Promise.resolve();
   #link: Link | undefined;
+  /** Number of the last frame that was routed, and of the last one that all up to it are with their sessions. */
   #sent: number;
+  #handedOver: number;
 
   constructor(
     ctx: DurableObjectState,
@@ -51,7 +53,8 @@ export class ResumableClient implements Client {
     this.#deadlines = deadlines;
     this.#life = life;
     this.#router = new Router(env, this);
-    this.#sent = Math.max(store.state?.sent ?? 0, this.#socket()?.sent ?? 0);
+    this.#handedOver = Math.max(store.state?.sent ?? 0, this.#socket()?.sent ?? 0);
+    this.#sent = this.#handedOver;
   }
 
   /** A new connection, or another socket for the one that is here; undefined if none is here for the caller. */
@@ -72,7 +75,7 @@ export class ResumableClient implements Client {
     this.#ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     this.#link = new Link(server, {
       greeted: false,
-      sent: this.#sent,
+      sent: this.#handedOver,
       chars: 0,
       acked: 0,
       own: 0,
@@ -113,7 +116,7 @@ export class ResumableClient implements Client {
       if (cursor && attached.has(sessionId)) cursors[sessionId] = cursor;
     }
     link.greet(cursors, own);
-    link.say({ t: "welcome", connection: this.state.connection, received: this.#sent });
+    link.say({ t: "welcome", connection: this.state.connection, received: this.#handedOver });
     this.#store.setSent(OWN, own);
     this.#flush(link);
     await this.#wake();
@@ -136,6 +139,8 @@ export class ResumableClient implements Client {
     if (this.#store.isFull()) return link.close(1013, "read your messages first");
     const handedOver: Promise<void>[] = [];
     const routed = this.#routing.then(async () => {
+      // Those before these were not taken. They come again on another socket, and these with them.
+      if (link.failure) throw link.failure;
       for (const [i, raw] of lines.entries()) {
         const number = first + i;
         if (number <= this.#sent) continue;
@@ -147,15 +152,22 @@ export class ResumableClient implements Client {
         this.#sent = number;
       }
     });
-    this.#routing = routed.catch((error: unknown) => {
+    this.#routing = routed.catch((error: Error) => {
+      link.failure = error;
       console.error("connection failed", { error: String(error) });
       link.close(1011, "internal error");
     });
     this.#acking = Promise.all([this.#acking, routed.then(() => Promise.all(handedOver))]).then(
-      () => link.received(first + lines.length - 1),
+      () => this.#received(first + lines.length - 1),
       () => {},
     );
     await this.#acking;
+  }
+
+  #received(number: number): void {
+    this.#handedOver = Math.max(this.#handedOver, number);
+    const link = this.#socket();
+    if (link?.greeted) link.received(this.#handedOver);
   }
 
   async #frame(raw: string, exchange: Exchange): Promise<void> {
@@ -179,17 +191,18 @@ export class ResumableClient implements Client {
     if (!this.#store.state) return;
     this.#store.put(OWN, text, number);
     const link = this.#socket();
-    if (link?.hasRoom) this.#flush(link);
+    if (link) this.#flush(link);
   }
 
+  /** A page at a time, as long as there is room. */
   #flush(link: Link): void {
-    const messages = this.#store.unsent(OWN, link.own);
-    const last = messages.at(-1);
-    if (last)
-      link.tell(
-        last.n,
-        messages.map(({ text }) => text),
-      );
+    while (link.hasRoom) {
+      const messages = this.#store.unsent(OWN, link.own);
+      const last = messages.at(-1);
+      if (!last) return;
+      const texts = messages.map(({ text }) => text);
+      link.tell(last.n, texts);
+    }
   }
 
   /** Sessions whose reading rests go on; each asks from where. */
@@ -204,7 +217,7 @@ export class ResumableClient implements Client {
     if (!this.#store.state || !mine) return;
     this.#link = undefined;
     if (code === 1000) return this.end();
-    this.#store.save({ ...this.state, sent: this.#sent }, Date.now());
+    this.#store.save({ ...this.state, sent: this.#handedOver }, Date.now());
     this.#deadlines.set("idle", Date.now() + LIMITS.resumeMs);
   }
 
@@ -261,7 +274,7 @@ export class ResumableClient implements Client {
     if (!this.#store.state) return null;
     this.#attach(sessionId);
     const link = this.#socket();
-    const cursor = link?.cursor(sessionId);
+    const cursor = link?.locate(sessionId);
     return {
       at: cursor ? placeOf(cursor) : null,
       numbered: { rests: !link?.hasRoom, answers: false },
@@ -273,10 +286,12 @@ export class ResumableClient implements Client {
     const link = this.#socket();
     if (!link?.hasRoom || !numbers || numbers.from === null) return "later";
     const cursor = link.cursor(sessionId);
-    // The client has come back in between, and says that it was elsewhere.
+    // The client has come back in between, and says that it was elsewhere; the session is going to ask where.
+    if (cursor === undefined) return "later";
     if (cursor && !samePlace(placeOf(cursor), numbers.after)) return "later";
     for (const page of pages(frames, numbers.marks, upTo))
-      link.read(sessionId, { attach, upTo: page.upTo }, this.#inDialect(sessionId, page.frames));
+      link.page(sessionId, { attach, upTo: page.upTo }, this.#inDialect(sessionId, page.frames));
+    link.moveTo(sessionId, { attach, upTo });
     return link.hasRoom ? "more" : "enough";
   }
 
@@ -312,6 +327,15 @@ export class ResumableClient implements Client {
   opened(sessionId: string, attach: number): void {
     this.#store.attach(sessionId);
     this.#socket()?.moveTo(sessionId, { attach, upTo: attach });
+  }
+
+  hasAll(): boolean {
+    return this.#socket()?.hasAll === true;
+  }
+
+  letsGo(sessionId: string): void {
+    this.#store.detach(sessionId);
+    this.#socket()?.letsGo(sessionId);
   }
 
   #attach(sessionId: string): void {
@@ -352,12 +376,15 @@ type Attachment = {
   acked: number;
   /** The last of the connection's own messages that went down this socket, or was there before. */
   own: number;
-  cursors: Record<string, Cursor>;
+  /** Null: its session has asked, and the client has got nothing yet. */
+  cursors: Record<string, Cursor | null>;
 };
 
 /** One socket of a resumable client. */
 class Link {
   readonly socket: WebSocket;
+  /** Why no more is taken from it. */
+  failure: Error | undefined;
   #attachment: Attachment;
   constructor(socket: WebSocket, attachment?: Attachment) {
     this.socket = socket;
@@ -379,8 +406,27 @@ class Link {
     return greeted && chars - acked < LIMITS.resumeWindowChars;
   }
 
-  cursor(sessionId: string): Cursor | undefined {
+  cursor(sessionId: string): Cursor | null | undefined {
     return this.#attachment.cursors[sessionId];
+  }
+
+  /** The same, remembered as having been asked for. */
+  locate(sessionId: string): Cursor | null {
+    const { greeted, cursors } = this.#attachment;
+    const cursor = cursors[sessionId];
+    if (greeted && cursor === undefined)
+      this.#save({ ...this.#attachment, cursors: { ...cursors, [sessionId]: null } });
+    return cursor ?? null;
+  }
+
+  letsGo(sessionId: string): void {
+    const { [sessionId]: _, ...cursors } = this.#attachment.cursors;
+    this.#save({ ...this.#attachment, cursors });
+  }
+
+  get hasAll(): boolean {
+    const { chars, acked } = this.#attachment;
+    return chars === acked;
   }
 
   get own(): number {
@@ -405,20 +451,18 @@ class Link {
     this.#save({ ...this.#attachment, cursors: { ...cursors, [sessionId]: cursor } });
   }
 
-  read(sessionId: string, cursor: Cursor, frames: readonly string[]): void {
-    const { cursors } = this.#attachment;
-    const change = { cursors: { ...cursors, [sessionId]: cursor } };
-    if (frames.length > 0) this.#page(sessionId, encodeCursor(cursor), frames, change);
-    else this.#save({ ...this.#attachment, ...change });
+  /** Pages come in bunches, and writing down what is on the socket costs more than one: `moveTo` does, at the end. */
+  page(sessionId: string, cursor: Cursor, frames: readonly string[]): void {
+    if (frames.length > 0) this.#page(sessionId, encodeCursor(cursor), frames);
   }
 
   tell(own: number, messages: readonly string[]): void {
-    this.#page(OWN, String(own), messages, { own });
+    this.#page(OWN, String(own), messages);
+    this.#save({ ...this.#attachment, own });
   }
 
-  #page(of: string, at: string, frames: readonly string[], change: Partial<Attachment>): void {
-    const chars = this.#attachment.chars + this.say({ t: "page", of, at }, frames.map(oneLine));
-    this.#save({ ...this.#attachment, ...change, chars });
+  #page(of: string, at: string, frames: readonly string[]): void {
+    this.#attachment.chars += this.say({ t: "page", of, at }, frames.map(oneLine));
   }
 
   /** Returns the length of the message. */

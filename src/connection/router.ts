@@ -80,6 +80,7 @@ export class Router {
     }
     const tooLong = checkMcpServers(frame);
     if (tooLong) return this.#refuse(frame, exchange, tooLong);
+    if (OPENING.has(frame.method as string)) await this.#makeRoom();
     if (await this.#own(frame, exchange)) return;
     if (frame.method === "session/new") return this.#open(frame, exchange);
     if (frame.method === "session/delete" && frame.kind === "request") return this.#delete(frame, exchange);
@@ -174,7 +175,8 @@ export class Router {
   async #delete(frame: Frame, exchange: Exchange): Promise<void> {
     const { sessionId } = frame;
     if (sessionId === undefined) return this.#refuse(frame, exchange, NO_SESSION_ID);
-    if (isUuid(sessionId)) await this.#session(sessionId).delete(this.#client.state.caller);
+    if (isUuid(sessionId) && (await this.#session(sessionId).delete(this.#client.state.caller)))
+      this.#client.letsGo(sessionId);
     exchange.answer(resultResponse(frame.idText as string, {}));
   }
 
@@ -226,6 +228,17 @@ export class Router {
     }
   }
 
+  /** A client with as many sessions as it may have lets go of those that are over. */
+  async #makeRoom(): Promise<void> {
+    if (!this.#tooMany() || !this.#client.hasAll()) return;
+    const { connection } = this.#client.state;
+    await Promise.allSettled(
+      this.#client.sessions().map(async (sessionId) => {
+        if (await this.#session(sessionId).letsGo(connection)) this.#client.letsGo(sessionId);
+      }),
+    );
+  }
+
   #tooMany(): RpcError | undefined {
     if (this.#client.sessions().length < LIMITS.sessionsPerConnection) return undefined;
     const message = `A connection has at most ${LIMITS.sessionsPerConnection} sessions`;
@@ -255,6 +268,14 @@ function checkMcpServers({ raw, value }: Frame): RpcError | undefined {
   const message = `A value of an MCP server's env or headers exceeds ${MCP_VALUE_CHARS} characters`;
   return { code: ErrorCode.invalidParams, message };
 }
+
+/** What may attach a client to another session. */
+const OPENING: ReadonlySet<string> = new Set([
+  "session/new",
+  "session/load",
+  "session/resume",
+  "session/fork",
+]);
 
 function sessionScoped(frame: Frame): boolean {
   return frame.method?.startsWith("session/") === true && frame.method !== "session/list";

@@ -162,6 +162,16 @@ export class SocketClient implements Client {
     this.#save({ ...this.#attachment, cursors });
   }
 
+  /** What it misses it cannot ask for. */
+  hasAll(): boolean {
+    return true;
+  }
+
+  letsGo(sessionId: string): void {
+    const { [sessionId]: _, ...cursors } = this.#attachment.cursors;
+    this.#save({ ...this.#attachment, cursors });
+  }
+
   leaves(): void {
     this.#save({ ...this.#attachment, cursors: {} });
   }

@@ -1,3 +1,7 @@
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import { addAbortSignal } from "node:stream";
+import { text } from "node:stream/consumers";
 import { WebSocket } from "ws";
 import { UNAUTHORIZED } from "../protocol/close.ts";
 import { LIMITS } from "../protocol/limits.ts";
@@ -14,8 +18,8 @@ export type Gateway = {
   log: Log;
 };
 
-/** Why a socket is gone: the close code, and the HTTP status if the gateway answered the upgrade with one. */
-export type Loss = { code: number; reason: string; status?: number };
+/** Why a socket is gone: the close code, and the HTTP answer if the gateway gave one to the upgrade. */
+export type Loss = { code: number; reason: string; status?: number; body?: string };
 
 export type SocketHandlers = {
   /** What to say besides the token when dialling. */
@@ -25,6 +29,13 @@ export type SocketHandlers = {
   /** Decides whether to dial again. */
   lost(loss: Loss): "retry" | "give up";
 };
+
+/** How long a goodbye may take to arrive. */
+const GOODBYE_MS = 2_000;
+/** How long to listen to a refusal. */
+const BODY_MS = 2_000;
+/** The slowest network we wait for: an answer to a heartbeat comes behind all that was sent before it. */
+const SLOW_CHARS_PER_MS = 64;
 
 /** A socket to the gateway that dials again whenever it is lost, and notices when the other side is gone. */
 export class GatewaySocket {
@@ -38,6 +49,10 @@ export class GatewaySocket {
   #refused: string | undefined;
   #ping: NodeJS.Timeout | undefined;
   #pong: NodeJS.Timeout | undefined;
+  /** Characters sent on this socket: in all, before each heartbeat under way, and known to have arrived. */
+  #sent = 0;
+  #pings: number[] = [];
+  #arrived = 0;
 
   constructor(gateway: Gateway, path: string, handlers: SocketHandlers) {
     this.#gateway = gateway;
@@ -53,7 +68,9 @@ export class GatewaySocket {
   }
 
   send(text: string, taken?: () => void): void {
-    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(text, taken);
+    if (this.#socket?.readyState !== WebSocket.OPEN) return;
+    this.#sent += text.length;
+    this.#socket.send(text, taken);
   }
 
   /** Somebody waits for this socket: if it sits out a delay, dial now. */
@@ -68,12 +85,23 @@ export class GatewaySocket {
     this.#lost({ code: 1006, reason });
   }
 
+  /** The next socket takes the place of this one, at once. */
+  redial(): void {
+    if (!this.#socket) return;
+    this.#abandon();
+    this.#dial();
+  }
+
   close(): void {
     this.#closed = true;
     clearTimeout(this.#retry);
     this.#stopPinging();
-    this.#socket?.close(1000);
+    const socket = this.#socket;
     this.#socket = null;
+    if (!socket) return;
+    socket.close(1000);
+    // If nobody hears it, it has been said.
+    setTimeout(() => socket.terminate(), GOODBYE_MS).unref();
   }
 
   #dial(): void {
@@ -99,23 +127,31 @@ export class GatewaySocket {
     });
     this.#socket = socket;
     let status: number | undefined;
+    let body = "";
     let reason = "";
+    let stream: Socket | undefined;
+    socket.on("upgrade", (response) => {
+      stream = response.socket;
+    });
     // Every handler asks whether it still speaks for the current socket: an abandoned one may have more to say.
     socket.on("open", () => {
       if (socket !== this.#socket) return;
-      this.#startPinging(socket);
+      this.#startPinging(socket, () => stream?.bytesRead ?? 0);
       this.#handlers.opened();
     });
     socket.on("message", (data) => {
       if (socket !== this.#socket) return;
       clearTimeout(this.#pong);
+      this.#pong = undefined;
       const text = data.toString();
-      if (text !== "pong") this.#handlers.message(text);
+      if (text === "pong") this.#arrived = this.#pings.shift() ?? this.#arrived;
+      else this.#handlers.message(text);
       // A socket that is given up for what came through it was no success.
       if (socket === this.#socket) this.#backoff.reset();
     });
-    socket.on("unexpected-response", (_request, response) => {
+    socket.on("unexpected-response", async (_request, response) => {
       status = response.statusCode;
+      body = await bodyOf(response);
       socket.terminate();
     });
     socket.on("error", (error) => {
@@ -125,7 +161,11 @@ export class GatewaySocket {
       if (socket !== this.#socket) return;
       if (code === UNAUTHORIZED || status === 401) this.#refused = token;
       this.#abandon();
-      this.#lost({ code, reason: reason || closeReason.toString(), ...(status !== undefined && { status }) });
+      this.#lost({
+        code,
+        reason: reason || closeReason.toString(),
+        ...(status !== undefined && { status, body }),
+      });
     });
   }
 
@@ -145,22 +185,40 @@ export class GatewaySocket {
     socket?.terminate();
   }
 
-  #startPinging(socket: WebSocket): void {
+  #startPinging(socket: WebSocket, bytesRead: () => number): void {
     const { pingEveryMs, pongWithinMs } = this.#gateway.timing;
+    this.#sent = 0;
+    this.#arrived = 0;
+    this.#pings = [];
     let last = Date.now();
+    const wait = (ms: number) => {
+      const before = bytesRead();
+      this.#pong = setTimeout(() => {
+        // Long messages take their time: whoever sends one is there.
+        if (bytesRead() > before) wait(pongWithinMs);
+        else socket.terminate();
+      }, ms);
+    };
     this.#ping = setInterval(() => {
       const late = Date.now() - last > 2 * pingEveryMs + pongWithinMs;
       last = Date.now();
       // The machine has slept: whatever there was at the other end has given up on us.
       if (late) return socket.terminate();
+      if (this.#pong) return;
       socket.send("ping");
-      clearTimeout(this.#pong);
-      this.#pong = setTimeout(() => socket.terminate(), pongWithinMs);
+      this.#pings.push(this.#sent);
+      wait(pongWithinMs + (this.#sent - this.#arrived) / SLOW_CHARS_PER_MS);
     }, pingEveryMs);
   }
 
   #stopPinging(): void {
     clearInterval(this.#ping);
     clearTimeout(this.#pong);
+    this.#pong = undefined;
   }
+}
+
+/** An answer that does not come to its end says nothing. */
+function bodyOf(response: IncomingMessage): Promise<string> {
+  return text(addAbortSignal(AbortSignal.timeout(BODY_MS), response)).catch(() => "");
 }

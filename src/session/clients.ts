@@ -107,6 +107,12 @@ export class Clients {
     return this.#cursors.has(connection);
   }
 
+  /** Whether a client, if it is one, has been sent all up to that event. */
+  hasRead(connection: string, seq: number): boolean {
+    const cursor = this.#cursors.get(connection);
+    return !cursor || (cursor.position ?? 0) >= seq;
+  }
+
   detach(connection: string): void {
     this.#cursors.delete(connection);
     this.#ports.delete(connection);

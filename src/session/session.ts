@@ -280,6 +280,15 @@ export class AcpSession extends DurableObject<Env> {
     if (state.identity?.request === null && this.#clients.present().length === 0) await this.#remove(state);
   }
 
+  /** Detaches a client for which there is nothing more to come; false if there may be. */
+  letsGo(connection: string): boolean {
+    const { state } = this.#journal;
+    if (!state) return true;
+    if (!state.closed || !this.#clients.hasRead(connection, state.lastSeq)) return false;
+    this.#clients.detach(connection);
+    return true;
+  }
+
   /** A login, or a logout, that the agent of another session has taken. */
   relay(caller: Caller, raw: string): void {
     if (this.#readable(caller) && roleOf(caller) === "controller")

@@ -8,8 +8,9 @@ import { ndJsonStream } from "@agentclientprotocol/sdk";
 import { descendants } from "../../src/cli/process-tree.ts";
 import { startGateway } from "../e2e/gateway.ts";
 import { end, start } from "./children.ts";
-import { agentCommand, agentEnv, type Contender, overWebSocket } from "./contender.ts";
+import { agentCommand, agentEnv, type Contender, overWebSocket, type Transport } from "./contender.ts";
 
+const COMMAND = fileURLToPath(new URL("../../src/cli/command/main.ts", import.meta.url));
 const STDIO_TO_WS = fileURLToPath(import.meta.resolve("stdio-to-ws/dist/main.js"));
 const LOOPBACK = fileURLToPath(new URL("./loopback.ts", import.meta.url));
 const SDK_SERVER = fileURLToPath(new URL("./sdk-server.ts", import.meta.url));
@@ -18,17 +19,19 @@ const SDK_SERVER = fileURLToPath(new URL("./sdk-server.ts", import.meta.url));
 const direct: Contender = {
   name: "direct",
   start: async (agentState) => ({
-    connect: async () => {
-      const child = start(agentCommand, { env: agentEnv(agentState), stdio: ["pipe", "pipe", "ignore"] });
-      const stream = ndJsonStream(
-        Writable.toWeb(child.stdin as Writable) as WritableStream<Uint8Array>,
-        Readable.toWeb(child.stdout as Readable) as ReadableStream<Uint8Array>,
-      );
-      return { stream, compressed: () => false, close: () => end(child) };
-    },
+    connect: async () => overPipes(agentCommand, agentEnv(agentState)),
     stop: async () => {},
   }),
 };
+
+function overPipes(command: readonly [string, ...string[]], env: NodeJS.ProcessEnv): Transport {
+  const child = start(command, { env, stdio: ["pipe", "pipe", "ignore"] });
+  const stream = ndJsonStream(
+    Writable.toWeb(child.stdin as Writable) as WritableStream<Uint8Array>,
+    Readable.toWeb(child.stdout as Readable) as ReadableStream<Uint8Array>,
+  );
+  return { stream, compressed: () => false, close: () => end(child) };
+}
 
 /**
  * The npm package as it is. It prints every message even when told to be quiet; its output goes to
@@ -77,8 +80,27 @@ const acpEdge: Contender = {
   },
 };
 
+/** The same behind `acp-edge connect`, which an editor starts as if it were the agent. */
+const bridge: Contender = {
+  name: "connect",
+  start: async () => {
+    const gateway = await startGateway();
+    return {
+      connect: async () =>
+        overPipes([process.execPath, COMMAND, "connect", gateway.wsUrl], {
+          ...process.env,
+          ACP_EDGE_TOKEN: gateway.token,
+        }),
+      stop: async () => {
+        await gateway[Symbol.asyncDispose]();
+      },
+      log: gateway.log,
+    };
+  },
+};
+
 /** `direct` first: the others are compared with it. */
-export const contenders: readonly Contender[] = [direct, stdioToWs, sdkServer, acpEdge];
+export const contenders: readonly Contender[] = [direct, stdioToWs, sdkServer, acpEdge, bridge];
 
 /** A gateway still there when we go, perhaps not even ready. Its runner ends all that is below it. */
 process.once("exit", () => {

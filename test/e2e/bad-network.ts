@@ -11,6 +11,7 @@ export class BadNetwork implements AsyncDisposable {
   #budget = Number.POSITIVE_INFINITY;
   #onSpent: () => void = () => {};
   #delayMs = 0;
+  #bytesPerMs = Number.POSITIVE_INFINITY;
   #refusing = false;
   /** Connections that came so far. */
   accepted = 0;
@@ -66,6 +67,11 @@ export class BadNetwork implements AsyncDisposable {
     this.#delayMs = ms;
   }
 
+  /** No more than this passes in either direction. */
+  throttle(bytesPerSecond: number): void {
+    this.#bytesPerMs = bytesPerSecond / 1000;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.cut();
     this.#server.close();
@@ -80,7 +86,8 @@ export class BadNetwork implements AsyncDisposable {
     const pipe = async (from: Socket, to: Socket) => {
       try {
         for await (const chunk of from as AsyncIterable<Buffer>) {
-          if (this.#delayMs > 0) await sleep(this.#delayMs);
+          const delay = this.#delayMs + chunk.length / this.#bytesPerMs;
+          if (delay > 0) await sleep(delay);
           if (pair.frozen) continue;
           // A budget may end in the middle of a message.
           const part = chunk.subarray(0, Math.min(chunk.length, this.#budget));

@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { BadNetwork } from "./bad-network.ts";
+import { upTo } from "./client.ts";
 import { acpEdge, environmentOf, startAcpEdge, startOnTerminal } from "./command.ts";
 import { eventually, type Gateway, startGateway } from "./gateway.ts";
 
@@ -165,4 +167,45 @@ test.each([
   expect((await running.ended).code).toBe(0);
   expect(running.stdout).toContain("✓");
   expect(running.stdout.includes("\u001b[")).toBe(coloured);
+});
+
+describe("a turn on a bad network", () => {
+  /** As `environmentOf`, by way of a network that is there until the test ends. */
+  async function onTheRoad() {
+    const way = await BadNetwork.to(gateway.url);
+    onTestFinished(() => way[Symbol.asyncDispose]());
+    return { way, env: environmentOf({ url: way.url(gateway.url), token: gateway.token }) };
+  }
+
+  test("goes on after each cut, and nothing is missing or twice", async () => {
+    const { way, env } = await onTheRoad();
+    let cuts = 0;
+    const cut = () => {
+      cuts += 1;
+      way.cut();
+      way.after(40_000, cut);
+    };
+    way.after(10_000, cut);
+    const { code, stdout, stderr } = await acpEdge(["run", "/stream 1000 100"], env);
+    expect(code).toBe(0);
+    expect(cuts).toBeGreaterThan(5);
+    expect(stderr).toContain("connected again");
+    expect([...stdout.matchAll(/(\d{6}) /g)].map(([, number]) => Number(number))).toEqual(upTo(1000));
+  });
+
+  test("says that it goes on when there is no way back to it", async () => {
+    const { way, env } = await onTheRoad();
+    await using other = await startGateway();
+    const running = startAcpEdge(["run", "/slow 60"], env);
+    running.child.stdin?.end();
+    await running.prints("1");
+    // Where it comes back to, its token is worth nothing.
+    way.leadTo(other.url);
+    way.cut();
+    const { code, stderr } = await running.ended;
+    expect(code).toBe(3);
+    expect(stderr).toMatch(
+      /does not accept the token; the turn goes on: acp-edge sessions watch [0-9a-f-]{36}/,
+    );
+  });
 });

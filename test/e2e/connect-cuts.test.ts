@@ -1,16 +1,13 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { PassThrough, Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { client, ndJsonStream } from "@agentclientprotocol/sdk";
+import type { RequestPermissionResponse } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { BadNetwork } from "./bad-network.ts";
+import { readLog, upTo } from "./client.ts";
+import { chunks, onTheRoad, openEditor, startBridge } from "./editor.ts";
 import { eventually, type Gateway, startGateway } from "./gateway.ts";
-
-const COMMAND = fileURLToPath(new URL("../../src/cli/command/main.ts", import.meta.url));
 
 let gateway: Gateway;
 let network: BadNetwork;
@@ -23,46 +20,6 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** An editor that reads and writes the bridge's pipes, and what it read. */
-function editor(url: string, token = gateway.token, reads = true) {
-  const child = spawn(process.execPath, [COMMAND, "connect", url, "--heartbeat", "0.5"], {
-    stdio: "pipe",
-    env: { ...process.env, ACP_EDGE_TOKEN: token },
-  }) as ChildProcess & { stdin: Writable; stdout: Readable; stderr: Readable };
-  let text = "";
-  let stderr = "";
-  const output = new PassThrough();
-  if (reads) {
-    child.stdout.on("data", (chunk: Buffer) => {
-      text += chunk.toString("latin1");
-      output.write(chunk);
-    });
-    child.stdout.on("end", () => output.end());
-  }
-  child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
-  const app = client({ name: "editor" })
-    .onNotification("session/update", () => {})
-    .onRequest("session/request_permission", ({ params }) => ({
-      outcome: { outcome: "selected", optionId: params.options[0]?.optionId ?? "" },
-    }));
-  const { agent } = app.connect(
-    ndJsonStream(
-      Writable.toWeb(child.stdin) as WritableStream<Uint8Array>,
-      Readable.toWeb(output) as ReadableStream<Uint8Array>,
-    ),
-  );
-  return {
-    agent,
-    child,
-    stderr: () => stderr,
-    async end(): Promise<string> {
-      child.stdin.end();
-      await once(child, "close");
-      return text;
-    },
-  };
-}
-
 const TURNS = [
   "/stream 2000 120",
   "/permission Do it",
@@ -74,23 +31,16 @@ const TURNS = [
 
 /** The same turns each time; what the editor read, with what is different in each session made equal. */
 async function conversation(url: string, rounds: number): Promise<{ lines: string[]; stderr: string }> {
-  const { agent, end, stderr } = editor(url);
-  await agent.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
-  const { sessionId } = await agent.request("session/new", { cwd: "/anywhere", mcpServers: [] });
+  const editor = await openEditor(url, gateway.token);
+  const sessionId = await editor.newSession();
   for (let round = 0; round < rounds; round += 1) {
-    for (const turn of TURNS) {
-      const answer = await agent.request("session/prompt", {
-        sessionId,
-        prompt: [{ type: "text", text: turn }],
-      });
-      expect(answer).toEqual({ stopReason: "end_turn" });
-    }
+    for (const turn of TURNS)
+      expect(await editor.prompt(sessionId, turn)).toEqual({ stopReason: "end_turn" });
   }
-  const text = await end();
-  const lines = text
+  const lines = (await editor.end())
     .split("\n")
     .map((line) => line.replaceAll(sessionId, "SESSION").replace(/SESSION:\d+/, "ASKED"));
-  return { lines, stderr: stderr() };
+  return { lines, stderr: editor.stderr };
 }
 
 test("an editor sees the frames of an uninterrupted run, wherever the connection is cut", async () => {
@@ -114,37 +64,95 @@ test("an editor sees the frames of an uninterrupted run, wherever the connection
   expect(rough.lines).toEqual(calm.lines);
 }, 180_000);
 
-/** An editor with a session, by way of a network of its own. */
-async function onTheRoad(there: Gateway) {
-  const way = await BadNetwork.to(there.url);
-  const { agent, ...rest } = editor(way.url(there.wsUrl), there.token);
-  await agent.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
-  const { sessionId } = await agent.request("session/new", { cwd: "/anywhere", mcpServers: [] });
-  const prompt = (text: string) =>
-    agent.request("session/prompt", { sessionId, prompt: [{ type: "text", text }] });
-  return { way, sessionId, prompt, ...rest };
-}
-
-const chunks = (text: string) => [...text.matchAll(/"text":"(\d{6}) /g)].map((match) => Number(match[1]));
-const upTo = (count: number) => Array.from({ length: count }, (_, i) => i);
-
 test("what is typed while there is no network is sent afterwards, in order", async () => {
-  const { way, prompt, end } = await onTheRoad(gateway);
-  await using _ = way;
+  const { way, editor, sessionId } = await onTheRoad(gateway);
   way.refuse(true);
   way.cut();
-  const answers = [prompt("/stream 3 20"), prompt("/stream 2 20")];
+  const answers = [editor.prompt(sessionId, "/stream 3 20"), editor.prompt(sessionId, "/stream 2 20")];
   await eventually(() => way.accepted > 2);
   way.refuse(false);
   expect(await Promise.all(answers)).toEqual([{ stopReason: "end_turn" }, { stopReason: "end_turn" }]);
-  expect(chunks(await end())).toEqual([0, 1, 2, 0, 1]);
+  expect(chunks(await editor.end())).toEqual([0, 1, 2, 0, 1]);
 });
+
+test("sessions of one editor each go on in order, whatever the others do", async () => {
+  const { way, editor, sessionId: first } = await onTheRoad(gateway);
+  const sessions = [first, await editor.newSession(), await editor.newSession()];
+  let cuts = 0;
+  const next = () => {
+    cuts += 1;
+    way.cut();
+    way.after(random(1, 60_000), next);
+  };
+  way.after(random(1, 20_000), next);
+  const turns = sessions.flatMap((sessionId) => [
+    editor.prompt(sessionId, "/stream 800 120 1"),
+    editor.prompt(sessionId, "/permission Do it"),
+    editor.prompt(sessionId, "/stream 100 1500"),
+  ]);
+  for (const turn of turns) expect(await turn).toEqual({ stopReason: "end_turn" });
+  way.after(Number.POSITIVE_INFINITY, () => {});
+  expect(cuts).toBeGreaterThan(10);
+  const lines = (await editor.end()).split("\n");
+  for (const sessionId of sessions) {
+    const seen = lines.filter((line) => line.includes(`"sessionId":"${sessionId}"`));
+    expect(chunks(seen.join("\n"))).toEqual([...upTo(800), ...upTo(100)]);
+    expect(seen.filter((line) => line.includes("session/request_permission"))).toHaveLength(1);
+    expect(await answersTo(sessionId)).toHaveLength(1);
+  }
+}, 120_000);
+
+test("a question answered while there is no network is answered afterwards, once", async () => {
+  const asked = Promise.withResolvers<void>();
+  const decided = Promise.withResolvers<RequestPermissionResponse>();
+  const { way, editor, sessionId } = await onTheRoad(gateway, {
+    onPermission: () => {
+      asked.resolve();
+      return decided.promise;
+    },
+  });
+  const turn = editor.prompt(sessionId, "/permission Do it");
+  await asked.promise;
+  way.refuse(true);
+  way.cut();
+  decided.resolve({ outcome: { outcome: "selected", optionId: "reject" } });
+  await eventually(() => way.accepted > 3);
+  way.refuse(false);
+  expect(await turn).toEqual({ stopReason: "end_turn" });
+  expect(await editor.end()).toContain("Permission selected: reject");
+  expect(await answersTo(sessionId)).toEqual([{ outcome: "selected", optionId: "reject" }]);
+});
+
+/** What the agent was answered, as the log has it. */
+async function answersTo(sessionId: string): Promise<unknown[]> {
+  const log = await readLog(gateway, sessionId);
+  return log.flatMap(({ payload: { message } }) => {
+    const { outcome } = (message?.result ?? {}) as { outcome?: unknown };
+    return outcome ?? [];
+  });
+}
+
+test("a message that takes longer than a heartbeat passes a slow network in one go", async () => {
+  const { way, editor, sessionId } = await onTheRoad(gateway);
+  way.throttle(2_000_000);
+  const prompt = editor.prompt(sessionId, `/echo ${"x".repeat(6_000_000)}`);
+  expect(await prompt).toEqual({ stopReason: "end_turn" });
+  expect(way.accepted).toBe(1);
+  expect((await editor.end()).length).toBeGreaterThan(6_000_000);
+});
+
+test("an editor that leaves while nobody hears it does not wait long for the bridge", async () => {
+  const { way, editor } = await onTheRoad(gateway);
+  way.freeze();
+  way.refuse(true);
+  // Of its own accord a socket waits for half a minute to be closed.
+  await editor.end();
+}, 20_000);
 
 test("a turn goes on when the gateway has forgotten the connection", async () => {
   await using forgetful = await startGateway({ env: { ACP_EDGE_LIMITS: '{"resumeMs": 300}' } });
-  const { way, prompt, end, sessionId, stderr } = await onTheRoad(forgetful);
-  await using _ = way;
-  const answer = prompt("/stream 600 30 5");
+  const { way, editor, sessionId } = await onTheRoad(forgetful);
+  const answer = editor.prompt(sessionId, "/stream 600 30 5");
   way.after(20_000, () => {
     way.refuse(true);
     way.cut();
@@ -157,27 +165,26 @@ test("a turn goes on when the gateway has forgotten the connection", async () =>
   });
   way.refuse(false);
   expect(await answer).toEqual({ stopReason: "end_turn" });
-  expect(await prompt("/stream 1 20")).toEqual({ stopReason: "end_turn" });
-  expect(stderr()).toContain("forgotten");
-  expect(chunks(await end())).toEqual([...upTo(600), 0]);
+  expect(await editor.prompt(sessionId, "/stream 1 20")).toEqual({ stopReason: "end_turn" });
+  expect(editor.stderr).toContain("forgotten");
+  expect(chunks(await editor.end())).toEqual([...upTo(600), 0]);
 });
 
 test("an end that trying again would not mend is told to the editor as errors", async () => {
   await using other = await startGateway();
-  const { way, prompt, child, stderr } = await onTheRoad(gateway);
-  await using _ = way;
-  const closed = once(child, "close");
-  const answer = prompt("/slow 60").catch((error: unknown) => error);
+  const { way, editor, sessionId } = await onTheRoad(gateway);
+  const closed = once(editor.child, "close");
+  const answer = editor.prompt(sessionId, "/slow 60").catch((error: unknown) => error);
   // Where it comes back to, its token is worth nothing.
   way.leadTo(other.url);
   way.cut();
   expect(await answer).toMatchObject({ code: -32603, message: expect.stringContaining("token") });
   expect(await closed).toEqual([3, null]);
-  expect(stderr()).toContain("does not accept the token");
+  expect(editor.stderr).toContain("does not accept the token");
 });
 
 test("50 MB pass an editor that reads slowly, and little of it is ever in memory", async () => {
-  const { child } = editor(gateway.wsUrl, gateway.token, false);
+  const child = startBridge(gateway.wsUrl, gateway.token);
   const lines = createInterface({ input: child.stdout });
   const say = (id: number, method: string, params: object) =>
     child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`);

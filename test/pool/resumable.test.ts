@@ -2,7 +2,15 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { env, exports } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import { joinMessage, RESUMABLE, readGatewayHead, splitMessage } from "../../src/protocol/resume.ts";
+import {
+  type Cursor,
+  joinMessage,
+  parseCursor,
+  RESUMABLE,
+  readGatewayHead,
+  splitMessage,
+} from "../../src/protocol/resume.ts";
+import * as seed000 from "../fixtures/seeds/seed-000.ts";
 import { type Agent, Client, events, get, Host, Peer, send, texts, token, updateText } from "./harness.ts";
 import { ALL_OF_A_CLIENT, type Claims, mint } from "./tokens.ts";
 
@@ -11,25 +19,35 @@ type Json = Record<string, unknown>;
 /** A client that comes back. It keeps what such a client has to keep, and acknowledges when told to. */
 class Resumable {
   readonly workspace: string;
+  /** More for the address. */
+  readonly query: string;
   connection = "";
   received = 0;
   readonly read: Json[] = [];
-  readonly #cursors: Record<string, string> = {};
+  readonly cursors: Record<string, string> = {};
   #own = 0;
   #chars = 0;
   #sent = 0;
   #socket: Peer | undefined;
   #welcome = false;
 
-  constructor(workspace: string) {
+  constructor(workspace: string, query = "") {
     this.workspace = workspace;
+    this.query = query;
   }
 
-  static async open(workspace: string, bearer?: string): Promise<Resumable> {
-    const client = new Resumable(workspace);
+  static async open(
+    workspace: string,
+    {
+      query = "",
+      params = { protocolVersion: 1, clientCapabilities: {} },
+      bearer,
+    }: { query?: string; params?: Json; bearer?: string | undefined } = {},
+  ): Promise<Resumable> {
+    const client = new Resumable(workspace, query);
     client.bearer = bearer;
     await client.dial();
-    await client.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
+    await client.request("initialize", params);
     return client;
   }
 
@@ -38,7 +56,7 @@ class Resumable {
 
   async upgrade(subject = "someone", connection = this.connection): Promise<Response> {
     const bearer = this.bearer ?? (await token({ workspace: this.workspace, subject }));
-    return exports.default.fetch(`https://edge.test/acp?workspace=${this.workspace}`, {
+    return exports.default.fetch(`https://edge.test/acp?workspace=${this.workspace}${this.query}`, {
       headers: {
         Upgrade: "websocket",
         Authorization: `Bearer ${bearer}`,
@@ -54,7 +72,7 @@ class Resumable {
     expect(response.headers.get("Sec-WebSocket-Protocol")).toBe(RESUMABLE);
     this.#socket = new Peer(response.webSocket as WebSocket);
     this.#chars = 0;
-    this.peer.send(joinMessage({ t: "hello", own: this.#own, cursors: this.#cursors }));
+    this.peer.send(joinMessage({ t: "hello", own: this.#own, cursors: this.cursors }));
     this.#welcome = false;
     await this.until(() => this.#welcome);
     expect(this.connection).toBe(response.headers.get("Acp-Connection-Id"));
@@ -99,9 +117,14 @@ class Resumable {
     }
     if (said.t !== "page") return;
     if (said.of === "") this.#own = Number(said.at);
-    else this.#cursors[said.of] = said.at;
+    else this.cursors[said.of] = said.at;
     this.#chars += text.length;
     this.read.push(...lines.map((line) => JSON.parse(line) as Json));
+  }
+
+  /** As if the connection's own messages after the first had not arrived. */
+  forgetOwn(): void {
+    this.#own = 1;
   }
 
   acknowledge(): void {
@@ -119,13 +142,36 @@ async function openSession(claims?: Claims): Promise<Scene> {
   const workspace = `w-${crypto.randomUUID()}`;
   const host = await Host.join(workspace);
   const bearer = claims && (await mint({ workspaces: [workspace], ...claims }));
-  const client = await Resumable.open(workspace, bearer);
+  const client = await Resumable.open(workspace, { bearer });
+  return { workspace, host, client, ...(await another(client, host)) };
+}
+
+async function another(client: Resumable, host: Host): Promise<{ agent: Agent; sessionId: string }> {
   const opening = client.request("session/new", { cwd: "/", mcpServers: [] });
   const agent = await host.agent();
   await agent.openSession();
   const { sessionId } = (await opening).result as { sessionId: string };
-  return { workspace, host, client, agent, sessionId };
+  return { agent, sessionId };
 }
+
+/** A session that answers nobody until it is let go on. */
+async function holdUp(sessionId: string): Promise<() => Promise<void>> {
+  let [held, over] = [false, false];
+  const holding = runInDurableObject(env.ACP_SESSION_DO.getByName(sessionId), (_, state) =>
+    state.blockConcurrencyWhile(async () => {
+      held = true;
+      while (!over) await scheduler.wait(5);
+    }),
+  );
+  await expect.poll(() => held).toBe(true);
+  return () => {
+    over = true;
+    return holding;
+  };
+}
+
+const DEFAULTS = { ...LIMITS };
+afterEach(() => void Object.assign(LIMITS, DEFAULTS));
 
 const prompt = (sessionId: string, text = "go") => ({ sessionId, prompt: [{ type: "text", text }] });
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => String(i));
@@ -194,7 +240,7 @@ describe("a resumable client", () => {
     const seen: Json[] = [];
     while (texts(seen).length < count) seen.push(await other.takeJson());
     const window = LIMITS.resumeWindowChars + LIMITS.deliverChars;
-    await expect(sentChars(client)).resolves.toBeLessThan(window + 2 * text.length);
+    expect((await attachmentOf(client)).chars).toBeLessThan(window + 2 * text.length);
     // As it reads, it gets the rest.
     await client.until(() => {
       client.acknowledge();
@@ -222,6 +268,175 @@ describe("a resumable client", () => {
     expect(client.read.slice(1)).toMatchObject([{ error: { code: -32700 } }, { error: { code: -32600 } }]);
     client.peer.send('{"t":"what"}');
     expect(await client.peer.closed).toMatchObject({ code: 4400 });
+  });
+});
+
+describe("a resumable client loses nothing", () => {
+  it("of the connection's own answers, however many waited for it", async () => {
+    const { client } = await openSession();
+    Object.assign(LIMITS, { deliverChars: 1000 });
+    const ids = numbers(30).map((n) => `list-${n}`);
+    const frames = ids.map((id) => ({ id, method: "session/list", params: {} }));
+    client.send(frames);
+    await client.until(() => client.answers("list-0").length > 0);
+    client.read.splice(2);
+    client.forgetOwn();
+    await client.dial();
+    client.send(frames, 3);
+    await client.until(() => client.received === 32);
+    await client.until(() => client.answers("list-29").length > 0);
+    expect(client.read.map(({ id }) => id)).toEqual(["r1", "r2", ...ids]);
+  });
+
+  it("of what it said, until a session has it", async () => {
+    const { client, agent, sessionId } = await openSession();
+    const letGo = await holdUp(sessionId);
+    client.send([
+      { id: "p", method: "session/prompt", params: prompt(sessionId) },
+      { id: "list", method: "session/list", params: {} },
+    ]);
+    await client.until(() => client.answers("list").length > 0);
+    await client.dial();
+    expect(client.received).toBe(2);
+    await letGo();
+    await client.until(() => client.received === 4);
+    agent.answer(await agent.line(), { stopReason: "end_turn" });
+    await client.until(() => client.answers("p").length > 0);
+  });
+
+  it("when a page is under way for a socket it has left", async () => {
+    const { client, agent, sessionId } = await openSession();
+    const { attach, upTo } = parseCursor(client.cursors[sessionId] as string) as Cursor;
+    agent.update("one");
+    await agent.durable();
+    // It comes back knowing nothing of the session, which does not know that yet.
+    const letGo = await holdUp(sessionId);
+    delete client.cursors[sessionId];
+    await client.dial();
+    const after = { attach, place: { upTo: upTo + 1, skip: 0 } };
+    const numbers = { after, from: after.place, marks: [{ seq: upTo + 2, part: null, answer: false }] };
+    const page = { attach, upTo: upTo + 2, frames: [updateText("two", sessionId)], numbers };
+    expect(await client.object.deliver(sessionId, page)).toBe("later");
+    await letGo();
+    agent.update("two");
+    await client.until(() => texts(client.read).includes("two"));
+    expect(texts(client.read).slice(-2)).toEqual(["one", "two"]);
+  });
+
+  it("when it asks for more than it reads", async () => {
+    const { client } = await openSession();
+    Object.assign(LIMITS, { outboxMessages: 3 });
+    const ask = (n: number) => ({ id: `list-${n}`, method: "session/list", params: {} });
+    for (let n = 0; n < 8; n += 1) client.send([ask(n)], n + 3);
+    expect(await client.peer.closed).toMatchObject({ code: 1013 });
+    // Each time it comes back some more of it is taken.
+    for (let turn = 0; client.received < 10; turn += 1) {
+      expect(turn).toBeLessThan(8);
+      await client.dial();
+      const { received } = client;
+      if (received < 10) client.send([ask(received - 2)], received + 1);
+      await client.until(() => client.received > received || received === 10);
+    }
+    await client.until(() => client.answers("list-7").length > 0);
+    for (let n = 0; n < 8; n += 1) expect(client.answers(`list-${n}`)).toHaveLength(1);
+  });
+});
+
+describe("the sessions of a resumable client", () => {
+  it("fit on its socket, as many as it may have, and as long as they may be", async () => {
+    const client = await Resumable.open(`w-${crypto.randomUUID()}`);
+    const sessions = Array.from({ length: LIMITS.sessionsPerConnection }, () => crypto.randomUUID());
+    await runInDurableObject(client.object, (_, { storage }) => {
+      for (const id of sessions) storage.sql.exec("INSERT INTO stream (id, attached) VALUES (?, 1)", id);
+    });
+    for (const id of sessions) client.cursors[id] = "100000000000000.999999999999999";
+    await client.dial();
+    await evictDurableObject(client.object);
+    const { cursors } = await attachmentOf(client);
+    expect(Object.keys(cursors)).toHaveLength(LIMITS.sessionsPerConnection);
+  });
+
+  it("make room for others when they are over", async () => {
+    const { client, host, sessionId } = await openSession();
+    Object.assign(LIMITS, { sessionsPerConnection: 2 });
+    const second = await another(client, host);
+    const open = () => client.request("session/new", { cwd: "/", mcpServers: [] });
+    expect(await open()).toMatchObject({ error: { message: expect.stringContaining("at most 2") } });
+    await client.request("session/close", { sessionId });
+    // It may yet have to be told again.
+    expect(await open()).toMatchObject({ error: {} });
+    await expect
+      .poll(async () => {
+        client.acknowledge();
+        await client.request("session/list", {});
+        client.acknowledge();
+        return runInDurableObject(env.ACP_SESSION_DO.getByName(sessionId), (session) =>
+          session.letsGo(crypto.randomUUID()),
+        );
+      })
+      .toBe(true);
+    client.acknowledge();
+    const third = await another(client, host);
+    expect(third.sessionId).not.toBe(second.sessionId);
+    await client.request("session/delete", { sessionId: third.sessionId });
+    const fourth = await another(client, host);
+    fourth.agent.update("hello");
+    await client.until(() => texts(client.read).includes("hello"));
+    // One that was let go of can be taken up again, in the place of another.
+    await client.request("session/delete", { sessionId: fourth.sessionId });
+    expect(await client.request("session/resume", { sessionId, cwd: "/", mcpServers: [] })).toHaveProperty(
+      "result",
+    );
+  });
+});
+
+describe("over a resumable connection", () => {
+  it("an observer looks on, also after it has come back", async () => {
+    const { client, agent, sessionId, workspace } = await openSession();
+    const observer = await Resumable.open(workspace, { query: "&role=observer" });
+    await observer.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    await observer.dial();
+    expect(await observer.request("session/prompt", prompt(sessionId))).toHaveProperty("error");
+    client.send([{ id: "p", method: "session/prompt", params: prompt(sessionId) }]);
+    const asked = await agent.line();
+    agent.update("seen");
+    await observer.dial();
+    await observer.until(() => texts(observer.read).includes("seen"));
+    agent.answer(asked, { stopReason: "end_turn" });
+    await client.until(() => client.answers("p").length > 0);
+    expect(texts(observer.read).filter((text) => text === "seen")).toHaveLength(1);
+  });
+
+  it("a client of an older form reads its own form, cut or not", async () => {
+    const workspace = `w-${crypto.randomUUID()}`;
+    const host = await Host.join(workspace);
+    const { params } = JSON.parse(seed000.initialize) as { params: Json };
+    const client = await Resumable.open(workspace, { params });
+    const opening = client.request("session/new", { workspaceUri: "file:///path/to/repo", cwd: "/" });
+    const agent = await host.agent();
+    await agent.openSession();
+    const { sessionId } = (await opening).result as { sessionId: string };
+    client.send([
+      {
+        id: "p",
+        method: "session/prompt",
+        params: { sessionId, content: [{ type: "text", content: "go" }] },
+      },
+    ]);
+    const asked = await agent.line();
+    const from = client.read.length;
+    for (const text of numbers(20)) {
+      agent.update(text);
+      await agent.durable();
+      if (Number(text) % 5 === 4) await client.dial();
+    }
+    agent.answer(asked, { stopReason: "end_turn" });
+    await client.until(() => client.answers("p").length > 0);
+    const said = client.read.slice(from).filter(({ method }) => method === "session/update");
+    const blocks = said.flatMap(
+      ({ params }) => (params as { content?: { content: string }[] }).content ?? [],
+    );
+    expect(blocks.map(({ content }) => content)).toEqual(numbers(20));
   });
 });
 
@@ -370,10 +585,10 @@ describe("the token of a resumable client", () => {
     });
 });
 
-/** How much the gateway has sent down the client's socket, read or not. */
-async function sentChars(client: Resumable): Promise<number> {
+/** What the gateway remembers of the client's socket. */
+async function attachmentOf(client: Resumable): Promise<{ chars: number; cursors: Json }> {
   return runInDurableObject(client.object, (_, state) => {
     const [socket] = state.getWebSockets(RESUMABLE);
-    return (socket as WebSocket).deserializeAttachment().chars as number;
+    return (socket as WebSocket).deserializeAttachment();
   });
 }

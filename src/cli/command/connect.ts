@@ -1,7 +1,7 @@
 import { createWriteStream } from "node:fs";
 import { Command } from "commander";
-import { type BridgeEnd, runBridge } from "../connect/bridge.ts";
-import { CliError, EXIT, type ExitCode } from "../exit.ts";
+import { runBridge } from "../connect/bridge.ts";
+import { EXIT } from "../exit.ts";
 import { acpUrl, type TargetOptions } from "../target.ts";
 import { seconds, targetOf, untilInterrupted, withGateway } from "./context.ts";
 
@@ -36,14 +36,8 @@ async function connect(url: string | undefined, options: ConnectOptions): Promis
   // An editor may hold our stdin open for ever.
   process.stdin.destroy();
   if (interrupted.aborted) process.exitCode = EXIT.interrupted;
-  if (end.end !== "closed") throw new CliError(end.reason, CODES[end.end]);
+  if (end) throw end;
 }
-
-const CODES: Record<Exclude<BridgeEnd["end"], "closed">, ExitCode> = {
-  unauthorized: EXIT.unauthorized,
-  unreachable: EXIT.unreachable,
-  refused: EXIT.error,
-};
 
 function toStderr(event: string): void {
   process.stderr.write(`acp-edge: ${event}\n`);

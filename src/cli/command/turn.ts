@@ -59,7 +59,10 @@ export class Turn {
       .onRequest(methods.client.session.requestPermission, ({ params, signal }) =>
         this.#permission(params, signal),
       );
-    const connection = await connectAcp(target, app, ({ update }) => this.#update(update));
+    const connection = await connectAcp(target, app, {
+      onUpdate: ({ update }) => this.#update(update),
+      log: (event) => this.#say(stderr.colours.dim(event)),
+    });
     try {
       const sessionId = await this.#open(connection.agent, target);
       this.#emit({ type: "session", sessionId });
@@ -142,11 +145,12 @@ export class Turn {
   }
 
   #failure(error: unknown, lost: boolean): unknown {
-    if (error instanceof CliError) return error;
-    if (lost) {
-      const hint = this.#sessionId ? `; the turn goes on: acp-edge sessions watch ${this.#sessionId}` : "";
-      return new CliError(`the connection was lost${hint}`, EXIT.unreachable, { cause: error });
+    if (lost && this.#prompted) {
+      const { message, code = EXIT.unreachable } = error as Partial<CliError>;
+      const hint = `the turn goes on: acp-edge sessions watch ${this.#sessionId}`;
+      return new CliError(`${message}; ${hint}`, code, { cause: error });
     }
+    if (error instanceof CliError) return error;
     if (!(error instanceof RequestError)) return error;
     this.#emit({
       type: "error",

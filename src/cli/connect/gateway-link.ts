@@ -9,7 +9,8 @@ import {
   readGatewayHead,
   splitMessage,
 } from "../../protocol/resume.ts";
-import { restoration, restored } from "./restore.ts";
+import { isRestoration, type Place, restoration, restored } from "./restore.ts";
+import { tokenExpiry } from "./token-expiring.ts";
 
 /** An acknowledgement wakes the gateway: it is sent for so much, or after a while. */
 const TELL_CHARS = 256 * 1024;
@@ -21,6 +22,10 @@ export type LinkHandlers = {
   /** The socket is gone. */
   lost(loss: Loss): "retry" | "give up";
   connected(): void;
+  /** The gateway tells when the token of this socket expires: there is still time for another. */
+  tokenExpires(at: number): void;
+  /** A session could not be taken up again after the gateway had forgotten the connection. */
+  unrestored(sessionId: string, reason: string): void;
 };
 
 /** A connection to the gateway that goes on where it was, over as many sockets as it takes. */
@@ -30,8 +35,8 @@ export class GatewayLink {
   readonly #log: Gateway["log"];
   /** What the editor said and no session has yet. */
   readonly #outbox = new Outbox();
-  /** How far each stream has been read, for the next socket to go on from. */
-  readonly #cursors = new Map<string, string>();
+  /** How far each session's stream has been read, for the next socket to go on from. */
+  readonly #places = new Map<string, Place>();
   #own = 0;
   #connection: string | undefined;
   /** How the editor introduced itself. */
@@ -86,40 +91,58 @@ export class GatewayLink {
   }
 
   /** Takes the next socket: it asks for a token again. */
-  renew(reason: string): void {
-    this.#socket.drop(reason);
+  renew(): void {
+    this.#sent = undefined;
+    this.#socket.redial();
   }
 
   /** The gateway knows nothing of the connection: another one takes up its sessions. */
   #restore(): boolean {
     if (this.#connection === undefined || this.#initialize === undefined) return false;
     this.#log("the gateway has forgotten the connection; its sessions go on in a new one");
-    const unsent = this.#outbox.rest();
-    const first = restoration(this.#initialize, this.#connection, this.#cursors);
+    const unsent = this.#outbox.rest().filter((line) => !isRestoration(line));
+    const first = restoration(this.#initialize, this.#places);
+    this.#restoring.clear();
     for (const { id } of first) this.#restoring.add(id);
     this.#connection = undefined;
-    this.#cursors.clear();
     this.#own = 0;
     this.#outbox.renumber([...first.map(({ line }) => line), ...unsent]);
     return true;
   }
 
-  /** Takes the answers to what we asked ourselves out of what is for the editor. */
-  #forEditor(lines: readonly string[]): readonly string[] {
-    if (this.#restoring.size === 0) return lines;
-    return lines.filter((line) => {
-      const answer = restored(line);
-      if (!answer || !this.#restoring.delete(answer.id)) return true;
-      if (answer.error !== null) this.#log(`${answer.id} failed: ${answer.error}`);
-      return false;
-    });
+  /** Takes out what is for us: answers to what we asked ourselves, and news of the token. */
+  #forEditor(of: string, lines: readonly string[]): readonly string[] {
+    // In a session's stream there is only what was asked of it.
+    if (this.#restoring.size === 0 && of !== "") return lines;
+    return lines.filter((line) => !this.#isOurs(line));
+  }
+
+  #isOurs(line: string): boolean {
+    const expiry = tokenExpiry(line);
+    if (expiry !== undefined) {
+      this.#handlers.tokenExpires(expiry);
+      return true;
+    }
+    const answer = restored(line);
+    if (!answer || !this.#restoring.delete(answer.id)) return false;
+    const { id, sessionId, error } = answer;
+    if (error === null) return true;
+    this.#log(`${id} failed: ${error}`);
+    if (sessionId !== undefined) {
+      this.#places.delete(sessionId);
+      this.#handlers.unrestored(sessionId, `the session could not be continued: ${error}`);
+    }
+    return true;
   }
 
   #hello(): void {
     this.#taken = 0;
     this.#told = 0;
     this.#epoch += 1;
-    this.#say({ t: "hello", own: this.#own, cursors: Object.fromEntries(this.#cursors) });
+    const cursors = [...this.#places].flatMap(([sessionId, { connection, cursor }]) =>
+      connection === this.#connection ? [[sessionId, cursor] as const] : [],
+    );
+    this.#say({ t: "hello", own: this.#own, cursors: Object.fromEntries(cursors) });
   }
 
   #received(text: string): void {
@@ -147,10 +170,10 @@ export class GatewayLink {
   }
 
   #page({ of, at }: GatewayHead & { t: "page" }, lines: readonly string[], chars: number): void {
-    const frames = this.#forEditor(lines);
+    const frames = this.#forEditor(of, lines);
     const room = frames.length === 0 ? undefined : this.#handlers.frames(frames);
     if (of === "") this.#own = Number(at);
-    else this.#cursors.set(of, at);
+    else this.#places.set(of, { connection: this.#connection as string, cursor: at });
     const epoch = this.#epoch;
     const take = () => {
       if (epoch !== this.#epoch) return;

@@ -1,5 +1,8 @@
-import { isFault, readFrame, rewrite } from "../../protocol/frame.ts";
+import { type Frame, type FrameKind, isFault, readFrame, rewrite } from "../../protocol/frame.ts";
 import { parseCursor } from "../../protocol/resume.ts";
+
+/** How far a session's stream has been read, in which connection. */
+export type Place = { connection: string; cursor: string };
 
 /**
  * When the gateway has forgotten a connection, another one takes its place: it introduces itself as the editor
@@ -7,29 +10,50 @@ import { parseCursor } from "../../protocol/resume.ts";
  */
 export function restoration(
   initialize: string,
-  old: string,
-  cursors: ReadonlyMap<string, string>,
+  places: ReadonlyMap<string, Place>,
 ): { id: string; line: string }[] {
   const frame = readFrame(initialize);
   if (isFault(frame)) return [];
-  const introduction = { id: `${PREFIX}initialize`, line: rewrite(frame, { id: `"${PREFIX}initialize"` }) };
-  const resumptions = [...cursors].map(([sessionId, cursor]) => {
+  const introduction = {
+    id: `${PREFIX}${INTRODUCTION}`,
+    line: rewrite(frame, { id: `"${PREFIX}${INTRODUCTION}"` }),
+  };
+  const resumptions = [...places].map(([sessionId, { connection, cursor }]) => {
     const id = `${PREFIX}${sessionId}`;
-    const _meta = { "acp-edge/after": parseCursor(cursor)?.upTo ?? 0, "acp-edge/as": old };
+    const _meta = { "acp-edge/after": parseCursor(cursor)?.upTo ?? 0, "acp-edge/as": connection };
     const params = { sessionId, cwd: "/", mcpServers: [], _meta };
     return { id, line: JSON.stringify({ jsonrpc: "2.0", id, method: "session/resume", params }) };
   });
   return [introduction, ...resumptions];
 }
 
-/** What a line answers, if it is one of ours: the error's words, or null for none. */
-export function restored(line: string): { id: string; error: string | null } | undefined {
+/** Whether a line is a request of ours that was not sent: the next restoration makes it anew. */
+export function isRestoration(line: string): boolean {
+  return line.includes(PREFIX) && idOf(line, "request") !== undefined;
+}
+
+/** What a line answers, if it is one of ours: its id, the session if it is about one, and the error's words. */
+export function restored(
+  line: string,
+): { id: string; sessionId: string | undefined; error: string | null } | undefined {
   if (!line.includes(PREFIX)) return undefined;
+  const found = idOf(line, "response");
+  if (!found) return undefined;
+  const error = found.value.error as { message?: string } | null | undefined;
+  const about = found.id.slice(PREFIX.length);
+  return {
+    id: found.id,
+    sessionId: about === INTRODUCTION ? undefined : about,
+    error: error ? (error.message ?? "an error") : null,
+  };
+}
+
+function idOf(line: string, kind: FrameKind): { id: string; value: Frame["value"] } | undefined {
   const frame = readFrame(line);
-  if (isFault(frame) || frame.kind !== "response") return undefined;
-  const { id, error } = frame.value as { id?: unknown; error?: { message?: string } | null };
-  if (typeof id !== "string" || !id.startsWith(PREFIX)) return undefined;
-  return { id, error: error ? (error.message ?? "an error") : null };
+  if (isFault(frame) || frame.kind !== kind) return undefined;
+  const { id } = frame.value;
+  return typeof id === "string" && id.startsWith(PREFIX) ? { id, value: frame.value } : undefined;
 }
 
 const PREFIX = "acp-edge/restore/";
+const INTRODUCTION = "initialize";
