@@ -5,6 +5,7 @@ import { type Gateway, GatewaySocket } from "./gateway-socket.ts";
 const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
   z.object({ t: z.literal("welcome") }),
   z.object({ t: z.literal("open"), sessionId: z.string().min(1), agent: z.string(), wish: z.number() }),
+  z.object({ t: z.literal("token"), token: z.string().min(1) }),
   z.object({ t: z.literal("probe") }),
   // The first gateways refused for one reason only and did not name it.
   z.object({
@@ -21,6 +22,8 @@ export type ControlHandlers = {
   /** What to say on a new socket, hello first. */
   greeting(): HostControl[];
   open(sessionId: string, agent: string, wish: number): void;
+  /** The gateway has another token for this host. */
+  token(token: string): void;
   /** The gateway does not want this host; asking again would not change its mind. */
   refused(reason: string, why: Refusal): void;
 };
@@ -75,6 +78,9 @@ export class ControlLink {
         return;
       case "open":
         this.#handlers.open(message.sessionId, message.agent, message.wish);
+        return;
+      case "token":
+        this.#handlers.token(message.token);
         return;
       case "probe":
         this.send({ t: "alive" });

@@ -50,12 +50,16 @@ export class Host {
   readonly #spareAgent: Agent | undefined;
   readonly #files: WorkspaceWatch;
   readonly #load: LoadReport;
+  #token: string | undefined;
   #draining = false;
   #closing = false;
 
-  constructor(options: HostOptions) {
+  constructor({ gateway: { token, ...given }, ...rest }: HostOptions) {
+    // A token from the gateway is newer than any we were started with.
+    const gateway: Gateway = { ...given, token: () => this.#token ?? token() };
+    const options = { ...rest, gateway };
     this.#options = options;
-    const { timing } = options.gateway;
+    const { timing } = gateway;
     this.#files = new WorkspaceWatch(options.root, timing, (git) =>
       this.#control.send({ t: "workspace", git }),
     );
@@ -67,6 +71,9 @@ export class Host {
     this.#control = new ControlLink(options.gateway, options.workspace, {
       greeting: () => this.#greeting(),
       open: (sessionId, agent, wish) => this.#open(sessionId, agent, wish),
+      token: (newer) => {
+        this.#token = newer;
+      },
       refused: options.onRefused,
     });
     const spareAgent = options.agents.find((agent) => agent.default);

@@ -75,6 +75,8 @@ export type GatewayControl =
   | { t: "welcome" }
   /** `wish` is the session's own number for this process, to be repeated when it says hello. */
   | { t: "open"; sessionId: string; agent: string; wish: number }
+  /** To be used from now on, in place of the one it was started with. */
+  | { t: "token"; token: string }
   /** Another host of this name wants in: are you there? */
   | { t: "probe" }
   /** `name`: another host has this name now; that may change. Otherwise asking again is of no use. */
