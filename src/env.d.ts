@@ -10,6 +10,14 @@ interface Env {
   AUTH_AUDIENCE: string;
   /** JSON Web Key Set with the public keys that may sign tokens. */
   AUTH_JWKS: string;
+  /** Starts containers; only in the environment `containers` of wrangler.toml, as are the next two. */
+  AGENT_CONTAINER?: DurableObjectNamespace<
+    import("./container/starter.ts").HostStarter & Rpc.DurableObjectBranded
+  >;
+  /** Where the hosts in containers find this gateway. */
+  PUBLIC_URL?: string;
+  /** Private key, as a JSON Web Key, that signs their tokens; its public half is in AUTH_JWKS. */
+  HOST_SIGNING_KEY?: string;
   /** Overrides of src/protocol/limits.ts as a JSON object. */
   LIMITS?: string;
 }

@@ -11,6 +11,8 @@ export type Options = {
   agent?: string;
   json: boolean;
   watch: boolean;
+  /** Hosts are started when sessions need one. */
+  onDemand: boolean;
   help: boolean;
 };
 
@@ -25,6 +27,7 @@ Starts the gateway on workerd, a host for one directory and an agent.
   --root DIR          the workspace: the directory agents work in (default: here)
   --agent "COMMAND"   an ACP agent to run instead of the demo agent, e.g. "npx opencode-ai acp"
   --state DIR         where sessions, index and signing key are kept (default: .acp-edge)
+  --on-demand         start the host when a session needs it and end it after that, as with containers
   --json              print one line of JSON when ready; logs go to stderr
   --watch             rebuild and restart when the sources change
   --help              this text
@@ -37,6 +40,7 @@ export function parseOptions(argv: string[], cwd: string): Options {
     state: resolve(cwd, values.state ?? ".acp-edge"),
     json: values.json ?? false,
     watch: values.watch ?? false,
+    onDemand: values["on-demand"] ?? false,
     help: values.help ?? false,
   };
   if (values.port !== undefined) options.port = parsePort(values.port);
@@ -58,6 +62,7 @@ function parse(argv: string[]) {
         state: { type: "string" },
         json: { type: "boolean" },
         watch: { type: "boolean" },
+        "on-demand": { type: "boolean" },
         help: { type: "boolean", short: "h" },
       },
     });

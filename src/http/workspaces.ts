@@ -2,6 +2,7 @@ import { type Context, Hono } from "hono";
 import { createMiddleware } from "hono/factory";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
+import { cannotStart } from "../container/starter.ts";
 import { mayUseWorkspace } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { SETTINGS_CHANGE } from "../workspace/settings.ts";
@@ -50,6 +51,8 @@ workspaces.put("/workspaces/:id", requireScope("workspace:admin"), async (c) => 
   const id = c.req.param("id");
   const workspace = workspaceOf(c, id);
   const change = parse(SETTINGS_CHANGE, await c.req.json().catch(() => null));
+  const obstacle = change.container ? cannotStart(c.env) : undefined;
+  if (obstacle !== undefined) throw new HTTPException(400, { message: obstacle });
   return c.json(await workspace.update({ tenant: c.get("caller").tenant, workspace: id }, change));
 });
 

@@ -61,6 +61,16 @@ export class Hosts {
     );
   }
 
+  /** Whoever started it has seen its end: nothing of it can come back, whatever its socket said. */
+  ended(name: string, at: number): void {
+    this.#sql.exec(
+      `UPDATE host SET isLeft = 1, told = 0, lastSeenAt = CASE state WHEN 'gone' THEN lastSeenAt ELSE ? END,
+         state = 'gone' WHERE name = ?`,
+      at,
+      name,
+    );
+  }
+
   reportLoad(name: string, load: HostLoad, at: number): void {
     this.#sql.exec("UPDATE host SET load = ?, lastSeenAt = ? WHERE name = ?", JSON.stringify(load), at, name);
   }

@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import { CONTAINER_HOST } from "../container/starter.ts";
 import { answerClose } from "../protocol/close.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { type GatewayControl, type GitState, LINK_VERSION, SUPERSEDED } from "../protocol/link.ts";
@@ -8,9 +9,10 @@ import { type Agent, agentsOf } from "./agents.ts";
 import { type Hello, parseControl } from "./control.ts";
 import { Hosts } from "./hosts.ts";
 import { type IndexRow, indexRow, writeIndex } from "./index-row.ts";
-import { decide, isOverdue } from "./placement.ts";
+import { OnDemandHost } from "./on-demand-host.ts";
+import { type Candidate, decide, isOverdue, wouldHelp } from "./placement.ts";
 import type { SettingsChange } from "./settings.ts";
-import { type Identity, Store } from "./store.ts";
+import { type Identity, type Placement, Store } from "./store.ts";
 import { viewOf, type WorkspaceView } from "./view.ts";
 import { Watchers } from "./watchers.ts";
 import { Words } from "./words.ts";
@@ -29,7 +31,10 @@ export class WorkspaceState extends DurableObject<Env> {
   readonly #hosts: Hosts;
   readonly #words: Words;
   readonly #watchers: Watchers;
-  readonly #deadlines: Deadlines<"grace" | "silence" | "words" | "show" | "index">;
+  readonly #deadlines: Deadlines<
+    "grace" | "silence" | "words" | "show" | "index" | "container" | "container-token"
+  >;
+  readonly #onDemand: OnDemandHost;
   /** Connections that wait for an agent's first word. They are calls in progress: nothing to restore. */
   #waiting: (() => void)[] = [];
   /** Hellos that are being dealt with, and hosts that have been asked whether they are there; likewise. */
@@ -44,6 +49,18 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#words = new Words(sql, (session) => env.ACP_SESSION_DO.getByName(session));
     this.#watchers = new Watchers(ctx, (id) => JSON.stringify(this.view(id)));
     this.#deadlines = new Deadlines(ctx.storage);
+    this.#onDemand = new OnDemandHost(ctx, env, this.#store, this.#deadlines, {
+      lastUse: () => this.#lastUse(),
+      isExpected: () => {
+        const host = this.#hosts.get(CONTAINER_HOST);
+        return host !== undefined && !isOverdue(host, this.#store.settings().hostGraceMs, Date.now());
+      },
+      ended: (life, reason) => this.hostEnded(life, reason),
+      leaves: () => {
+        this.#hosts.drains(CONTAINER_HOST);
+        this.#tellToLeave(CONTAINER_HOST);
+      },
+    });
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     // After a crash nobody has been told that the sockets are gone.
     for (const { name } of this.#hosts.present())
@@ -58,7 +75,7 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#store.create(order);
     const { policy } = this.#store.settings();
     const known = this.#agents();
-    if (known.length > 0 && !known.some((offer) => offer.id === agent)) {
+    if (agent !== "" && known.length > 0 && !known.some((offer) => offer.id === agent)) {
       const ids = known.map((offer) => offer.id).join(", ");
       return { refused: `Unknown agent "${agent}"; this workspace has: ${ids}`, policy };
     }
@@ -72,6 +89,7 @@ export class WorkspaceState extends DurableObject<Env> {
   /** The session has no process any more and wants none. */
   release(sessionId: string, wish: number): void {
     if (!this.#store.exists) return;
+    if (this.#store.placement(sessionId)?.host === CONTAINER_HOST) this.#onDemand.used();
     this.#store.release(sessionId, wish);
     this.#hosts.prune(Date.now());
     this.#changed();
@@ -83,8 +101,11 @@ export class WorkspaceState extends DurableObject<Env> {
     if (!placement) return null;
     const { host } = placement;
     if (host !== null) return `host "${host}", which was asked to start the agent`;
-    const decision = decide(placement, this.#hosts.candidates(), this.#store.settings(), Date.now());
-    return "waitsFor" in decision ? decision.waitsFor : null;
+    const candidates = this.#hosts.candidates();
+    const wish = this.#wishOf(placement);
+    const decision = decide(wish, candidates, this.#store.settings(), Date.now());
+    if ("host" in decision) return null;
+    return this.#needsContainer(wish, candidates) ? this.#onDemand.describe() : decision.waitsFor;
   }
 
   /** The state of the files a session works on. */
@@ -99,14 +120,16 @@ export class WorkspaceState extends DurableObject<Env> {
       const agent = agents.find((a) => (wanted === null ? a.default : a.id === wanted));
       if (!agent && wanted !== null && agents.length > 0)
         return { unknown: wanted, known: agents.map((a) => a.id) };
-      if (!agent) return { agent: wanted ?? this.#store.settings().defaultAgent ?? "", initialize: null };
-      if (agent.initialize || !agent.expected) return { agent: agent.id, initialize: agent.initialize };
+      if (!agent && !this.#onDemand.isComing)
+        return { agent: wanted ?? this.#store.settings().defaultAgent ?? "", initialize: null };
+      if (!agent) this.#onDemand.need();
+      else if (agent.initialize || !agent.expected) return { agent: agent.id, initialize: agent.initialize };
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
   }
 
   view(id: string): WorkspaceView {
-    return viewOf(id, this.#store, this.#hosts);
+    return viewOf(id, this.#store, this.#hosts, this.#onDemand.life);
   }
 
   /** Changes settings. A new policy also holds for running sessions; one out of reach hears of it later. */
@@ -121,11 +144,33 @@ export class WorkspaceState extends DurableObject<Env> {
       for (const { name } of this.#hosts.all()) this.#hosts.told(name, false);
       this.#giveUpAbsent();
     }
+    if (change.container !== undefined) this.#onDemand.reconsider();
     this.#settle();
     this.#changed();
     this.#wake();
     await this.#deliver();
     return this.view(identity.workspace);
+  }
+
+  // ---- for containers ---------------------------------------------------------------------------------
+
+  /** The container has ended, or could not be started. */
+  async hostEnded(life: number, reason: string): Promise<void> {
+    if (!this.#store.exists || !this.#onDemand.ended(life, reason)) return;
+    const ws = this.#socketOf(CONTAINER_HOST);
+    // If it is there after all, it dials again and is greeted anew.
+    if (ws) forget(ws);
+    ws?.close(4408, "ended");
+    this.#hosts.ended(CONTAINER_HOST, Date.now());
+    this.#giveUpAbsent();
+    this.#settle();
+    this.#changed();
+    this.#wake();
+    await this.#deliver();
+  }
+
+  isHostWanted(life: number): boolean {
+    return this.#onDemand.isWanted(life);
   }
 
   // ---- sockets ----------------------------------------------------------------------------------------
@@ -216,6 +261,7 @@ export class WorkspaceState extends DurableObject<Env> {
       connectedAt: Date.now(),
     });
     this.#hosts.offer(name, agents);
+    this.#onDemand.connected(name);
     this.#hosts.prune(Date.now());
     send(ws, { t: "welcome" });
     this.#sortOut(ws, name, instance, new Set(runs.map(({ sessionId }) => sessionId)));
@@ -328,20 +374,43 @@ export class WorkspaceState extends DurableObject<Env> {
 
   // ---- placing ----------------------------------------------------------------------------------------
 
-  /** Everyone who waits gets a place, if there is one. With no host at all, this is where one could be started. */
+  /** Everyone who waits gets a place, if there is one; for whom a container would help, it is started. */
   #settle(): void {
     const candidates = this.#hosts.candidates();
     const settings = this.#store.settings();
     for (const placement of this.#store.waiting()) {
-      const decision = decide(placement, candidates, settings, Date.now());
+      const { session, agent, wish } = this.#wishOf(placement);
+      const decision = decide({ ...placement, agent }, candidates, settings, Date.now());
       const ws = "host" in decision ? this.#socketOf(decision.host) : undefined;
       const { host, instance } = (ws && attachmentOf(ws)) ?? {};
-      if (!ws || host === undefined || instance === undefined) continue;
-      const { session, agent, wish } = placement;
-      this.#store.assign(session, host, instance);
+      if (!ws || host === undefined || instance === undefined) {
+        if (this.#needsContainer({ ...placement, agent }, candidates)) this.#onDemand.need();
+        continue;
+      }
+      this.#store.assign(session, agent, host, instance);
       for (const candidate of candidates) if (candidate.name === host) candidate.placed += 1;
       send(ws, { t: "open", sessionId: session, agent, wish });
     }
+  }
+
+  /** Who opened a session before any agent was known gets the default one. */
+  #wishOf(placement: Placement): Placement {
+    const [first] = placement.agent === "" ? this.#agents() : [];
+    return first ? { ...placement, agent: first.id } : placement;
+  }
+
+  #needsContainer(wish: Placement, candidates: readonly Candidate[]): boolean {
+    if (!this.#onDemand.isConfigured) return false;
+    return wouldHelp(CONTAINER_HOST, wish, candidates, this.#store.settings(), Date.now());
+  }
+
+  /** When a session in the container last had something to do; null while one has. */
+  async #lastUse(): Promise<number | null> {
+    const sessions = this.#store.placedOn(CONTAINER_HOST);
+    const times = await Promise.all(
+      sessions.map(({ session }) => this.env.ACP_SESSION_DO.getByName(session).lastActive()),
+    );
+    return times.includes(null) ? null : Math.max(0, ...times.map((at) => at ?? 0));
   }
 
   #agents(): Agent[] {
@@ -407,10 +476,25 @@ export class WorkspaceState extends DurableObject<Env> {
         case "show":
           this.#watchers.feed();
           break;
+        case "container":
+          await this.#onDemand.due();
+          this.#settle();
+          this.#changed();
+          await this.#deliver();
+          break;
+        case "container-token":
+          await this.#renewToken();
+          break;
         case "index":
           await this.#writeIndex();
       }
     }
+  }
+
+  async #renewToken(): Promise<void> {
+    const token = await this.#onDemand.token();
+    const ws = this.#socketOf(CONTAINER_HOST);
+    if (ws && token !== undefined) send(ws, { t: "token", token });
   }
 
   #wake(): void {
