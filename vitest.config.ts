@@ -7,6 +7,7 @@ async function testKeys() {
   const { publicKey, privateKey } = await generateKeyPair("EdDSA", { extractable: true });
   return {
     AUTH_JWKS: JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), alg: "EdDSA", kid: "test" }] }),
+    SECRETS_KEY: Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url"),
     TEST_PRIVATE_KEY: JSON.stringify(await exportJWK(privateKey)),
   };
 }

@@ -10,6 +10,8 @@ interface Env {
   AUTH_AUDIENCE: string;
   /** JSON Web Key Set with the public keys that may sign tokens. */
   AUTH_JWKS: string;
+  /** Encrypts the secrets of workspaces: 32 random bytes in base64url. Without it none can be stored. */
+  SECRETS_KEY?: string;
   /** Starts containers; only in the environment `containers` of wrangler.toml, as are the next two. */
   AGENT_CONTAINER?: DurableObjectNamespace<
     import("./container/starter.ts").HostStarter & Rpc.DurableObjectBranded

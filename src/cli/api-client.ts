@@ -58,9 +58,32 @@ export type Permission = {
   requestedAt: string;
 };
 
-export type Agent = { id: string; name: string; default: boolean; ready: boolean; error: string | null };
-export type Host = { name: string; root: string; connectedAt: string };
-export type Workspace = { id: string; hosts: Host[]; agents: Agent[]; policy: unknown };
+export type Agent = {
+  id: string;
+  name: string;
+  default: boolean;
+  available: boolean;
+  reason: string | null;
+  ready: boolean;
+  error: string | null;
+};
+export type Host = {
+  name: string;
+  state: "connected" | "draining" | "gone";
+  root: string;
+  version: string;
+  connectedAt: string;
+  lastSeenAt: string;
+  load: { sessions: number; capacity: number };
+};
+export type Workspace = {
+  id: string;
+  name: string | null;
+  hosts: Host[];
+  agents: Agent[];
+  policy: unknown;
+  git: { branch: string | null; modifiedCount: number } | null;
+};
 
 /** A line of a session's log. */
 export type LogEvent = { seq: number; at: string; source: string; kind: string; payload: EventPayload };
@@ -104,6 +127,13 @@ export class ApiClient {
   answer(id: string, optionId: string): Promise<unknown> {
     const body = JSON.stringify({ optionId });
     return this.#json(`/api/permissions/${encodeURIComponent(id)}`, { method: "POST", body });
+  }
+
+  async workspaces(limit: number, cursor?: string) {
+    const query = new URLSearchParams({ limit: String(limit), ...(cursor && { cursor }) });
+    return this.#json<{ workspaces: { id: string }[]; nextCursor: string | null }>(
+      `/api/workspaces?${query}`,
+    );
   }
 
   workspace(id: string): Promise<Workspace> {

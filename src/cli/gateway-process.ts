@@ -19,6 +19,8 @@ export type GatewayOptions = {
   config: WorkerConfig;
   /** Public keys that may sign tokens, a JSON Web Key Set. */
   jwks: string;
+  /** For the secrets of workspaces. */
+  secretsKey: string;
   watch: boolean;
   /** Hosts are started when sessions need them, as containers would be. */
   onDemand?: LocalContainersOptions & { signingKey: string };
@@ -62,7 +64,7 @@ function entryOf({ onDemand }: GatewayOptions): string {
 }
 
 function miniflareOptions(options: GatewayOptions, code: string) {
-  const { port, stateDir, config, jwks } = options;
+  const { port, stateDir, config, jwks, secretsKey } = options;
   const { bindings, more } = onDemandOptions(options);
   return convertV4MiniflareOptions({
     // Miniflare's own entrance stays unused: it would be a proxy in front of every message.
@@ -85,6 +87,7 @@ function miniflareOptions(options: GatewayOptions, code: string) {
           ...(config.worker.bindings as Record<string, string>),
           ...bindings,
           AUTH_JWKS: jwks,
+          SECRETS_KEY: secretsKey,
           LIMITS: process.env.ACP_EDGE_LIMITS ?? "",
         },
         modules: [{ type: "ESModule", path: "worker.js", contents: code }],

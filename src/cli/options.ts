@@ -9,6 +9,10 @@ export type Options = {
   state: string;
   /** Command of the default agent; absent: the demo agent. */
   agent?: string;
+  /** What the user calls it, if it is another one of the catalogue. */
+  defaultAgent?: string | undefined;
+  /** Arguments for the host as they are: which agents it offers. */
+  host: string[];
   json: boolean;
   watch: boolean;
   /** Hosts are started when sessions need one. */
@@ -26,6 +30,11 @@ Starts the gateway on workerd, a host for one directory and an agent.
   --port N            port on 127.0.0.1 (default 8790, or a free one if that is taken; 0: a free one)
   --root DIR          the workspace: the directory agents work in (default: here)
   --agent "COMMAND"   an ACP agent to run instead of the demo agent, e.g. "npx opencode-ai acp"
+  --agents ID,ID,…    agents of the catalogue that may be used (default: all that are installed and have their keys)
+  --default ID        the agent for whoever asks for none (default: the first of --agents, else demo)
+  --catalogue FILE    more agents, as in the ACP registry
+  --npx               let npx download agents that are not installed
+  --pass-env NAME,…   environment variables for every agent, besides those it declares
   --state DIR         where sessions, index and signing key are kept (default: .acp-edge)
   --on-demand         start the host when a session needs it and end it after that, as with containers
   --json              print one line of JSON when ready; logs go to stderr
@@ -33,11 +42,18 @@ Starts the gateway on workerd, a host for one directory and an agent.
   --help              this text
 `;
 
+const HOST_OPTIONS = ["agents", "default", "catalogue", "npx", "pass-env"] as const;
+
 export function parseOptions(argv: string[], cwd: string): Options {
   const { values } = parse(argv);
   const options: Options = {
     root: resolve(cwd, values.root ?? "."),
     state: resolve(cwd, values.state ?? ".acp-edge"),
+    defaultAgent: values.default ?? values.agents?.split(",")[0],
+    host: HOST_OPTIONS.flatMap((name) => {
+      const value = values[name];
+      return value === undefined ? [] : [`--${name}${typeof value === "string" ? `=${value}` : ""}`];
+    }),
     json: values.json ?? false,
     watch: values.watch ?? false,
     onDemand: values["on-demand"] ?? false,
@@ -59,6 +75,11 @@ function parse(argv: string[]) {
         port: { type: "string" },
         root: { type: "string" },
         agent: { type: "string" },
+        agents: { type: "string" },
+        default: { type: "string" },
+        catalogue: { type: "string" },
+        npx: { type: "boolean" },
+        "pass-env": { type: "string" },
         state: { type: "string" },
         json: { type: "boolean" },
         watch: { type: "boolean" },

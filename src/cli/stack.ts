@@ -18,7 +18,11 @@ export type HostOptions = {
   root: string;
   /** Absent: the demo agent. */
   agent?: string | undefined;
+  /** More arguments for it. */
+  args?: readonly string[];
 };
+
+export type OnDemandOptions = Pick<HostOptions, "root" | "agent" | "args"> & { stateDir: string };
 
 /** The processes of one run: the gateway and its host. */
 export class Stack {
@@ -55,19 +59,19 @@ export class Stack {
   }
 
   /** How the gateway starts hosts itself. */
-  onDemand({ stateDir, root, agent }: { stateDir: string; root: string; agent?: string | undefined }) {
+  onDemand({ stateDir, root, agent, args = [] }: OnDemandOptions) {
     const own = process.env.ACP_EDGE_CONTAINER_COMMAND;
     return {
-      command: own ? splitCommand(own) : [process.execPath, this.#source("host/main.ts")],
+      command: own ? splitCommand(own) : [process.execPath, this.#source("host/main.ts"), ...args],
       root,
       directory: join(stateDir, CONTAINERS),
       env: agent === undefined ? {} : { ACP_EDGE_AGENT: agent },
     };
   }
 
-  startHost({ url, token, workspace, root, agent }: HostOptions): void {
+  startHost({ url, token, workspace, root, agent, args: more = [] }: HostOptions): void {
     const args = [this.#source("host/main.ts")];
-    args.push("--gateway", url, "--workspace", workspace, "--root", root, "--name", "local");
+    args.push("--gateway", url, "--workspace", workspace, "--root", root, "--name", "local", ...more);
     // Ctrl-C means now.
     args.push("--drain", "0");
     if (agent !== undefined) args.push("--agent", agent);

@@ -16,6 +16,7 @@ import { lockState } from "./lock.ts";
 import { HELP, type Options, parseOptions, UsageError } from "./options.ts";
 import { choosePort, HOST } from "./port.ts";
 import { enableContainer, waitForAgent, waitForGateway } from "./ready.ts";
+import { loadSecretsKey } from "./secrets-key.ts";
 import { Stack } from "./stack.ts";
 import { readWorkerConfig } from "./worker-config.ts";
 
@@ -54,7 +55,9 @@ async function run(options: Options): Promise<void> {
   );
   try {
     const info = await bringUp(stack, options, stopping.signal);
-    const text = options.json ? JSON.stringify(info) : greeting(info, options.root, options.agent);
+    const text = options.json
+      ? JSON.stringify(info)
+      : greeting(info, options.root, options.agent ?? options.defaultAgent);
     process.stdout.write(`${text}\n`);
   } catch (error) {
     if (stopping.signal.aborted) return;
@@ -70,13 +73,13 @@ async function bringUp(stack: Stack, options: Options, signal: AbortSignal): Pro
   const info = await readyInfo(port, signer);
   const config = await readWorkerConfig(join(PROJECT_DIR, "wrangler.toml"), signal);
 
-  const gateway = { projectDir: PROJECT_DIR, stateDir, port, config, jwks: signer.jwks, watch };
+  const { jwks } = signer;
+  const secretsKey = await loadSecretsKey(stateDir);
+  const gateway = { projectDir: PROJECT_DIR, stateDir, port, config, jwks, secretsKey, watch };
   if (options.onDemand) {
     const signingKey = JSON.stringify(await readKey(keyPath(stateDir)));
-    await stack.startGateway({
-      ...gateway,
-      onDemand: { ...stack.onDemand({ stateDir, root, agent }), signingKey },
-    });
+    const hosts = stack.onDemand({ stateDir, root, agent, args: options.host });
+    await stack.startGateway({ ...gateway, onDemand: { ...hosts, signingKey } });
     await waitForGateway(info, signal);
     await enableContainer(info, signal);
     return info;
@@ -84,7 +87,8 @@ async function bringUp(stack: Stack, options: Options, signal: AbortSignal): Pro
   await stack.startGateway(gateway);
   await waitForGateway(info, signal);
 
-  stack.startHost({ url: info.url, token: info.hostToken, workspace: info.workspace, root, agent });
+  const { url, hostToken: token, workspace } = info;
+  stack.startHost({ url, token, workspace, root, agent, args: options.host });
   if (watch) stack.watchHostSources();
   const agentReady = await waitForAgent(info, AGENT_WAIT_MS, signal);
   if (!agentReady) log("The agent has not reported ready yet; the gateway is up and keeps waiting for it.");

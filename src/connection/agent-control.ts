@@ -1,5 +1,6 @@
 import { LIMITS } from "../protocol/limits.ts";
 import { AGENT_NEWS, type AgentNews } from "../protocol/news.ts";
+import { whyNot } from "../workspace/offers.ts";
 import type { WorkspaceView } from "../workspace/workspace.ts";
 import type { Client } from "./client.ts";
 
@@ -40,7 +41,7 @@ export class AgentControl {
   async #select(agentType: string): Promise<void> {
     const { caller, workspace: id, initialized } = this.#client.state;
     const workspace = this.#env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${id}`);
-    const refused = notOffered(await workspace.view(id), agentType);
+    const refused = whyNot((await workspace.view(id)).agents, agentType);
     if (refused !== undefined) return this.#say(agentStatus("error", agentType, refused));
     this.#say(agentStatus(initialized ? "restarting" : "starting", agentType));
     await this.#leaveSessions();
@@ -86,12 +87,6 @@ function agentStatus(status: AgentStatus, agentType: string, error?: string): st
     agentType,
     ...(error === undefined ? {} : { error }),
   });
-}
-
-/** Why an agent cannot be chosen at all, if so. Without a host nobody knows which agents there are. */
-function notOffered({ agents }: WorkspaceView, agentType: string): string | undefined {
-  if (agents.length === 0 || agents.some(({ id }) => id === agentType)) return undefined;
-  return `Unknown agent "${agentType}"; this workspace has: ${agents.map(({ id }) => id).join(", ")}`;
 }
 
 /** How an agent is that has been chosen: ready when a host is there that has not failed to start it. */

@@ -9,6 +9,7 @@ import {
 import type { Frame } from "../protocol/frame.ts";
 import { derivedUuid, isUuid, parseClientRequestId } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
+import { hasMcpServers, longestValue } from "../protocol/mcp-secrets.ts";
 import { answerPermission } from "./answer-permission.ts";
 import { type Client, type Exchange, hearing } from "./client.ts";
 import { checkInitialize, initializeResult } from "./initialize.ts";
@@ -38,11 +39,9 @@ export class Router {
       : checkInitialize(offer);
     if (error) return answer(errorResponse(id, error));
     const choice = await this.#workspace().choose(state.agent);
-    if ("unknown" in choice) {
-      const message = `Unknown agent "${choice.unknown}"; this workspace has: ${choice.known.join(", ")}`;
-      return answer(
-        errorResponse(id, { code: ErrorCode.invalidParams, message, data: { agents: choice.known } }),
-      );
+    if ("refused" in choice) {
+      const { refused: message, agents } = choice;
+      return answer(errorResponse(id, { code: ErrorCode.invalidParams, message, data: { agents } }));
     }
     this.#client.change({ initialized: true, agent: choice.agent, dialect });
     const result = initializeResult(choice.initialize === null ? null : JSON.parse(choice.initialize));
@@ -69,6 +68,8 @@ export class Router {
       const target = parseClientRequestId(frame.value.id)?.sessionId;
       return target === undefined ? undefined : this.#forward(target, frame, exchange);
     }
+    const tooLong = checkMcpServers(frame);
+    if (tooLong) return this.#refuse(frame, exchange, tooLong);
     if (await this.#own(frame, exchange)) return;
     if (frame.method === "session/new") return this.#open(frame, exchange);
     if (frame.method === "session/delete" && frame.kind === "request") return this.#delete(frame, exchange);
@@ -235,6 +236,15 @@ const NO_SESSION_ID: RpcError = {
   code: ErrorCode.invalidParams,
   message: "params.sessionId must be a string",
 };
+
+/** No process could be given a longer one, nor is there a place to keep it. */
+const MCP_VALUE_CHARS = 128 * 1024;
+
+function checkMcpServers({ raw, value }: Frame): RpcError | undefined {
+  if (!hasMcpServers(value) || longestValue(raw) <= MCP_VALUE_CHARS) return undefined;
+  const message = `A value of an MCP server's env or headers exceeds ${MCP_VALUE_CHARS} characters`;
+  return { code: ErrorCode.invalidParams, message };
+}
 
 function sessionScoped(frame: Frame): boolean {
   return frame.method?.startsWith("session/") === true && frame.method !== "session/list";

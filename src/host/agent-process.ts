@@ -2,7 +2,9 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LIMITS } from "../protocol/limits.ts";
 import { type Line, LineSplitter } from "./line-splitter.ts";
-import { childEnvironment, endGroup } from "./processes.ts";
+import { endGroup } from "./processes.ts";
+import type { Redactor } from "./redactor.ts";
+import { StderrTail } from "./stderr-tail.ts";
 
 /** How long we listen to a process that left the group and kept the agent's stdout: while it speaks, and at most. */
 const SILENCE_MS = 1000;
@@ -19,6 +21,16 @@ export type ProcessHandlers = {
   ended(end: ProcessEnd): void;
 };
 
+/** What is started, and what it gets to know. */
+export type Launch = {
+  command: readonly string[];
+  env: Readonly<Record<string, string>>;
+  /** For the commands it runs in terminals. */
+  terminalEnv: Readonly<Record<string, string>>;
+  /** Knows what must not leave the host. */
+  redactor: Redactor;
+};
+
 /** An agent's operating system process: lines out, lines in, and its whole group ended with it. */
 export class AgentProcess {
   readonly pid: number | null;
@@ -32,9 +44,9 @@ export class AgentProcess {
   #draining = false;
 
   /** Throws if the command cannot even be tried. */
-  constructor(command: readonly string[], cwd: string, killAfterMs: number, handlers: ProcessHandlers) {
-    const [file = "", ...args] = command;
-    const child = spawn(file, args, { cwd, env: childEnvironment(), detached: true, stdio: "pipe" });
+  constructor(launch: Launch, cwd: string, killAfterMs: number, handlers: ProcessHandlers) {
+    const [file = "", ...args] = launch.command;
+    const child = spawn(file, args, { cwd, env: launch.env, detached: true, stdio: "pipe" });
     this.#child = child;
     this.#killAfterMs = killAfterMs;
     this.pid = child.pid ?? null;
@@ -45,10 +57,8 @@ export class AgentProcess {
       handlers.lines(splitter.push(chunk));
     });
 
-    let stderr = "";
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      stderr = (stderr + text).slice(-LIMITS.stderrChars);
-    });
+    const stderr = new StderrTail(LIMITS.stderrChars, launch.redactor);
+    child.stderr.setEncoding("utf8").on("data", (text: string) => stderr.push(text));
 
     // Its end is reported by the process, not by the pipe.
     child.stdin.on("error", () => {});
@@ -64,7 +74,7 @@ export class AgentProcess {
         handlers.lines(splitter.end());
         // A process that never was has a negative error number for its exit code.
         const end = this.pid === null ? { code: null, signal: null } : { code, signal };
-        handlers.ended({ ...end, stderr, ...(error !== undefined && { error }) });
+        handlers.ended({ ...end, stderr: stderr.read(), ...(error !== undefined && { error }) });
         resolve(this.#ending);
       });
     });

@@ -5,6 +5,8 @@ import { type Gateway, GatewaySocket } from "./gateway-socket.ts";
 const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
   z.object({ t: z.literal("welcome") }),
   z.object({ t: z.literal("open"), sessionId: z.string().min(1), agent: z.string(), wish: z.number() }),
+  z.object({ t: z.literal("warm"), agent: z.string() }),
+  z.object({ t: z.literal("secrets"), values: z.record(z.string(), z.string()) }),
   z.object({ t: z.literal("token"), token: z.string().min(1) }),
   z.object({ t: z.literal("probe") }),
   // The first gateways refused for one reason only and did not name it.
@@ -22,6 +24,10 @@ export type ControlHandlers = {
   /** What to say on a new socket, hello first. */
   greeting(): HostControl[];
   open(sessionId: string, agent: string, wish: number): void;
+  /** A session with this agent may follow, and somebody wants to know what the agent can do. */
+  warm(agent: string): void;
+  /** All secrets of the workspace, by name. */
+  secrets(values: Record<string, string>): void;
   /** The gateway has another token for this host. */
   token(token: string): void;
   /** The gateway does not want this host; asking again would not change its mind. */
@@ -68,7 +74,8 @@ export class ControlLink {
   #received(text: string): void {
     const parsed = gatewayControl.safeParse(parseJson(text));
     if (!parsed.success) {
-      this.#gateway.log(`control message not understood: ${text.slice(0, 200)}`);
+      // Not all of it: it may be one with secrets.
+      this.#gateway.log(`control message not understood: ${text.slice(0, 20)}`);
       return;
     }
     const message = parsed.data;
@@ -84,6 +91,12 @@ export class ControlLink {
         return;
       case "probe":
         this.send({ t: "alive" });
+        return;
+      case "warm":
+        this.#handlers.warm(message.agent);
+        return;
+      case "secrets":
+        this.#handlers.secrets(message.values);
         return;
       case "refused":
         // The other one may go.

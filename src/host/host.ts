@@ -1,15 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import packageJson from "../../package.json" with { type: "json" };
-import { type HostControl, LINK_VERSION } from "../protocol/link.ts";
+import { type AgentOffer, type HostControl, LINK_VERSION } from "../protocol/link.ts";
 import type { Agent } from "./agent.ts";
 import { ControlLink, type Refusal } from "./control-link.ts";
+import { Environment } from "./environment.ts";
 import type { Gateway } from "./gateway-socket.ts";
 import { LoadReport } from "./load-report.ts";
 import { Run } from "./run.ts";
 import { SessionLink } from "./session-link.ts";
-import { Spare } from "./spare.ts";
+import { Spares } from "./spares.ts";
+import { VERSION } from "./version.ts";
 import { WorkspaceWatch } from "./workspace-watch.ts";
 
 export type HostOptions = {
@@ -21,6 +22,8 @@ export type HostOptions = {
   agents: readonly Agent[];
   /** Agents it would like to run at most; by default a few for each processor. */
   capacity?: number | undefined;
+  /** Names of variables that every agent gets. */
+  passEnv?: readonly string[];
   /** The gateway does not want this host. */
   onRefused(reason: string, why: Refusal): void;
 };
@@ -46,20 +49,26 @@ export class Host {
   /** What is known of each agent, repeated to the gateway on each new control socket. */
   readonly #reports = new Map<string, HostControl>();
   readonly #control: ControlLink;
-  readonly #spare: Spare | undefined;
-  readonly #spareAgent: Agent | undefined;
+  readonly #spares: Spares;
+  readonly #environment: Environment;
   readonly #files: WorkspaceWatch;
   readonly #load: LoadReport;
   #token: string | undefined;
   #draining = false;
   #closing = false;
 
-  constructor({ gateway: { token, ...given }, ...rest }: HostOptions) {
-    // A token from the gateway is newer than any we were started with.
-    const gateway: Gateway = { ...given, token: () => this.#token ?? token() };
-    const options = { ...rest, gateway };
+  constructor(given: HostOptions) {
+    this.#environment = new Environment(process.env, given.agents, given.passEnv);
+    const log = (event: string) => given.gateway.log(this.#environment.redact(event));
+    const token = async () => {
+      // A token from the gateway is newer than any we were started with.
+      const text = this.#token ?? (await given.gateway.token());
+      this.#environment.redactor.learn("ACP_EDGE_HOST_TOKEN", text);
+      return text;
+    };
+    const options = { ...given, gateway: { ...given.gateway, log, token } };
     this.#options = options;
-    const { timing } = gateway;
+    const { timing } = options.gateway;
     this.#files = new WorkspaceWatch(options.root, timing, (git) =>
       this.#control.send({ t: "workspace", git }),
     );
@@ -68,26 +77,25 @@ export class Host {
       () => this.#liveRuns().length,
       (load) => this.#control.send({ t: "load", ...load }),
     );
+    this.#spares = new Spares((agent) => this.#start(agent), timing);
     this.#control = new ControlLink(options.gateway, options.workspace, {
       greeting: () => this.#greeting(),
       open: (sessionId, agent, wish) => this.#open(sessionId, agent, wish),
+      warm: (agentId) => this.#warm(agentId),
+      secrets: (values) => this.#learn(values),
       token: (newer) => {
         this.#token = newer;
       },
       refused: options.onRefused,
     });
-    const spareAgent = options.agents.find((agent) => agent.default);
-    if (spareAgent) {
-      this.#spareAgent = spareAgent;
-      this.#spare = new Spare(() => this.#start(spareAgent), options.gateway.timing);
-    }
+    this.#warmDefault();
   }
 
   /** Takes nothing new, and waits for so long at most until its sessions can do without it. */
   async drain(ms: number): Promise<void> {
     if (ms <= 0) return;
     this.#draining = true;
-    this.#spare?.close();
+    this.#spares.close();
     this.#control.send({ t: "draining" });
     const late = new AbortController();
     await Promise.race([this.#allDone(), sleep(ms, undefined, { signal: late.signal }).catch(() => {})]);
@@ -102,7 +110,7 @@ export class Host {
   /** Ends every agent, tells the sessions, and hangs up. */
   async close(): Promise<void> {
     this.#closing = true;
-    this.#spare?.close();
+    this.#spares.close();
     this.#files.close();
     this.#load.close();
     for (const run of this.#runs) run.stop("the host was shut down");
@@ -112,7 +120,7 @@ export class Host {
   }
 
   #greeting(): HostControl[] {
-    const { name, root, agents, capacity } = this.#options;
+    const { name, root, capacity } = this.#options;
     return [
       {
         t: "hello",
@@ -121,14 +129,15 @@ export class Host {
         instance: this.#instance,
         root,
         software: {
-          version: packageJson.version,
+          version: VERSION,
           node: process.version,
           platform: `${process.platform} ${process.arch}`,
         },
         capacity: capacity ?? AGENTS_PER_PROCESSOR * availableParallelism(),
         draining: this.#draining,
-        agents: agents.map(({ id, name, default: isDefault }) => ({ id, name, default: isDefault })),
+        agents: this.#offers(),
         runs: this.#liveRuns(),
+        ...(this.#environment.hasSecrets && { secrets: true }),
       },
       ...this.#reports.values(),
       { t: "load", ...this.#load.current },
@@ -140,6 +149,42 @@ export class Host {
     return [...this.#sessions].flatMap(([sessionId, { run }]) =>
       run.live ? { sessionId, run: run.id } : [],
     );
+  }
+
+  #offers(): AgentOffer[] {
+    return this.#options.agents.map((agent) => {
+      const { id, name, default: isDefault, description, version } = agent;
+      const reason = this.#environment.lacks(agent);
+      return {
+        id,
+        name: this.#environment.redact(name).slice(0, 200),
+        default: isDefault,
+        available: reason === undefined,
+        ...(reason !== undefined && { reason: reason.slice(0, 1000) }),
+        ...(description !== undefined && { description: description.slice(0, 500) }),
+        ...(version !== undefined && { version: version.slice(0, 100) }),
+      };
+    });
+  }
+
+  /** The secrets of the workspace, all of them. Whatever started without them starts again. */
+  #learn(values: Record<string, string>): void {
+    for (const agent of this.#environment.learn(values)) this.#spares.drop(agent);
+    this.#control.send({ t: "offers", agents: this.#offers() });
+    this.#warmDefault();
+  }
+
+  #warmDefault(): void {
+    const agent = this.#options.agents.find((one) => one.default);
+    if (agent) this.#warm(agent.id);
+  }
+
+  #warm(agentId: string): void {
+    const agent = this.#options.agents.find(({ id }) => id === agentId);
+    if (this.#closing || !agent) return;
+    const reason = this.#environment.lacks(agent);
+    if (reason === undefined) this.#spares.warm(agent);
+    else this.#report({ t: "agent_failed", id: agent.id, error: reason });
   }
 
   /** May be asked again for a session it serves already: the gateway cannot know which of its words arrived. */
@@ -188,11 +233,21 @@ export class Host {
   }
 
   #runOf(agent: Agent): Run {
-    return (agent === this.#spareAgent && this.#spare?.take()) || this.#start(agent);
+    const { root, gateway } = this.#options;
+    const reason = this.#environment.lacks(agent);
+    if (reason !== undefined) return Run.failed(`agent ${agent.id} ${reason}`, root, gateway.timing);
+    return this.#spares.take(agent) ?? this.#start(agent);
   }
 
   #start(agent: Agent): Run {
-    const run = Run.start(agent.command, this.#options.root, this.#options.gateway.timing);
+    const environment = this.#environment;
+    const launch = {
+      command: agent.command,
+      env: environment.ofAgent(agent),
+      terminalEnv: environment.ofTerminals(agent),
+      redactor: environment.redactor,
+    };
+    const run = Run.start(launch, this.#options.root, this.#options.gateway.timing);
     this.#runs.add(run);
     run.onActivity = () => this.#files.touch();
     void run.gone.then(() => this.#runs.delete(run));
@@ -200,7 +255,7 @@ export class Host {
       if (this.#closing || initialized === null) return;
       if ("result" in initialized) {
         this.#report({ t: "agent", id: agent.id, initialize: initialized.result });
-        if (agent === this.#spareAgent) this.#spare?.encourage();
+        this.#spares.encourage(agent);
       } else {
         this.#options.gateway.log(`agent ${agent.id} failed: ${initialized.error}`);
         this.#report({ t: "agent_failed", id: agent.id, error: initialized.error });

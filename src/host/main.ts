@@ -1,7 +1,8 @@
 import { overrideLimits } from "../protocol/limits.ts";
-import { offeredAgents } from "./agent.ts";
+import { type Agent, offeredAgents } from "./agent.ts";
 import type { Refusal } from "./control-link.ts";
 import { Host } from "./host.ts";
+import { thisMachine } from "./install.ts";
 import { logToStderr, reasonOf } from "./log.ts";
 import { type CommandLine, readCommandLine, USAGE } from "./options.ts";
 import { type Timing, timingFrom } from "./timing.ts";
@@ -17,6 +18,7 @@ const EXIT: Readonly<Record<Refusal | "ended" | "usage", number>> = {
 
 let options: CommandLine;
 let timing: Timing;
+let agents: Agent[];
 try {
   overrideLimits(process.env.ACP_EDGE_LIMITS);
   timing = timingFrom(process.env.ACP_EDGE_TIMING);
@@ -25,6 +27,7 @@ try {
     process.exit(0);
   }
   options = readCommandLine(process.argv.slice(2), process.env);
+  agents = offeredAgents(options, thisMachine(process.env, options.npx));
 } catch (error) {
   process.stderr.write(`${reasonOf(error)}\n\n${USAGE}\n`);
   process.exit(EXIT.usage);
@@ -35,7 +38,8 @@ const host = new Host({
   workspace: options.workspace,
   name: options.name,
   root: options.root,
-  agents: offeredAgents(options.agent),
+  agents,
+  passEnv: options.passEnv,
   capacity: options.capacity,
   onRefused: (reason, why) => {
     logToStderr(`refused by the gateway: ${reason}`);

@@ -1,6 +1,7 @@
 import { realpathSync } from "node:fs";
 import { hostname } from "node:os";
 import { parseArgs } from "node:util";
+import type { AgentOptions } from "./agent.ts";
 import { hostToken } from "./token.ts";
 
 export const USAGE = `usage: acp-edge host --gateway URL --workspace ID --root DIR [options]
@@ -14,27 +15,36 @@ Runs agents for the sessions of a workspace, in the foreground, until SIGTERM or
   --drain SECONDS          how long SIGTERM or SIGINT lets turns finish before they are ended (default 30);
                            a second signal ends them at once, and so does 0
   --capacity N             agents it would like to run at most: hosts share sessions in proportion
-  --agent "COMMAND"        an ACP agent to run instead of the demo agent
+  --agents ID,ID,…         agents of the catalogue it may start (ACP_EDGE_AGENTS; default: all of them)
+  --default ID             the agent for whoever asks for none (ACP_EDGE_DEFAULT_AGENT; default: the first of
+                           --agents, else demo)
+  --agent COMMAND          an agent of your own (ACP_EDGE_AGENT), with the id custom, which then is the default
+  --catalogue FILE         more agents, or the same ones told differently (ACP_EDGE_CATALOGUE); entries as in
+                           the ACP registry
+  --npx                    let npx and uvx download agents that are not installed (ACP_EDGE_NPX=1)
+  --pass-env NAME,…        environment variables for every agent, besides those it declares (ACP_EDGE_PASS_ENV)
   --token TOKEN            host token (ACP_EDGE_HOST_TOKEN), visible to other users of this machine
   --token-file PATH        file with it (ACP_EDGE_HOST_TOKEN_FILE), read again for each connection
   --token-command COMMAND  command that prints it (ACP_EDGE_HOST_TOKEN_COMMAND), run again before it expires
 
 The others can be in the environment too: ACP_EDGE_GATEWAY, ACP_EDGE_WORKSPACE, ACP_EDGE_ROOT, ACP_EDGE_NAME,
-ACP_EDGE_DRAIN, ACP_EDGE_CAPACITY, ACP_EDGE_AGENT.
+ACP_EDGE_DRAIN, ACP_EDGE_CAPACITY.
 
 Exit codes: 0 ended by a signal, 1 failed, 2 wrong usage, 3 the gateway did not accept the token,
 7 the gateway speaks another version of the link, 8 another host has taken over the name.`;
 
-export type CommandLine = {
+export type CommandLine = AgentOptions & {
   gateway: string;
   workspace: string;
   root: string;
   name: string;
   /** Gives the token to use now. */
   token: () => string;
-  agent: string[] | undefined;
   drainMs: number;
   capacity: number | undefined;
+  /** `npx` and `uvx` may download. */
+  npx: boolean;
+  passEnv: string[];
 };
 
 /** Throws an error with a message for the person at the keyboard. */
@@ -49,15 +59,21 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
       token: { type: "string" },
       "token-file": { type: "string" },
       "token-command": { type: "string" },
+      agents: { type: "string" },
+      default: { type: "string" },
       agent: { type: "string" },
+      catalogue: { type: "string" },
+      npx: { type: "boolean" },
+      "pass-env": { type: "string" },
       drain: { type: "string" },
       capacity: { type: "string" },
     },
   });
   const gateway = required("--gateway", values.gateway ?? env.ACP_EDGE_GATEWAY);
-  const agent = values.agent ?? (env.ACP_EDGE_AGENT || undefined);
   const capacity = values.capacity ?? (env.ACP_EDGE_CAPACITY || undefined);
   if (!/^https?:$/.test(new URL(gateway).protocol)) throw new Error("--gateway must be an http(s) URL");
+  const agent = values.agent ?? (env.ACP_EDGE_AGENT || undefined);
+  const agents = values.agents ?? env.ACP_EDGE_AGENTS;
   return {
     gateway,
     workspace: required("--workspace", values.workspace ?? env.ACP_EDGE_WORKSPACE),
@@ -72,9 +88,21 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
       },
     ),
     agent: agent === undefined ? undefined : splitCommand(agent),
+    agents: agents ? list(agents) : undefined,
+    defaultAgent: values.default ?? (env.ACP_EDGE_DEFAULT_AGENT || undefined),
+    catalogue: values.catalogue ?? (env.ACP_EDGE_CATALOGUE || undefined),
+    npx: values.npx ?? env.ACP_EDGE_NPX === "1",
+    passEnv: list(values["pass-env"] ?? env.ACP_EDGE_PASS_ENV ?? ""),
     drainMs: 1000 * numberFrom("--drain", values.drain ?? (env.ACP_EDGE_DRAIN || "30"), 0),
     capacity: capacity === undefined ? undefined : numberFrom("--capacity", capacity, 1),
   };
+}
+
+function list(text: string): string[] {
+  return text
+    .split(",")
+    .map((word) => word.trim())
+    .filter(Boolean);
 }
 
 function required(name: string, value: string | undefined): string {

@@ -1,10 +1,5 @@
-/** What agents and terminals share: an environment without our secrets, and a process group to end. */
+/** What agents and terminals share: a process group to end. */
 import { setTimeout as sleep } from "node:timers/promises";
-
-/** The host's own environment, without what configures the host: its token is nobody's business. */
-export function childEnvironment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("ACP_EDGE_")));
-}
 
 /**
  * Ends a process group: politely, then not. Launchers leave the native agent running when they get a

@@ -2,15 +2,18 @@ import { randomUUID } from "node:crypto";
 import { LIMITS } from "../protocol/limits.ts";
 import type { HostEvent } from "../protocol/link.ts";
 import { NoiseLimit, readOutput } from "./agent-output.ts";
-import { AgentProcess, type ProcessEnd, type ProcessHandlers } from "./agent-process.ts";
+import { AgentProcess, type Launch, type ProcessEnd, type ProcessHandlers } from "./agent-process.ts";
 import { INITIALIZE, type Initialized, isInitializeAnswer, readInitializeAnswer } from "./initialize.ts";
 import { WorkspaceIo } from "./io/workspace-io.ts";
 import type { Line } from "./line-splitter.ts";
 import { reasonOf } from "./log.ts";
 import { Outbox } from "./outbox.ts";
+import { Redactor } from "./redactor.ts";
 import type { Timing } from "./timing.ts";
 
 const NOISE_PER_SECOND = 50;
+
+const NOTHING: Launch = { command: [], env: {}, terminalEnv: {}, redactor: new Redactor() };
 
 type Spawn = (handlers: ProcessHandlers) => AgentProcess;
 
@@ -26,6 +29,7 @@ export class Run {
   onActivity: () => void = () => {};
 
   readonly #process: AgentProcess | null;
+  readonly #redactor: Redactor;
   readonly #io: WorkspaceIo;
   readonly #noise = new NoiseLimit(NOISE_PER_SECOND, (text) => this.#record(["noise", text]));
   readonly #initialized = Promise.withResolvers<Initialized | null>();
@@ -39,21 +43,22 @@ export class Run {
   #waitingChars = 0;
   #throttled = false;
 
-  static start(command: readonly string[], root: string, timing: Timing): Run {
-    return new Run(command.join(" "), root, timing, (handlers) => {
-      return new AgentProcess(command, root, timing.killAfterMs, handlers);
+  static start(launch: Launch, root: string, timing: Timing): Run {
+    return new Run(launch, root, timing, (handlers) => {
+      return new AgentProcess(launch, root, timing.killAfterMs, handlers);
     });
   }
 
   /** A run that ends before it began, so that a session hears why in the usual way. */
   static failed(error: string, root: string, timing: Timing): Run {
-    return new Run("", root, timing, () => {
+    return new Run(NOTHING, root, timing, () => {
       throw new Error(error);
     });
   }
 
-  private constructor(command: string, root: string, timing: Timing, spawn: Spawn) {
-    this.#io = new WorkspaceIo(root, timing.killAfterMs, {
+  private constructor(launch: Launch, root: string, timing: Timing, spawn: Spawn) {
+    this.#redactor = launch.redactor;
+    this.#io = new WorkspaceIo(root, launch.terminalEnv, timing.killAfterMs, {
       push: (response) => {
         this.#record(["answer", response]);
         this.onActivity();
@@ -64,7 +69,7 @@ export class Run {
     this.gone = Promise.resolve(this.#process?.gone).then(() => this.#io.close());
     if (!this.#process?.pid) return;
 
-    this.#record(["started", { pid: this.#process.pid, command }]);
+    this.#record(["started", { pid: this.#process.pid, command: launch.command.join(" ") }]);
     this.#record(["sent", INITIALIZE]);
     this.#process.write([INITIALIZE]);
     this.#deadline = setTimeout(() => {
@@ -131,13 +136,13 @@ export class Run {
 
   /** The exit is the last item: what comes later was for an agent that is no more. */
   #record(event: HostEvent): void {
-    if (this.#state !== "exited") this.outbox.push([JSON.stringify(event)]);
+    if (this.#state !== "exited") this.outbox.push([this.#redactor.redactJson(JSON.stringify(event))]);
   }
 
   #read(lines: Line[]): void {
     const items: string[] = [];
     for (const line of lines) {
-      const output = readOutput(line);
+      const output = readOutput(typeof line === "string" ? this.#redactor.redactJson(line) : line);
       if (output === null) continue;
       if ("noise" in output) {
         if (this.#noise.admit()) items.push(JSON.stringify(["noise", output.noise] satisfies HostEvent));
@@ -145,7 +150,8 @@ export class Run {
       }
       items.push(output.frame);
       if (this.#io.serves(output.message.method)) {
-        this.#io.accept(output.frame);
+        // Its own words: what it writes to a file is written as it is.
+        this.#io.accept(line as string);
       } else if (this.#state === "initializing" && isInitializeAnswer(output.message)) {
         this.#answered(readInitializeAnswer(output.message));
       }
@@ -193,7 +199,9 @@ export class Run {
     this.#state = "exited";
     this.#waiting = [];
     this.#initialized.resolve(
-      why === undefined ? null : { error: [why, stderr.trim()].filter(Boolean).join(": ") },
+      why === undefined
+        ? null
+        : { error: this.#redactor.redact([why, stderr.trim()].filter(Boolean).join(": ")) },
     );
     this.#exited.resolve();
     void this.#io.close();

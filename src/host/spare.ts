@@ -2,7 +2,7 @@ import { Backoff } from "./backoff.ts";
 import type { Run } from "./run.ts";
 import type { Timing } from "./timing.ts";
 
-/** One initialized process of the default agent, kept warm for the next session. */
+/** One initialized process of an agent, kept warm for the next session. */
 export class Spare {
   readonly #start: () => Run;
   readonly #timing: Timing;
@@ -36,6 +36,7 @@ export class Spare {
   close(): void {
     this.#closed = true;
     clearTimeout(this.#refill);
+    this.#run?.stop();
   }
 
   #fillAfter(delayMs: number): void {

@@ -20,6 +20,8 @@ export const TIMING = {
   spareDelayMs: 500,
   spareRetryMinMs: 1_000,
   spareRetryMaxMs: 60_000,
+  /** A spare of an agent that is not the default waits this long for its next session. */
+  spareIdleMs: 10 * 60_000,
 
   /** How long the last items of a stopped run may wait for their acknowledgement. */
   lingerMs: 2_000,

@@ -3,8 +3,8 @@ import { type FSWatcher, watch } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { GitState } from "../protocol/link.ts";
+import { plainEnvironment } from "./environment.ts";
 import { GIT_STATUS, parseGitStatus } from "./git-status.ts";
-import { childEnvironment } from "./processes.ts";
 import type { Timing } from "./timing.ts";
 
 const run = promisify(execFile);
@@ -114,7 +114,7 @@ export class WorkspaceWatch {
   async #git(args: readonly string[]): Promise<string> {
     const { stdout } = await run("git", ["--no-optional-locks", "-c", "core.fsmonitor=false", ...args], {
       cwd: this.#root,
-      env: childEnvironment(),
+      env: plainEnvironment(process.env),
       timeout: this.#timing.gitTimeoutMs,
       killSignal: "SIGKILL",
       maxBuffer: OUTPUT_MAX,

@@ -7,6 +7,7 @@ import { RESUMABLE } from "../protocol/resume.ts";
 import { postMessage } from "./acp-post.ts";
 import { openStream } from "./acp-stream.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
+import { chosenWorkspace } from "./workspaces.ts";
 
 /**
  * Where ACP clients connect: with a WebSocket, which is handed over to an object of its own, or over Streamable
@@ -66,8 +67,7 @@ async function remove(c: Context<AppEnv>): Promise<Response> {
 /** A new connection, in the workspace the client names or its token is for. */
 function handover(c: Context<AppEnv>): Handover {
   const caller = c.req.query("role") === "observer" ? asObserver(c.get("caller")) : c.get("caller");
-  const workspace = c.req.query("workspace") ?? caller.workspaces.find((name) => name !== "*");
-  if (workspace === undefined) throw new HTTPException(400, { message: "Say which workspace: ?workspace=" });
+  const workspace = chosenWorkspace(c);
   if (!mayUseWorkspace(caller, workspace)) throw new HTTPException(404, { message: "Unknown workspace" });
   return { connection: crypto.randomUUID(), caller, workspace, agent: c.req.query("agent") ?? null };
 }

@@ -1,10 +1,12 @@
 import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
+import { agents } from "./agents.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
 import { liveEvents } from "./live.ts";
 import { parse, sessionOf, unknownSession } from "./params.ts";
 import { permissions } from "./permissions.ts";
+import { secrets } from "./secrets.ts";
 import { listSessions } from "./session-index.ts";
 import { transfer } from "./transfer.ts";
 import { workspaces } from "./workspaces.ts";
@@ -16,6 +18,8 @@ api.use(requireScope("session:read"));
 api.route("/", transfer);
 api.route("/", permissions);
 api.route("/", workspaces);
+api.route("/", agents);
+api.route("/", secrets);
 
 api.get("/sessions", async (c) => {
   const { limit, cursor } = parse(LIST_QUERY, c.req.query());

@@ -34,4 +34,5 @@ const CODES: Partial<Record<number, string>> = {
   413: "too_large",
   426: "upgrade_required",
   429: "too_many_requests",
+  501: "not_configured",
 };

@@ -6,6 +6,7 @@ import { cannotStart } from "../container/starter.ts";
 import { mayUseWorkspace } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { SETTINGS_CHANGE } from "../workspace/settings.ts";
+import type { WorkspaceState } from "../workspace/workspace.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
 import { eventStream } from "./event-stream.ts";
 import { parse } from "./params.ts";
@@ -56,7 +57,15 @@ workspaces.put("/workspaces/:id", requireScope("workspace:admin"), async (c) => 
   return c.json(await workspace.update({ tenant: c.get("caller").tenant, workspace: id }, change));
 });
 
-function workspaceOf(c: Context<AppEnv>, id: string) {
+/** The workspace a request names, or its token is for. */
+export function chosenWorkspace(c: Context<AppEnv>): string {
+  const { workspaces } = c.get("caller");
+  const workspace = c.req.query("workspace") ?? workspaces.find((name) => name !== "*");
+  if (workspace === undefined) throw new HTTPException(400, { message: "Say which workspace: ?workspace=" });
+  return workspace;
+}
+
+export function workspaceOf(c: Context<AppEnv>, id: string): DurableObjectStub<WorkspaceState> {
   const caller = c.get("caller");
   if (!mayUseWorkspace(caller, id)) throw new HTTPException(404, { message: "Unknown workspace" });
   return c.env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${id}`);

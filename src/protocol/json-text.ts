@@ -10,6 +10,10 @@ export function isObjectAt(raw: string, at: number): boolean {
   return raw.charCodeAt(at) === OPEN_BRACE;
 }
 
+export function isArrayAt(raw: string, at: number): boolean {
+  return raw.charCodeAt(at) === OPEN_BRACKET;
+}
+
 export function isStringAt(raw: string, at: number): boolean {
   return raw.charCodeAt(at) === QUOTE;
 }
@@ -31,6 +35,17 @@ export function eachMember(
     const colon = skipSpace(raw, keyEnd);
     const valueEnd = visit(key, skipSpace(raw, colon + 1));
     const next = skipSpace(raw, valueEnd);
+    if (raw.charCodeAt(next) !== COMMA) return next + 1;
+    at = skipSpace(raw, next + 1);
+  }
+}
+
+/** The same for the elements of an array. */
+export function eachElement(raw: string, start: number, visit: (valueStart: number) => number): number {
+  let at = skipSpace(raw, start + 1);
+  if (raw.charCodeAt(at) === CLOSE_BRACKET) return at + 1;
+  for (;;) {
+    const next = skipSpace(raw, visit(at));
     if (raw.charCodeAt(next) !== COMMA) return next + 1;
     at = skipSpace(raw, next + 1);
   }

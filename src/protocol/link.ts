@@ -35,10 +35,14 @@ export type HostControl =
       agents: AgentOffer[];
       /** Agent processes alive in this host. */
       runs: { sessionId: string; run: string }[];
+      /** It has secrets from an earlier socket, which may have changed since. */
+      secrets?: boolean | undefined;
     }
   /** What an agent answered to `initialize`, sent when it is first known. */
   | { t: "agent"; id: string; initialize: unknown }
   | { t: "agent_failed"; id: string; error: string }
+  /** The agents again, as `secrets` have changed what can be started. */
+  | { t: "offers"; agents: AgentOffer[] }
   /** The state of the workspace's files; null if they are in no repository. */
   | { t: "workspace"; git: GitState | null }
   | ({ t: "load" } & HostLoad)
@@ -46,7 +50,16 @@ export type HostControl =
   /** The answer to `probe`. */
   | { t: "alive" };
 
-export type AgentOffer = { id: string; name: string; default: boolean };
+/** `available: false` has a `reason`: it is not installed, or lacks a key. */
+export type AgentOffer = {
+  id: string;
+  name: string;
+  default: boolean;
+  available?: boolean | undefined;
+  reason?: string | undefined;
+  description?: string | undefined;
+  version?: string | undefined;
+};
 
 export type HostLoad = {
   /** Sessions that have an agent process here. */
@@ -75,6 +88,10 @@ export type GatewayControl =
   | { t: "welcome" }
   /** `wish` is the session's own number for this process, to be repeated when it says hello. */
   | { t: "open"; sessionId: string; agent: string; wish: number }
+  /** Somebody is about to use this agent, or wants to know what it can do. */
+  | { t: "warm"; agent: string }
+  /** All secrets of the workspace, for the agents that declare them. */
+  | { t: "secrets"; values: Record<string, string> }
   /** To be used from now on, in place of the one it was started with. */
   | { t: "token"; token: string }
   /** Another host of this name wants in: are you there? */

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { LIMITS } from "../protocol/limits.ts";
 import { encodeLink, SUPERSEDED } from "../protocol/link.ts";
+import type { Hidden } from "./hidden.ts";
 import type { Journal } from "./journal.ts";
-import { forAgent } from "./render.ts";
+import { type AgentSources, forAgent } from "./render.ts";
 
 /** What the object remembers of a host's socket: its process, and how far the log went down this socket. */
 type Attachment = { run: string; sent: number };
@@ -11,15 +12,20 @@ type Attachment = { run: string; sent: number };
 export class HostLink {
   readonly #ctx: DurableObjectState;
   readonly #journal: Journal;
+  readonly #sources: AgentSources;
   /**
    * The socket in use and how far it has read. Its attachment remembers the last line sent, which is enough
    * after a wake; this also knows what needed no line.
    */
   #live: { ws: WebSocket; run: string; read: number } | undefined;
 
-  constructor(ctx: DurableObjectState, journal: Journal) {
+  constructor(ctx: DurableObjectState, journal: Journal, hidden: Hidden) {
     this.#ctx = ctx;
     this.#journal = journal;
+    this.#sources = {
+      frameAt: (seq) => journal.frameAt(seq),
+      reveal: (line) => hidden.reveal(line),
+    };
   }
 
   accept(): WebSocket {
@@ -84,7 +90,7 @@ export class HostLink {
       if (!last) return;
       live.read = last.seq;
       const lines = events.flatMap((event) => {
-        const line = forAgent(event, (held) => this.#journal.frameAt(held));
+        const line = forAgent(event, this.#sources);
         return line === undefined ? [] : [`${event.seq} ${line}`];
       });
       if (lines.length === 0) continue;

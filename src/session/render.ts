@@ -1,6 +1,7 @@
 import { notification } from "../protocol/errors.ts";
 import { type Frame, oneLine, rewrite } from "../protocol/frame.ts";
 import { clientRequestId } from "../protocol/ids.ts";
+import { hasMcpServers } from "../protocol/mcp-secrets.ts";
 import { AGENT_NEWS, type AgentNews, type Hears, TURN_ENDED } from "../protocol/news.ts";
 import { type FrameEvent, isFrame, type LogEvent, type NoteEvent, type Payload } from "./event.ts";
 
@@ -117,16 +118,24 @@ function promptEcho(event: FrameEvent, sessionId: string): string[] {
   );
 }
 
-/** The line an event puts on the agent's stdin, if any. `frameAt` finds a frame that had been held. */
-export function forAgent(
-  event: LogEvent,
-  frameAt: (seq: number) => FrameEvent | undefined,
-): string | undefined {
-  if (isFrame(event))
-    return event.direction === "out" && event.route.stop === undefined ? toAgent(event, event) : undefined;
+/** What it takes to write a line for the agent: frames that had been held, and what the log does not have. */
+export type AgentSources = {
+  frameAt(seq: number): FrameEvent | undefined;
+  reveal(line: string): string;
+};
+
+/** The line an event puts on the agent's stdin, if any. */
+export function forAgent(event: LogEvent, sources: AgentSources): string | undefined {
+  const sent = sentToAgent(event, sources);
+  if (!sent) return undefined;
+  const line = toAgent(sent, event);
+  return hasMcpServers(sent.frame.value) ? sources.reveal(line) : line;
+}
+
+function sentToAgent(event: LogEvent, { frameAt }: AgentSources): FrameEvent | undefined {
+  if (isFrame(event)) return event.direction === "out" && event.route.stop === undefined ? event : undefined;
   if (event.kind !== "queue.dequeued" || event.payload.dropped !== undefined) return undefined;
-  const held = frameAt(event.payload.seq as number);
-  return held && toAgent(held, event);
+  return frameAt(event.payload.seq as number);
 }
 
 function toAgent({ frame, route, source, seq }: FrameEvent, { context }: LogEvent): string {

@@ -33,6 +33,7 @@ import { anticipate, clientFrame, open, relayed } from "./client-input.ts";
 import { CLIENT_SCHEMA, Clients } from "./clients.ts";
 import { DEADLINE_SCHEMA, Deadlines } from "./deadlines.ts";
 import { isFrame, type LogEvent, newId } from "./event.ts";
+import { Hidden } from "./hidden.ts";
 import { hostHello, hostItem, isWelcome } from "./host-input.ts";
 import { type HostHello, HostLink, readHead } from "./host-link.ts";
 import { IndexWriter } from "./index-writer.ts";
@@ -82,6 +83,7 @@ export class AcpSession extends DurableObject<Env> {
   readonly #journal: Journal;
   readonly #archive: Archive;
   readonly #clients: Clients;
+  readonly #hidden: Hidden;
   readonly #link: HostLink;
   readonly #watchers: Watchers;
   readonly #deadlines: Deadlines<
@@ -97,7 +99,8 @@ export class AcpSession extends DurableObject<Env> {
     this.#clients = new Clients(sql, this.#journal, this.#archive, (connection) =>
       env.ACP_CONNECTION_DO.getByName(connection),
     );
-    this.#link = new HostLink(ctx, this.#journal);
+    this.#hidden = new Hidden(sql);
+    this.#link = new HostLink(ctx, this.#journal, this.#hidden);
     this.#watchers = new Watchers(ctx, this.#journal, this.#archive);
     this.#deadlines = new Deadlines(ctx.storage);
     this.#index = new IndexWriter(
@@ -131,7 +134,7 @@ export class AcpSession extends DurableObject<Env> {
     const owner = { tenant: caller.tenant, owner: caller.subject, workspace, agent };
     this.#record((batch) => {
       if (raw === null) anticipate(batch, owner);
-      else open(batch, connection, ownFrame(raw), owner);
+      else open(batch, connection, this.#hidden.conceal(ownFrame(raw)), owner);
     });
   }
 
@@ -181,7 +184,9 @@ export class AcpSession extends DurableObject<Env> {
   receive({ connection, caller, numbers, frames, hears }: ClientFrames): boolean {
     if (!this.#readable(caller)) return false;
     const known = this.#clients.lastReceived(connection);
-    const fresh = frames.filter((_, i) => (numbers[i] as number) > known).map(ownFrame);
+    const fresh = frames
+      .filter((_, i) => (numbers[i] as number) > known)
+      .map((raw) => this.#hidden.conceal(ownFrame(raw)));
     if (fresh.length === 0) return true;
     this.#record((batch) => {
       for (const frame of fresh) {
@@ -500,7 +505,8 @@ export class AcpSession extends DurableObject<Env> {
     return new SessionImport(this.ctx.storage, order, (state, opening) => {
       this.#journal.adopt(state);
       this.ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
-      this.#record((batch) => imported(batch, order, opening));
+      const conceal = (frame: Frame) => this.#hidden.conceal(frame);
+      this.#record((batch) => imported(batch, order, opening, conceal));
     });
   }
 

@@ -4,13 +4,26 @@ import type { Settings } from "./settings.ts";
 
 /** What the workspace offers, taken together from what its hosts do. */
 
-export type AgentInfo = { id: string; name: string; default: boolean; ready: boolean; error: string | null };
+export type AgentInfo = {
+  id: string;
+  name: string;
+  default: boolean;
+  /** False: `reason` says what it lacks. */
+  available: boolean;
+  reason: string | null;
+  description: string | null;
+  version: string | null;
+  /** It has been started before, so that it is known what it can do. */
+  ready: boolean;
+  /** Why it could not be started when that was last tried. */
+  error: string | null;
+};
 
 /** An agent of the workspace, whichever hosts offer it. */
 export type Agent = AgentInfo & {
   initialize: string | null;
-  /** A connected host is about to tell what it can do: hosts start their default agent unasked. */
-  expected: boolean;
+  /** Hosts that are here and can start it: the first is as good as any to ask what it can do. */
+  startable: string[];
 };
 
 /** The host that speaks for the workspace: one that is here, and of these the newest. */
@@ -46,7 +59,9 @@ export function agentsOf(
 }
 
 /** One host that can run the agent is enough. */
-function agentOf(id: string, isDefault: boolean, offers: readonly Offer[], here: ReadonlySet<string>): Agent {
+function agentOf(id: string, isDefault: boolean, all: readonly Offer[], here: ReadonlySet<string>): Agent {
+  const available = all.filter((offer) => offer.available);
+  const offers = available.length > 0 ? available : all;
   const able = offers.find(({ initialize, error }) => initialize !== null && error === null);
   const initialize =
     able?.initialize ?? offers.find((offer) => offer.initialize !== null)?.initialize ?? null;
@@ -55,9 +70,13 @@ function agentOf(id: string, isDefault: boolean, offers: readonly Offer[], here:
     id,
     name: offers[0]?.name ?? id,
     default: isDefault,
+    available: available.length > 0,
+    reason: available.length > 0 ? null : (all.find(({ reason }) => reason !== null)?.reason ?? null),
+    description: offers[0]?.description ?? null,
+    version: offers[0]?.version ?? null,
     ready: initialize !== null,
     error: able || untried ? null : (offers.find(({ error }) => error !== null)?.error ?? null),
     initialize,
-    expected: offers.some((offer) => offer.isDefault && offer.error === null && here.has(offer.host)),
+    startable: available.filter((offer) => here.has(offer.host)).map(({ host }) => host),
   };
 }

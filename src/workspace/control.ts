@@ -6,6 +6,20 @@ import { LINK_VERSION } from "../protocol/link.ts";
 const count = z.number().int().nonnegative();
 const text = z.string().max(1000);
 
+const OFFERS = z
+  .array(
+    z.object({
+      id: z.string().max(100),
+      name: z.string().max(200),
+      default: z.boolean(),
+      available: z.boolean().optional(),
+      reason: text.optional(),
+      description: text.optional(),
+      version: text.optional(),
+    }),
+  )
+  .max(100);
+
 const HELLO = z.object({
   t: z.literal("hello"),
   version: z.literal(LINK_VERSION),
@@ -15,9 +29,9 @@ const HELLO = z.object({
   software: z.object({ version: text, node: text, platform: text }),
   capacity: z.number().int().min(1).max(100_000),
   draining: z.boolean(),
-  agents: z
-    .array(z.object({ id: z.string().max(100), name: z.string().max(200), default: z.boolean() }))
-    .max(50),
+  agents: OFFERS,
+  /** It has secrets that it would have to forget should there be none any more. */
+  secrets: z.boolean().optional(),
   runs: z.array(z.object({ sessionId: z.string(), run: z.string() })),
 });
 export type Hello = z.infer<typeof HELLO>;
@@ -35,6 +49,7 @@ const CONTROL = z.discriminatedUnion("t", [
   HELLO,
   z.object({ t: z.literal("agent"), id: z.string(), initialize: z.record(z.string(), z.unknown()) }),
   z.object({ t: z.literal("agent_failed"), id: z.string(), error: z.string() }),
+  z.object({ t: z.literal("offers"), agents: OFFERS }),
   z.object({ t: z.literal("workspace"), git: GIT.nullable() }),
   z.object({
     t: z.literal("load"),

@@ -1,4 +1,4 @@
-import type { GitState, HostLoad } from "../protocol/link.ts";
+import type { AgentOffer, GitState, HostLoad } from "../protocol/link.ts";
 import type { Candidate } from "./placement.ts";
 import type { HostAbout, HostRecord, Offer } from "./records.ts";
 import type { Store } from "./store.ts";
@@ -104,16 +104,22 @@ export class Hosts {
   // ---- agents -----------------------------------------------------------------------------------------
 
   /** What a host offers as of now; what its agents said to the same offer before is kept until they say it again. */
-  offer(host: string, agents: readonly { id: string; name: string; default: boolean }[]): void {
+  offer(host: string, agents: readonly AgentOffer[]): void {
     const before = new Map(this.#offersOf(host).map((offer) => [offer.id, offer]));
     this.#sql.exec("DELETE FROM offer WHERE host = ?", host);
-    for (const { id, name, default: isDefault } of agents) {
+    for (const { id, name, default: isDefault, available = true, reason, description, version } of agents) {
       this.#sql.exec(
-        "INSERT OR REPLACE INTO offer (host, id, name, isDefault, initialize) VALUES (?, ?, ?, ?, ?)",
+        `INSERT OR REPLACE INTO offer
+           (host, id, name, isDefault, available, reason, description, version, initialize)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
         host,
         id,
         name,
         isDefault ? 1 : 0,
+        available ? 1 : 0,
+        reason ?? null,
+        description ?? null,
+        version ?? null,
         before.get(id)?.initialize ?? null,
       );
     }
@@ -130,6 +136,13 @@ export class Hosts {
 
   failed(host: string, id: string, error: string): void {
     this.#sql.exec("UPDATE offer SET error = ? WHERE host = ? AND id = ?", error, host, id);
+  }
+
+  /** What hosts that are not here lacked when they were, they may have by now. */
+  doubt(): void {
+    this.#sql.exec(
+      "UPDATE offer SET available = 1, reason = NULL WHERE host IN (SELECT name FROM host WHERE state = 'gone')",
+    );
   }
 
   offers(): Offer[] {
@@ -150,7 +163,7 @@ export class Hosts {
       state: host.state,
       lastSeenAt: host.lastSeenAt,
       left: host.left,
-      agents: (offers.get(host.name) ?? []).map(({ id }) => id),
+      agents: (offers.get(host.name) ?? []).filter(({ available }) => available).map(({ id }) => id),
       placed: placed.get(host.name) ?? 0,
       capacity: host.capacity,
       loadAverage: host.load?.loadAverage ?? 0,
@@ -166,7 +179,7 @@ type HostRow = Omit<HostRecord, "about" | "load" | "git" | "left" | "told" | "st
   isLeft: number;
   told: number;
 };
-type OfferRow = Omit<Offer, "isDefault"> & { isDefault: number };
+type OfferRow = Omit<Offer, "isDefault" | "available"> & { isDefault: number; available: number };
 
 function fromRow({ isLeft, ...row }: HostRow): HostRecord {
   return {
@@ -181,5 +194,5 @@ function fromRow({ isLeft, ...row }: HostRow): HostRecord {
 }
 
 function fromOfferRow(row: OfferRow): Offer {
-  return { ...row, isDefault: row.isDefault === 1 };
+  return { ...row, isDefault: row.isDefault === 1, available: row.available === 1 };
 }

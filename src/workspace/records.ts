@@ -29,6 +29,11 @@ export type Offer = {
   id: string;
   name: string;
   isDefault: boolean;
+  /** False: `reason` says what it lacks on that host. */
+  available: boolean;
+  reason: string | null;
+  description: string | null;
+  version: string | null;
   initialize: string | null;
   error: string | null;
 };

@@ -150,7 +150,7 @@ const SCHEMA = `
   );
   CREATE TABLE offer (
     host TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, isDefault INTEGER NOT NULL,
-    initialize TEXT, error TEXT, PRIMARY KEY (host, id)
+    available INTEGER NOT NULL, reason TEXT, description TEXT, version TEXT, initialize TEXT, error TEXT, PRIMARY KEY (host, id)
   );
   CREATE TABLE word (session TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (session, kind));
 `;

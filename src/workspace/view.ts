@@ -66,7 +66,7 @@ export function viewOf(id: string, store: Store, hosts: Hosts, life: Life): Work
     git: main?.git ?? null,
     hosts: records.map((host) => hostView(host, offers, counts.get(host.name) ?? 0)),
     agents: agentsOf(records, offers, settings, Date.now()).map(
-      ({ initialize: _, expected: __, ...agent }) => agent,
+      ({ initialize: _, startable: __, ...agent }) => agent,
     ),
     containerState: settings.container === null ? null : containerState(life),
     sessions: {
@@ -102,6 +102,6 @@ function hostView(host: HostRecord, offers: readonly Offer[], sessions: number):
     lastSeenAt: new Date(host.lastSeenAt).toISOString(),
     load: { sessions, capacity: host.capacity, ...host.load },
     git: host.git,
-    agents: offers.filter((offer) => offer.host === host.name).map(({ id }) => id),
+    agents: offers.filter((offer) => offer.host === host.name && offer.available).map(({ id }) => id),
   };
 }

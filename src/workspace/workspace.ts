@@ -9,8 +9,10 @@ import { type Agent, agentsOf } from "./agents.ts";
 import { type Hello, parseControl } from "./control.ts";
 import { Hosts } from "./hosts.ts";
 import { type IndexRow, indexRow, writeIndex } from "./index-row.ts";
+import { availableIds, whyNot } from "./offers.ts";
 import { OnDemandHost } from "./on-demand-host.ts";
 import { type Candidate, decide, isOverdue, wouldHelp } from "./placement.ts";
+import { type SecretInfo, SecretStore } from "./secrets.ts";
 import type { SettingsChange } from "./settings.ts";
 import { type Identity, type Placement, Store } from "./store.ts";
 import { viewOf, type WorkspaceView } from "./view.ts";
@@ -20,10 +22,16 @@ import { Words } from "./words.ts";
 export type { WorkspaceView } from "./view.ts";
 
 /** What a connection needs to answer `initialize`: the agent it gets, and what that agent said, as JSON. */
-export type AgentChoice = { agent: string; initialize: string | null } | { unknown: string; known: string[] };
+export type AgentChoice =
+  | { agent: string; initialize: string | null }
+  /** It cannot be had; these can. */
+  | { refused: string; agents: string[] };
 
 /** A session asks for an agent process. `wish` is its own number for it, higher each time. */
 export type PlaceOrder = Identity & { sessionId: string; agent: string; wish: number; home: string | null };
+
+/** Secrets of one workspace: all of them travel in one message. */
+const SECRETS_MAX = 100;
 
 /** One workspace: the hosts that serve it, the agents they offer, and which host runs which session. */
 export class WorkspaceState extends DurableObject<Env> {
@@ -74,11 +82,8 @@ export class WorkspaceState extends DurableObject<Env> {
     const { sessionId: session, agent, wish, home } = order;
     this.#store.create(order);
     const { policy } = this.#store.settings();
-    const known = this.#agents();
-    if (agent !== "" && known.length > 0 && !known.some((offer) => offer.id === agent)) {
-      const ids = known.map((offer) => offer.id).join(", ");
-      return { refused: `Unknown agent "${agent}"; this workspace has: ${ids}`, policy };
-    }
+    const refused = agent === "" ? undefined : whyNot(this.#agents(), agent);
+    if (refused !== undefined) return { refused, policy };
     const before = this.#store.placement(session);
     if (!before || before.wish < wish) this.#store.want({ session, agent, wish, home });
     this.#settle();
@@ -113,19 +118,44 @@ export class WorkspaceState extends DurableObject<Env> {
     return (host === null ? undefined : this.#hosts.get(host)?.git) ?? null;
   }
 
-  /** The agent a connection asked for, or the default; waits while a host is still asking that agent. */
+  /** The agent a connection asked for, or the default; waits a while for one that has not said yet what it can do. */
   async choose(wanted: string | null): Promise<AgentChoice> {
-    for (;;) {
+    const deadline = Date.now() + LIMITS.agentStartMs;
+    for (let warmed = false; ; ) {
       const agents = this.#agents();
       const agent = agents.find((a) => (wanted === null ? a.default : a.id === wanted));
-      if (!agent && wanted !== null && agents.length > 0)
-        return { unknown: wanted, known: agents.map((a) => a.id) };
-      if (!agent && !this.#onDemand.isComing)
+      const refused = whyNot(agents, agent?.id ?? wanted ?? "");
+      if (refused !== undefined && (agent || wanted !== null))
+        return { refused, agents: availableIds(agents) };
+      const late = Date.now() >= deadline;
+      if (!agent && (late || !this.#onDemand.isComing))
         return { agent: wanted ?? this.#store.settings().defaultAgent ?? "", initialize: null };
-      if (!agent) this.#onDemand.need();
-      else if (agent.initialize || !agent.expected) return { agent: agent.id, initialize: agent.initialize };
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      if (!agent) {
+        this.#onDemand.need();
+        await this.#news(deadline);
+        continue;
+      }
+      const [host] = agent.startable;
+      const ws = host === undefined ? undefined : this.#socketOf(host);
+      // A session is likely to follow. Hosts keep their own default agent warm unasked.
+      const kept = agent.default && agent.initialize !== null;
+      if (ws && !warmed && !kept) send(ws, { t: "warm", agent: agent.id });
+      warmed = true;
+      if (agent.initialize || agent.error || !ws || late)
+        return { agent: agent.id, initialize: agent.initialize };
+      await this.#news(deadline);
     }
+  }
+
+  /** Resolves when a host has something to say, or when it is too late. */
+  #news(deadline: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, deadline - Date.now());
+      this.#waiting.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
   }
 
   view(id: string): WorkspaceView {
@@ -173,6 +203,43 @@ export class WorkspaceState extends DurableObject<Env> {
     return this.#onDemand.isWanted(life);
   }
 
+  // ---- secrets: for hosts only ------------------------------------------------------------------------
+
+  secrets(): SecretInfo[] {
+    return this.#store.exists ? this.#secrets().list() : [];
+  }
+
+  async putSecret(identity: Identity, name: string, value: string): Promise<"put" | "no key" | "too many"> {
+    this.#store.create(identity);
+    const store = this.#secrets();
+    if (store.list().length >= SECRETS_MAX && !store.list().some((one) => one.name === name))
+      return "too many";
+    if (!(await store.put(name, value))) return "no key";
+    await this.#tellSecrets();
+    return "put";
+  }
+
+  async deleteSecret(name: string): Promise<boolean> {
+    const removed = this.#store.exists && this.#secrets().remove(name);
+    if (removed) await this.#tellSecrets();
+    return removed;
+  }
+
+  async #tellSecrets(): Promise<void> {
+    this.#hosts.doubt();
+    const values = await this.#openSecrets();
+    for (const { ws } of this.#sockets()) send(ws, { t: "secrets", values });
+  }
+
+  /** Nothing else happens meanwhile: neither does a host's next word overtake its hello, nor an older list a newer one. */
+  #openSecrets(): Promise<Record<string, string>> {
+    return this.ctx.blockConcurrencyWhile(() => this.#secrets().open());
+  }
+
+  #secrets(): SecretStore {
+    return new SecretStore(this.ctx.storage.sql, this.env.SECRETS_KEY);
+  }
+
   // ---- sockets ----------------------------------------------------------------------------------------
 
   /** A host's control socket, whose token the Worker has checked, or someone who watches. */
@@ -205,6 +272,10 @@ export class WorkspaceState extends DurableObject<Env> {
         break;
       case "agent_failed":
         this.#hosts.failed(name, message.id, message.error);
+        break;
+      case "offers":
+        this.#hosts.offer(name, message.agents);
+        this.#settle();
         break;
       case "workspace":
         this.#hosts.reportGit(name, message.git, Date.now());
@@ -260,10 +331,14 @@ export class WorkspaceState extends DurableObject<Env> {
       state: draining ? "draining" : "connected",
       connectedAt: Date.now(),
     });
-    this.#hosts.offer(name, agents);
+    const secrets = await this.#openSecrets();
+    // Nobody can say what it lacks before it has the secrets; it tells once it has them.
+    const hasSecrets = Object.keys(secrets).length > 0;
+    this.#hosts.offer(name, hasSecrets ? agents.map((offer) => ({ ...offer, available: true })) : agents);
     this.#onDemand.connected(name);
     this.#hosts.prune(Date.now());
     send(ws, { t: "welcome" });
+    if (hasSecrets || hello.secrets) send(ws, { t: "secrets", values: secrets });
     this.#sortOut(ws, name, instance, new Set(runs.map(({ sessionId }) => sessionId)));
     if (draining) this.#tellToLeave(name);
     this.#settle();
@@ -395,8 +470,10 @@ export class WorkspaceState extends DurableObject<Env> {
 
   /** Who opened a session before any agent was known gets the default one. */
   #wishOf(placement: Placement): Placement {
-    const [first] = placement.agent === "" ? this.#agents() : [];
-    return first ? { ...placement, agent: first.id } : placement;
+    if (placement.agent !== "") return placement;
+    const agents = this.#agents();
+    const agent = agents.find((one) => one.default) ?? agents.find((one) => one.available);
+    return agent ? { ...placement, agent: agent.id } : placement;
   }
 
   #needsContainer(wish: Placement, candidates: readonly Candidate[]): boolean {

@@ -152,12 +152,17 @@ describe("permissions", () => {
 describe("workspaces", () => {
   test("ls, hosts and agents", async () => {
     const host = { name: "local", root: gateway.root };
-    const agent = { id: "demo", default: true, ready: true };
+    const agent = { id: "demo", default: true, available: true, ready: true };
+    const withDemo = (more: object) =>
+      expect.arrayContaining([expect.objectContaining({ ...agent, ...more })]);
     expect(await json("workspaces")).toMatchObject({
-      workspaces: [{ id: "local", hosts: [host], agents: [agent] }],
+      workspaces: [{ id: "local", hosts: [host], agents: withDemo({}) }],
     });
-    expect(await json("hosts")).toMatchObject({ hosts: [{ workspace: "local", ...host }] });
-    expect(await json("agents")).toMatchObject({ agents: [{ workspace: "local", ...agent }] });
+    expect(await json("hosts")).toMatchObject({
+      hosts: [{ workspace: "local", state: "connected", ...host }],
+    });
+    expect(await json("agents")).toMatchObject({ agents: withDemo({ workspace: "local" }) });
+    expect((await run("agents")).stdout).toMatch(/qwen-code +local +/);
     expect((await run("workspaces", "ls")).stdout).toContain("demo*");
   });
 
@@ -167,6 +172,12 @@ describe("workspaces", () => {
       policy,
     });
     expect(await json("workspaces", "show")).toMatchObject({ id: "local", policy });
+    expect(await json("workspaces", "set", "--name", "Ours", "--shared-files")).toMatchObject({
+      name: "Ours",
+      sharedFiles: true,
+      policy,
+    });
+    expect((await run("workspaces", "set")).code).toBe(1);
     expect((await run("workspaces", "set", "--policy", "{")).code).toBe(2);
     expect((await run("workspaces", "show", "other")).code).toBe(5);
   });

@@ -41,7 +41,7 @@ exec '${process.execPath}' '${HOST}'
   );
   for (const file of ["starts", "broken"]) writeFileSync(join(directory, file), "");
   gateway = await startGateway({
-    onDemand: true,
+    args: ["--on-demand", "--agents", "demo"],
     env: {
       ACP_EDGE_LIMITS: JSON.stringify(LIMITS),
       ACP_EDGE_CONTAINER_COMMAND: `'${command}'`,
@@ -233,7 +233,7 @@ describe("a container", () => {
 });
 
 test("what ends the gateway ends its hosts", async () => {
-  const own = await startGateway({ onDemand: true });
+  const own = await startGateway({ args: ["--on-demand", "--agents", "demo"] });
   {
     await using client = await Client.connect(own);
     await client.newSession();

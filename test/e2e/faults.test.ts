@@ -9,6 +9,7 @@ import WebSocket from "ws";
 import { STARTUP_NOISE } from "../../src/demo-agent/misbehave.ts";
 import { offeredAgents } from "../../src/host/agent.ts";
 import { Host } from "../../src/host/host.ts";
+import { thisMachine } from "../../src/host/install.ts";
 import { TIMING } from "../../src/host/timing.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { Client, parse, RawClient, readLog, streamed, textOf, upTo } from "./client.ts";
@@ -320,7 +321,7 @@ describe("an agent that", () => {
       name: "zoo",
       root: realpathSync(gateway.root),
       agents: [
-        ...offeredAgents(undefined),
+        ...offeredAgents({ agents: ["demo"] }, thisMachine(process.env, false)),
         ...habits.map((habit) => ({
           id: habit,
           name: habit,

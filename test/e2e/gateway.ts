@@ -22,8 +22,8 @@ export type StartOptions = {
   /** 0, the default: a free one. */
   port?: number;
   agent?: string;
-  /** No host until a session needs one. */
-  onDemand?: boolean;
+  /** More of them, for the runner. */
+  args?: string[];
   env?: Record<string, string>;
 };
 
@@ -67,7 +67,7 @@ export async function startGateway(options: StartOptions = {}): Promise<Gateway>
   const root = options.root ?? makeDir("root");
   const args = ["--json", "--port", String(options.port ?? 0), "--state", state, "--root", root];
   if (options.agent !== undefined) args.push("--agent", options.agent);
-  if (options.onDemand) args.push("--on-demand");
+  args.push(...(options.args ?? []));
 
   const child = spawnRunner(args, options.env);
   const log = collect(child.stderr);

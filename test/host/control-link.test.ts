@@ -24,7 +24,7 @@ describe("the control link", () => {
         },
         capacity: expect.any(Number),
         draining: false,
-        agents: [{ id: "fixture", name: "fixture", default: false }],
+        agents: [{ id: "fixture", name: "fixture", default: false, available: true }],
         runs: [],
       },
     ]);
@@ -81,7 +81,7 @@ describe("the control link", () => {
   });
 
   test("keeps trying, less and less often, while another host has its name", async () => {
-    const { gateway, refusals, log } = await startHost({ timing: { retryMinMs: 20, retryMaxMs: 1000 } });
+    const { gateway, refusals, log } = await startHost({ timing: { retryMinMs: 100, retryMaxMs: 2000 } });
     await gateway.until(() => gateway.controlSocket);
     gateway.answer = { t: "refused", reason: 'Another host is called "test-host"', why: "name" };
     gateway.controlSocket?.terminate();
@@ -92,7 +92,7 @@ describe("the control link", () => {
     const told = log.filter((line) => line.includes('Another host is called "test-host"'));
     expect(told).toHaveLength(4);
     // Delays double, less half of it left to chance: the fourth is longer than the first.
-    const delays = told.map((line) => Number(/again in (\d+) ms/.exec(line)?.[1]));
+    const delays = told.map((line) => Number(/again in ([\d.]+) s/.exec(line)?.[1]));
     expect(delays[3]).toBeGreaterThan(delays[0] as number);
   });
 

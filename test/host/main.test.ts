@@ -42,14 +42,15 @@ async function startAgent(gateway: FakeGateway): Promise<number> {
 }
 
 describe("the host's process", () => {
-  test("offers the agent it was given, and the demo agent", async () => {
+  test("offers the agent it was given, and those of the catalogue", async () => {
     const { gateway } = await startMain();
     const hello = await gateway.until(() => gateway.control[0]);
     expect(hello).toMatchObject({
-      agents: [
-        { id: "custom", default: true },
-        { id: "demo", default: false },
-      ],
+      agents: expect.arrayContaining([
+        expect.objectContaining({ id: "custom", default: true, available: true }),
+        expect.objectContaining({ id: "demo", default: false, available: true }),
+        expect.objectContaining({ id: "pi-acp", default: false, available: false }),
+      ]),
     });
   });
 

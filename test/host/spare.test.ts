@@ -53,4 +53,31 @@ describe("the spare", () => {
     const { root } = await startHost({ agents: [asDefault(fixture("fixture", "crashes-later", "10"))] });
     await expect.poll(() => readdirSync(root).length, { timeout: 5000 }).toBeGreaterThan(2);
   });
+
+  test("of another agent is made when somebody asks for it, and waits for its session", async () => {
+    const { gateway } = await startHost({ agents: [fixture("fixture"), fixture("other")] });
+    await gateway.until(() => gateway.controlSocket);
+    gateway.controlSocket?.send('{"t":"warm","agent":"other"}');
+    await gateway.until(() => gateway.control.find((message) => message.t === "agent"));
+    const session = await gateway.open("s", "other");
+    await gateway.until(() => session.items.length >= 3);
+    // All of it at once: it had been started before.
+    expect(session.messages[0]).toEqual({ first: 1, count: 3 });
+  });
+
+  test("is kept for those asked for last", async () => {
+    const started = (id: string) => fixture(id, "crashes-never", id);
+    const { gateway } = await startHost({ agents: ["a", "b", "c"].map(started) });
+    await gateway.until(() => gateway.controlSocket);
+    for (const id of ["a", "b", "c"]) {
+      gateway.controlSocket?.send(JSON.stringify({ t: "warm", agent: id }));
+      await gateway.until(() =>
+        gateway.control.find((message) => message.t === "agent" && message.id === id),
+      );
+    }
+    const [a, c] = [await gateway.open("s", "a"), await gateway.open("t", "c")];
+    await gateway.until(() => a.items.length >= 3 && c.items.length >= 3);
+    expect(c.messages[0]).toEqual({ first: 1, count: 3 });
+    expect(a.messages[0]?.count).toBeLessThan(3);
+  });
 });

@@ -223,7 +223,8 @@ export class Host extends Peer {
   /** Waits until the gateway wants an agent. */
   async order(): Promise<{ sessionId: string; wish: number }> {
     const order = await this.takeJson();
-    if (order.t === "probe") return this.order();
+    // Its agents are always warm.
+    if (order.t === "probe" || order.t === "warm") return this.order();
     if (order.t !== "open") throw new Error(`Expected open, got ${JSON.stringify(order)}`);
     return order as { sessionId: string; wish: number };
   }
@@ -315,11 +316,16 @@ export class Agent {
 
   /** The next frame on the agent's stdin. */
   async line(): Promise<Json & { id?: number; params?: Json }> {
+    return JSON.parse(await this.rawLine()) as Json;
+  }
+
+  /** The same as its text. */
+  async rawLine(): Promise<string> {
     for (;;) {
       const next = this.#lines.shift();
       if (next) {
         this.delivered = next.seq;
-        return JSON.parse(next.frame) as Json;
+        return next.frame;
       }
       await this.#read();
     }

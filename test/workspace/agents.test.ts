@@ -24,7 +24,8 @@ function host(name: string, more: Partial<HostRecord> = {}): HostRecord {
 }
 
 function offer(on: string, id: string, more: Partial<Offer> = {}): Offer {
-  return { host: on, id, name: id, isDefault: false, initialize: null, error: null, ...more };
+  const about = { available: true, reason: null, description: null, version: null };
+  return { host: on, id, name: id, isDefault: false, ...about, initialize: null, error: null, ...more };
 }
 
 const agents = (hosts: HostRecord[], offers: Offer[], settings = {}) =>

@@ -63,15 +63,14 @@ export function note(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
-/** The workspaces meant: the one named, else those the token is for. */
+/** The workspaces meant: the one named, else those the token is for, by name or because they are there. */
 export async function workspacesOf(target: Target): Promise<string[]> {
   if (target.workspace !== undefined) return [target.workspace];
   const claimed = claimsOf(await target.token())?.workspaces;
   const names = Array.isArray(claimed) ? claimed.filter((name) => typeof name === "string") : [];
-  const named = names.filter((name) => name !== "*");
-  if (named.length > 0) return named;
-  // If it is no good at all, that is what there is to say.
-  await new ApiClient(target).sessions(1);
+  const { workspaces } = await new ApiClient(target).workspaces(200);
+  const ids = new Set([...names.filter((name) => !name.includes("*")), ...workspaces.map(({ id }) => id)]);
+  if (ids.size > 0) return [...ids];
   throw new CliError("the token names no workspace: say which with --workspace", EXIT.usage);
 }
 

@@ -1,35 +1,46 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
-import type { Workspace } from "../api-client.ts";
-import { ApiClient } from "../api-client.ts";
+import { type Agent, ApiClient, type Host, type Workspace } from "../api-client.ts";
 import { CliError, EXIT, reasonOf } from "../exit.ts";
 import { ago, brief, table } from "../terminal.ts";
-import { apiOf, type GatewayOptions, print, stdout, talking, targetOf, workspacesOf } from "./context.ts";
+import {
+  apiOf,
+  type GatewayOptions,
+  print,
+  seconds,
+  stdout,
+  talking,
+  targetOf,
+  workspacesOf,
+} from "./context.ts";
 
 /** Workspaces, and the two things they consist of. */
 
 export function workspacesCommand(): Command {
   return new Command("workspaces")
-    .description("Workspaces: list, look into, set their policy")
+    .description("Workspaces: list, look into, configure")
     .addCommand(ls(), { isDefault: true })
     .addCommand(show())
     .addCommand(set());
 }
 
 export function hostsCommand(): Command {
-  return talking("hosts", "List connected hosts").action(async (options: GatewayOptions) => {
+  return talking("hosts", "List hosts, also those that are gone").action(async (options: GatewayOptions) => {
     const hosts = (await all(options)).flatMap(({ id, hosts }) =>
       hosts.map((host) => ({ workspace: id, ...host })),
     );
     print(options, { hosts }, () => {
-      if (hosts.length === 0) return "no host is connected";
-      const rows = hosts.map(({ name, workspace, connectedAt, root }) => [
+      if (hosts.length === 0) return "no host has ever connected";
+      const rows = hosts.map(({ name, workspace, state, connectedAt, lastSeenAt, load, version, root }) => [
         brief(name),
         workspace,
-        ago(connectedAt),
+        state,
+        ago(state === "gone" ? lastSeenAt : connectedAt),
+        `${load.sessions}/${load.capacity}`,
+        brief(version),
         root,
       ]);
-      return table(["HOST", "WORKSPACE", "SINCE", "ROOT"], rows, stdout);
+      return table(["HOST", "WORKSPACE", "STATE", "SINCE", "LOAD", "VERSION", "ROOT"], rows, stdout);
     });
   });
 }
@@ -44,8 +55,8 @@ export function agentsCommand(): Command {
       const rows = agents.map((agent) => [
         brief(agent.id) + (agent.default ? " *" : ""),
         agent.workspace,
-        agent.error ? "failed" : agent.ready ? "ready" : "not started",
-        agent.error ? brief(agent.error, 80) : brief(agent.name),
+        stateOf(agent),
+        brief(agent.reason ?? agent.error ?? agent.name, 80),
       ]);
       return table(["AGENT", "WORKSPACE", "STATE", ""], rows, stdout);
     });
@@ -58,8 +69,13 @@ function ls(): Command {
     print(options, { workspaces }, () => {
       const rows = workspaces.map(({ id, hosts, agents }) => [
         id,
-        hosts.map(({ name }) => brief(name)).join(", ") || "none",
-        agents.map((agent) => brief(agent.id) + (agent.default ? "*" : "")).join(", ") || "none",
+        present(hosts)
+          .map(({ name }) => brief(name))
+          .join(", ") || "none",
+        agents
+          .filter(({ available }) => available)
+          .map((agent) => brief(agent.id) + (agent.default ? "*" : ""))
+          .join(", ") || "none",
       ]);
       return table(["WORKSPACE", "HOSTS", "AGENTS"], rows, stdout);
     });
@@ -67,7 +83,7 @@ function ls(): Command {
 }
 
 function show(): Command {
-  return talking("show", "One workspace: hosts, agents, policy")
+  return talking("show", "One workspace: files, hosts, agents, policy")
     .argument("[workspace]", "by default the one configured")
     .action(async (id: string | undefined, options: GatewayOptions) => {
       const workspace = await apiOf(options).workspace(await named(id, options));
@@ -75,28 +91,69 @@ function show(): Command {
     });
 }
 
-function describe({ id, hosts, agents, policy }: Workspace): string {
+function describe({ id, name, git, hosts, agents, policy }: Workspace): string {
   const { bold, dim } = stdout.colours;
   return [
-    bold(id),
+    bold(id) + (name === null ? "" : `  ${brief(name)}`),
+    ...(git === null
+      ? []
+      : [`${dim("git   ")} ${brief(git.branch ?? "(no branch)")}, ${git.modifiedCount} modified`]),
     ...hosts.map(
-      ({ name, root, connectedAt }) => `${dim("host  ")} ${brief(name)}  ${root}  since ${ago(connectedAt)}`,
+      ({ name, state, root, connectedAt, lastSeenAt }) =>
+        `${dim("host  ")} ${brief(name)}  ${root}  ${state} since ${ago(state === "gone" ? lastSeenAt : connectedAt)}`,
     ),
-    ...agents.map(
-      (agent) =>
-        `${dim("agent ")} ${brief(agent.id)}${agent.default ? " *" : ""}  ${agent.error ? `failed: ${brief(agent.error, 100)}` : agent.ready ? "ready" : "not started"}`,
-    ),
+    ...agents.map((agent) => {
+      const why = agent.reason ?? agent.error;
+      const state = stateOf(agent) + (why === null ? "" : `: ${brief(why, 100)}`);
+      return `${dim("agent ")} ${brief(agent.id)}${agent.default ? " *" : ""}  ${state}`;
+    }),
     `${dim("policy")} ${JSON.stringify(policy)}`,
   ].join("\n");
 }
 
+function present(hosts: readonly Host[]): Host[] {
+  return hosts.filter(({ state }) => state !== "gone");
+}
+
+function stateOf({ available, error, ready }: Agent): string {
+  if (!available) return "not available";
+  return error ? "failed" : ready ? "ready" : "not started";
+}
+
+type SetOptions = GatewayOptions & {
+  policy?: string;
+  name?: string;
+  defaultAgent?: string;
+  sharedFiles?: boolean;
+  hostGrace?: number;
+  clientIo?: string;
+};
+
 function set(): Command {
-  return talking("set", "Set the policy of a workspace")
+  return talking("set", "Configure a workspace")
     .argument("[workspace]", "by default the one configured")
-    .requiredOption("--policy <json>", 'such as \'{"default":"ask","byKind":{"read":"allow"}}\', or @FILE')
-    .action(async (id: string | undefined, options: GatewayOptions & { policy: string }) => {
-      const policy = parsePolicy(options.policy);
-      const workspace = await apiOf(options).setWorkspace(await named(id, options), { policy });
+    .option("--policy <json>", 'such as \'{"default":"ask","byKind":{"read":"allow"}}\', or @FILE')
+    .option("--name <text>", "what people call it")
+    .option("--default-agent <id>", "agent for clients that ask for none")
+    .option("--shared-files", "all hosts see the same files")
+    .option("--no-shared-files", "each host has its own")
+    .option(
+      "--host-grace <seconds>",
+      "how long a host may be away before its sessions move or pause",
+      seconds,
+    )
+    .option("--client-io <where>", "who serves files and terminals to agents: host or client")
+    .action(async (id: string | undefined, options: SetOptions) => {
+      const { policy, name, defaultAgent, sharedFiles, hostGrace, clientIo } = options;
+      const change = {
+        ...(policy !== undefined && { policy: parsePolicy(policy) }),
+        name,
+        defaultAgent,
+        sharedFiles,
+        hostGraceMs: hostGrace === undefined ? undefined : hostGrace * 1000,
+        clientIo,
+      };
+      const workspace = await apiOf(options).setWorkspace(await named(id, options), change);
       print(options, workspace, () => describe(workspace));
     });
 }

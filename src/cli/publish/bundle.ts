@@ -31,6 +31,8 @@ const { metafile } = await build({
   metafile: true,
   logLevel: "warning",
 });
+const catalogue = readFileSync(join(PROJECT, "src/host/catalogue.json"), "utf8");
+writeFileSync(join(OUT, "cli/catalogue.json"), catalogue.replace("demo-agent/main.ts", "demo-agent/main.js"));
 writeFileSync(join(OUT, "cli/LICENSES.txt"), licences(metafile));
 
 /** The licences of all that is inside. */

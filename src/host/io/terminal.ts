@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { childEnvironment, endGroup, groupLives } from "../processes.ts";
+import { endGroup, groupLives } from "../processes.ts";
 import { OutputTail } from "./output-tail.ts";
 
 /** How long the output may trail behind the exit: a process left in the background keeps the pipe open. */
@@ -12,7 +12,7 @@ export type ExitStatus = { exitCode: number | null; signal: string | null };
 export type TerminalCommand = {
   command: string;
   args: readonly string[];
-  env: readonly { name: string; value: string }[];
+  env: Readonly<Record<string, string>>;
   cwd: string;
   outputByteLimit: number;
 };
@@ -39,10 +39,9 @@ export class Terminal {
     const { command, args, env, cwd, outputByteLimit } = options;
     // Some agents send a whole command line as the command.
     const [file, argv] = args.length === 0 && /\s/.test(command) ? ["sh", ["-c", command]] : [command, args];
-    const extra = Object.fromEntries(env.map(({ name, value }) => [name, value]));
     const child = spawn(file, argv, {
       cwd,
-      env: { ...childEnvironment(), ...extra },
+      env,
       detached: true,
       stdio: ["ignore", "pipe", "pipe"],
     });

@@ -26,12 +26,15 @@ type TerminalParams = z.infer<typeof terminalParams>;
 /** The terminals of one agent process. */
 export class Terminals {
   readonly #root: string;
+  readonly #env: Readonly<Record<string, string>>;
   readonly #killAfterMs: number;
   readonly #terminals = new Map<string, Terminal>();
   #closed = false;
 
-  constructor(root: string, killAfterMs: number) {
+  /** `env`: what its commands find besides what the agent gives them. */
+  constructor(root: string, env: Readonly<Record<string, string>>, killAfterMs: number) {
     this.#root = root;
+    this.#env = env;
     this.#killAfterMs = killAfterMs;
   }
 
@@ -43,7 +46,7 @@ export class Terminals {
     const limit = Math.min(params.outputByteLimit ?? OUTPUT_BYTES, OUTPUT_BYTES_MAX);
     const { command, args, env } = params;
     const terminal = await Terminal.start(
-      { command, args: args ?? [], env: env ?? [], cwd, outputByteLimit: limit },
+      { command, args: args ?? [], env: { ...this.#env, ...named(env ?? []) }, cwd, outputByteLimit: limit },
       this.#killAfterMs,
     ).catch((error) => {
       throw new Fault(ErrorCode.internal, `cannot run ${command}: ${reasonOf(error)}`);
@@ -85,4 +88,8 @@ export class Terminals {
     if (!terminal) throw new Fault(ErrorCode.notFound, "Unknown terminal", { terminalId });
     return terminal;
   }
+}
+
+function named(env: readonly { name: string; value: string }[]): Record<string, string> {
+  return Object.fromEntries(env.map(({ name, value }) => [name, value]));
 }

@@ -26,8 +26,8 @@ export class WorkspaceIo {
   #queuedChars = 0;
   #waits = 0;
 
-  constructor(root: string, killAfterMs: number, answers: Answers) {
-    const terminals = new Terminals(root, killAfterMs);
+  constructor(root: string, env: Readonly<Record<string, string>>, killAfterMs: number, answers: Answers) {
+    const terminals = new Terminals(root, env, killAfterMs);
     this.#terminals = terminals;
     this.#answers = answers;
     this.#handlers = {

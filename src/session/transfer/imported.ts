@@ -1,5 +1,7 @@
 import type { Caller } from "../../protocol/caller.ts";
-import { ErrorCode } from "../../protocol/errors.ts";
+import { ErrorCode, notification } from "../../protocol/errors.ts";
+import { type Frame, readFrame } from "../../protocol/frame.ts";
+import { countConcealed } from "../../protocol/mcp-secrets.ts";
 import type { Batch } from "../batch.ts";
 import { isFrame, type LogEvent } from "../event.ts";
 import { dropQueued, failRunning } from "../turns.ts";
@@ -24,20 +26,31 @@ export type ImportOrder = {
 };
 
 /** The client's request that made the session, for its agent to be asked again. */
-export type OpeningRequest = { seq: number; cwd: string };
+export type OpeningRequest = {
+  seq: number;
+  cwd: string;
+  /** Credentials of MCP servers in it that stayed where it comes from. */
+  concealed: number;
+};
 
 export function openingRequest(event: LogEvent): OpeningRequest | undefined {
   if (!isFrame(event) || event.direction !== "out" || event.frame.kind !== "request") return undefined;
   if (event.frame.method !== "session/new") return undefined;
   const cwd = (event.frame.value.params as { cwd?: unknown } | null | undefined)?.cwd;
-  return typeof cwd === "string" ? { seq: event.seq, cwd } : undefined;
+  if (typeof cwd !== "string") return undefined;
+  return { seq: event.seq, cwd, concealed: countConcealed(event.frame.raw) };
 }
 
 /**
  * The first events of an imported session's life here: whose it is from now on, and that nothing of what
  * ran or waited when it was exported does so any more. The next prompt starts a process.
  */
-export function imported(batch: Batch, order: ImportOrder, opening: OpeningRequest | undefined): void {
+export function imported(
+  batch: Batch,
+  order: ImportOrder,
+  opening: OpeningRequest | undefined,
+  conceal: (frame: Frame) => Frame,
+): void {
   const { state } = batch;
   const { run, identity: before, lastSeq } = state;
   const { tenant, subject: owner } = order.caller;
@@ -64,7 +77,10 @@ export function imported(batch: Batch, order: ImportOrder, opening: OpeningReque
   batch.note("gateway", "session.imported", payload, { ...state.context, turnId: null });
   if (own) {
     const request = { jsonrpc: "2.0", id: 0, method: "session/new", params: own };
-    batch.frame("gateway", "out", JSON.stringify(request), { stop: "gateway" });
+    const frame = readFrame(JSON.stringify(request)) as Frame;
+    batch.frame("gateway", "out", conceal(frame), { stop: "gateway" });
+  } else if (opening && opening.concealed > 0) {
+    tellConcealed(batch, opening.concealed);
   }
   const reason = order.format === "fork" ? FORKED : MOVED;
   const error = { code: ErrorCode.internal, message: reason, data: { outcome: "unknown" } };
@@ -74,6 +90,17 @@ export function imported(batch: Batch, order: ImportOrder, opening: OpeningReque
     batch.note("gateway", "queue.owner.stopped", exit);
   }
   failRunning(batch, "imported", error);
+}
+
+/** The agent's MCP servers will do without their credentials; the user should know. */
+function tellConcealed(batch: Batch, count: number): void {
+  const message = `The settings of its MCP servers came without ${count} secret values: open a new session to give them again`;
+  const update = {
+    sessionUpdate: "session_info_update",
+    _meta: { "acp-edge/event": "session.imported", "acp-edge/message": message },
+  };
+  const { sessionId } = batch.state;
+  batch.frame("gateway", "in", notification("session/update", { sessionId, update }));
 }
 
 const FORKED = "The session was forked while this was going on";

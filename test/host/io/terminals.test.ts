@@ -7,7 +7,7 @@ import { isAlive, temporaryDirectory } from "../harness.ts";
 
 function terminals(): { terminals: Terminals; root: string } {
   const root = temporaryDirectory();
-  const terminals = new Terminals(root, 300);
+  const terminals = new Terminals(root, { PATH: process.env.PATH ?? "" }, 300);
   onTestFinished(() => terminals.close());
   return { terminals, root };
 }

@@ -1,0 +1,16 @@
+import { randomBytes } from "node:crypto";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+/** The key that secrets are stored under in this state directory; made on first use. */
+export async function loadSecretsKey(stateDir: string): Promise<string> {
+  const path = join(stateDir, "secrets-key");
+  try {
+    return (await readFile(path, "utf8")).trim();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    const key = randomBytes(32).toString("base64url");
+    await writeFile(path, key, { mode: 0o600, flag: "wx" });
+    return key;
+  }
+}

@@ -1,0 +1,93 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { z } from "zod";
+import { reasonOf } from "./log.ts";
+
+/**
+ * The agents a host knows of. The format is that of the public ACP registry, so that its entries, and its
+ * `registry.json` as a whole, can be taken as they are. The fields after `distribution` are our own.
+ */
+
+const VARIABLE = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "not the name of an environment variable");
+const LAUNCH = {
+  args: z.array(z.string()).default([]),
+  env: z.record(VARIABLE, z.string()).default({}),
+};
+const PACKAGE = z.object({ package: z.string().min(1), cmd: z.string().min(1).optional(), ...LAUNCH });
+
+/** An environment variable, or a file of its user (`~/…`) that says the same. */
+const NEED = z.union([VARIABLE, z.string().startsWith("~/")]);
+
+const ENTRY = z
+  .object({
+    id: z
+      .string()
+      .max(100)
+      .regex(/^[a-z][a-z0-9-]*$/, "lower case letters, digits and hyphens"),
+    name: z.string().min(1).max(200),
+    version: z.string().optional(),
+    description: z.string().optional(),
+    distribution: z
+      .object({
+        npx: PACKAGE.optional(),
+        uvx: PACKAGE.optional(),
+        /** By platform, as in `linux-x86_64`. */
+        binary: z
+          .record(z.string(), z.object({ archive: z.string(), cmd: z.string().min(1), ...LAUNCH }))
+          .optional(),
+      })
+      .optional(),
+    /** A command of one's own. Paths that begin with a dot start from the file that has the entry. */
+    command: z.array(z.string()).min(1).optional(),
+    /** What it cannot do without: of each group, any one. */
+    requires: z.array(z.union([NEED, z.array(NEED).min(1)])).optional(),
+    /** Variables it is given as well, where there are any. */
+    accepts: z.array(VARIABLE).optional(),
+    notes: z.string().optional(),
+  })
+  .refine(({ distribution, command }) => distribution || command, "it has neither distribution nor command");
+
+export type Entry = z.output<typeof ENTRY>;
+export type Distribution = NonNullable<Entry["distribution"]>;
+/** One way or another to have what an agent cannot do without. */
+export type Need = NonNullable<Entry["requires"]>[number];
+
+const BUILT_IN = fileURLToPath(new URL("catalogue.json", import.meta.url));
+
+/** The built-in catalogue, with what a file of one's own adds to it or says differently. */
+export function readCatalogue(file?: string): Entry[] {
+  const entries = new Map(readEntries(BUILT_IN).map((entry) => [entry.id, entry]));
+  for (const entry of file === undefined ? [] : readEntries(file)) {
+    const { command: _, ...known } = entries.get(entry.id) ?? {};
+    entries.set(entry.id, { ...known, ...entry });
+  }
+  return [...entries.values()];
+}
+
+function readEntries(file: string): Entry[] {
+  let content: unknown;
+  try {
+    content = JSON.parse(readFileSync(file, "utf8"));
+  } catch (error) {
+    throw new Error(`the catalogue ${file} cannot be read: ${reasonOf(error)}`);
+  }
+  const read = z.array(ENTRY).safeParse(listIn(content));
+  if (!read.success) throw new Error(`the catalogue ${file} is not right: ${z.prettifyError(read.error)}`);
+  return read.data.map((entry) => ({
+    ...entry,
+    ...(entry.command && { command: located(entry.command, file) }),
+  }));
+}
+
+/** A registry, a list of entries, or one of them. */
+function listIn(content: unknown): unknown {
+  if (Array.isArray(content)) return content;
+  const { agents } = (content ?? {}) as { agents?: unknown };
+  return agents ?? [content];
+}
+
+function located(command: readonly string[], file: string): string[] {
+  return command.map((word) =>
+    /^\.\.?\//.test(word) ? fileURLToPath(new URL(word, pathToFileURL(file))) : word,
+  );
+}

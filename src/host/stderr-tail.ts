@@ -1,0 +1,27 @@
+import type { Redactor } from "./redactor.ts";
+
+/** The end of what an agent said on stderr, without secrets, also where the cut goes through one. */
+export class StderrTail {
+  readonly #chars: number;
+  readonly #redactor: Redactor;
+  #text = "";
+  #cut = false;
+
+  constructor(chars: number, redactor: Redactor) {
+    this.#chars = chars;
+    this.#redactor = redactor;
+  }
+
+  push(text: string): void {
+    const kept = this.#chars + this.#redactor.longest;
+    const all = this.#text + text;
+    this.#cut ||= all.length > kept;
+    this.#text = all.slice(-kept);
+  }
+
+  read(): string {
+    const safe = this.#redactor.redact(this.#text);
+    // What is left of a secret that was cut is at the very beginning.
+    return (this.#cut ? safe.slice(this.#redactor.longest) : safe).slice(-this.#chars);
+  }
+}
