@@ -100,6 +100,7 @@ const restarts: number[] = [];
 
 function onWorkerdRestart(): void {
   console.error("workerd died and was started again");
+  containers?.killAll();
   restarts.push(Date.now());
   const recent = restarts.filter((at) => at > Date.now() - RESTARTS.withinMs);
   if (recent.length > RESTARTS.count) process.exit(1);
@@ -125,6 +126,7 @@ async function serveAndReload(options: GatewayOptions): Promise<void> {
     }
     const miniflare = await current;
     await miniflare.setOptions(miniflareOptions(options, code));
+    containers?.killAll();
     console.error("worker reloaded");
   };
   await watchWorker(options.projectDir, entryOf(options), onBuild, (message) => console.error(message));

@@ -46,6 +46,11 @@ export class LocalContainers {
     }
   };
 
+  /** Whoever asked for them has forgotten that: as if their machine were gone. */
+  killAll(): void {
+    for (const { child } of this.#processes.values()) child.kill("SIGKILL");
+  }
+
   /** Ends them all: their hosts do so when their stdin ends. */
   async close(): Promise<void> {
     const all = [...this.#processes.values()];
@@ -57,8 +62,6 @@ export class LocalContainers {
   }
 
   async #start(id: string, env: Record<string, string>): Promise<void> {
-    // Of an earlier life of the gateway, which nobody here remembers.
-    this.#processes.get(id)?.child.kill("SIGKILL");
     const { command, root, directory, env: image } = this.#options;
     const workspace = env.ACP_EDGE_WORKSPACE ?? "";
     const disk = workspace === LOCAL_WORKSPACE ? root : join(directory, encodeURIComponent(workspace));

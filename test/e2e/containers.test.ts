@@ -14,7 +14,8 @@ import { alive, eventually, type Gateway, startGateway, withWorkspace } from "./
 
 const HOST = fileURLToPath(new URL("../../src/host/main.ts", import.meta.url));
 const LIMITS = {
-  agentStartMs: 12_000,
+  agentStartMs: 14_000,
+  containerStartMs: 9_000,
   containerBackoffMs: 300,
   containerBackoffMaxMs: 2_000,
   containerDrainMs: 20_000,
@@ -29,12 +30,13 @@ let command: string;
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "acp-edge-containers-"));
   command = join(directory, "container.sh");
-  // What the image would run; it notes each start, and ends at once where it is told to.
+  // What the image would run; it notes each start, and where it is told to it ends at once, or never dials in.
   writeFileSync(
     command,
     `#!/bin/sh
 echo "$ACP_EDGE_WORKSPACE $$" >> '${join(directory, "starts")}'
 if grep -qx "$ACP_EDGE_WORKSPACE" '${join(directory, "broken")}'; then exit 5; fi
+if [ "$ACP_EDGE_WORKSPACE" = silent ]; then exec sleep 1000; fi
 exec '${process.execPath}' '${HOST}'
 `,
     { mode: 0o755 },
@@ -146,11 +148,16 @@ describe("a container", () => {
   test("that ends at once is told of, and tried again with pauses until it does not", async () => {
     const own = await workspace("broken");
     writeFileSync(join(directory, "broken"), "broken\n");
+    const silent = await Client.connect(await workspace("silent"), { agent: "demo" });
     await using client = await Client.connect(own);
-    await expect(client.newSession()).rejects.toMatchObject({
-      message: expect.stringMatching(/a container, .*the container ended with exit code 5/),
-    });
-    // 300, 600, 1200, 2000, 2000 … ms apart, in twelve seconds.
+    const opening = [client, silent].map((one) => one.newSession().catch((error: RpcError) => error.message));
+    expect(await Promise.all(opening)).toEqual([
+      expect.stringMatching(/a container, .*the container ended with exit code 5/),
+      expect.stringMatching(/a container, .*its host has not dialled in within 9000 ms/),
+    ]);
+    await silent.close();
+    expect(alive(starts("silent")).length).toBeLessThan(2);
+    // 300, 600, 1200, 2000, 2000 … ms apart, in fourteen seconds.
     expect(starts(own.workspace).length).toBeGreaterThan(1);
     expect(starts(own.workspace).length).toBeLessThan(12);
     expect((await view(own)).containerState?.failures).toBeGreaterThan(1);
@@ -230,6 +237,19 @@ describe("a container", () => {
     expect((await client.prompt(session, "/echo on")).stopReason).toBe("end_turn");
     expect(starts(own.workspace)).toEqual([pid]);
   });
+});
+
+test("a gateway that is killed knows its containers again, or starts others", async () => {
+  const own = await workspace("resilient");
+  {
+    await using client = await Client.connect(own);
+    await client.newSession();
+  }
+  gateway.killWorkerd();
+  await eventually(async () => (await gateway.api("/healthz")).status === 200);
+  await using client = await Client.connect(own);
+  const session = await client.newSession();
+  expect((await client.prompt(session, "/echo back")).stopReason).toBe("end_turn");
 });
 
 test("what ends the gateway ends its hosts", async () => {
