@@ -17,9 +17,8 @@ export class AgentContainer extends Container<Env> implements HostStarter {
 
   async wake({ env: envVars, ...order }: HostOrder): Promise<void> {
     await this.ctx.storage.put<Order>(ORDER, order);
-    const { tenant, workspace } = order;
     // Not startAndWaitForPorts: there is no port to wait for.
-    await this.start({ envVars, labels: { tenant, workspace } });
+    await this.start({ envVars });
   }
 
   async sleep(now: boolean): Promise<boolean> {
