@@ -83,6 +83,8 @@ export type Workspace = {
   agents: Agent[];
   policy: unknown;
   git: { branch: string | null; modifiedCount: number } | null;
+  /** Null: it has no container. */
+  containerState: { state: string; failures: number; reason: string | null } | null;
 };
 
 /** A line of a session's log. */

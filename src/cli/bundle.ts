@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { type BuildOptions, build, context, stop } from "esbuild";
 
 /** The same resolution as `wrangler deploy`: workerd's conditions, the runtime's own modules left out. */
-function buildOptions(projectDir: string) {
+function buildOptions(projectDir: string, entry: string) {
   return {
-    entryPoints: [join(projectDir, "src/worker.ts")],
+    entryPoints: [join(projectDir, entry)],
     absWorkingDir: projectDir,
     bundle: true,
     format: "esm",
@@ -20,8 +20,8 @@ function buildOptions(projectDir: string) {
   } satisfies BuildOptions;
 }
 
-export async function bundleWorker(projectDir: string): Promise<string> {
-  const result = await build(buildOptions(projectDir));
+export async function bundleWorker(projectDir: string, entry: string): Promise<string> {
+  const result = await build(buildOptions(projectDir, entry));
   await stop();
   return result.outputFiles[0]?.text ?? "";
 }
@@ -29,11 +29,12 @@ export async function bundleWorker(projectDir: string): Promise<string> {
 /** Calls back with each new build, the first included; a broken build only reports. */
 export async function watchWorker(
   projectDir: string,
+  entry: string,
   onBuild: (code: string) => void,
   onError: (message: string) => void,
 ): Promise<void> {
   const watcher = await context({
-    ...buildOptions(projectDir),
+    ...buildOptions(projectDir, entry),
     plugins: [
       {
         name: "report",

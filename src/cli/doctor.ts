@@ -161,12 +161,20 @@ export class Doctor {
   }
 
   #host(): Check {
-    const { hosts } = this.#workspace;
-    if (hosts.length > 0)
+    const { hosts, containerState } = this.#workspace;
+    const here = hosts.filter(({ state }) => state !== "gone");
+    if (here.length > 0)
       return {
         status: "ok",
-        detail: hosts.map(({ name, root }) => `${brief(name)} serves ${root}`).join(", "),
+        detail: here.map(({ name, root }) => `${brief(name)} serves ${root}`).join(", "),
       };
+    if (containerState?.failures)
+      return fail(
+        `the container does not start: ${brief(containerState.reason ?? "", 300)}`,
+        EXIT.error,
+        "Its own words are in the log of the deployment: wrangler tail --env containers.",
+      );
+    if (containerState) return { status: "ok", detail: "a container is started when a session needs it" };
     return fail(
       `no host is connected for ${this.#workspaceId}`,
       EXIT.error,
@@ -175,8 +183,10 @@ export class Doctor {
   }
 
   #agent(): Check {
-    const { agents } = this.#workspace;
+    const { agents, containerState } = this.#workspace;
     const wanted = this.#target.agent;
+    if (agents.length === 0 && containerState)
+      return { status: "ok", detail: "known when the container has been started once" };
     const agent = agents.find(({ id, default: isDefault }) =>
       wanted === undefined ? isDefault : id === wanted,
     );

@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { bundleWorker, watchWorker } from "./bundle.ts";
+import { LocalContainers, type LocalContainersOptions } from "./local-containers.ts";
 import { applyMigrations } from "./migrations.ts";
 import { HOST, portInUse } from "./port.ts";
 import type { WorkerConfig } from "./worker-config.ts";
@@ -21,6 +22,8 @@ export type GatewayOptions = {
   /** For the secrets of workspaces. */
   secretsKey: string;
   watch: boolean;
+  /** Hosts are started when sessions need them, as containers would be. */
+  onDemand?: LocalContainersOptions & { signingKey: string };
 };
 
 /** Its answer. */
@@ -37,7 +40,32 @@ class GatewayLog extends Log {
   }
 }
 
-function miniflareOptions({ port, stateDir, config, jwks, secretsKey }: GatewayOptions, code: string) {
+let containers: LocalContainers | undefined;
+
+/** What the environment `containers` of wrangler.toml adds, with processes for containers. */
+function onDemandOptions({ config, port, onDemand }: GatewayOptions) {
+  if (!onDemand) return { bindings: {}, more: {} };
+  containers ??= new LocalContainers(onDemand);
+  const { durableObjects } = config.worker;
+  return {
+    bindings: { PUBLIC_URL: `http://${HOST}:${port}`, HOST_SIGNING_KEY: onDemand.signingKey },
+    more: {
+      durableObjects: {
+        ...(durableObjects as object),
+        AGENT_CONTAINER: { className: "AgentContainer", useSQLite: true },
+      },
+      serviceBindings: { LOCAL_CONTAINERS: containers.fetch },
+    },
+  };
+}
+
+function entryOf({ onDemand }: GatewayOptions): string {
+  return onDemand ? "src/container/local/worker.ts" : "src/worker.ts";
+}
+
+function miniflareOptions(options: GatewayOptions, code: string) {
+  const { port, stateDir, config, jwks, secretsKey } = options;
+  const { bindings, more } = onDemandOptions(options);
   return convertV4MiniflareOptions({
     // Miniflare's own entrance stays unused: it would be a proxy in front of every message.
     host: HOST,
@@ -52,10 +80,12 @@ function miniflareOptions({ port, stateDir, config, jwks, secretsKey }: GatewayO
     workers: [
       {
         ...config.worker,
+        ...more,
         name: config.name,
         unsafeDirectSockets: [{ host: HOST, port }],
         bindings: {
           ...(config.worker.bindings as Record<string, string>),
+          ...bindings,
           AUTH_JWKS: jwks,
           SECRETS_KEY: secretsKey,
           LIMITS: process.env.ACP_EDGE_LIMITS ?? "",
@@ -70,6 +100,7 @@ const restarts: number[] = [];
 
 function onWorkerdRestart(): void {
   console.error("workerd died and was started again");
+  containers?.killAll();
   restarts.push(Date.now());
   const recent = restarts.filter((at) => at > Date.now() - RESTARTS.withinMs);
   if (recent.length > RESTARTS.count) process.exit(1);
@@ -95,15 +126,20 @@ async function serveAndReload(options: GatewayOptions): Promise<void> {
     }
     const miniflare = await current;
     await miniflare.setOptions(miniflareOptions(options, code));
+    containers?.killAll();
     console.error("worker reloaded");
   };
-  await watchWorker(options.projectDir, onBuild, (message) => console.error(message));
+  await watchWorker(options.projectDir, entryOf(options), onBuild, (message) => console.error(message));
   return first.promise;
 }
 
 /** Miniflare's own handler for SIGTERM exits before workerd has ended; this one waits for it. */
 function endWith(miniflare: Miniflare): void {
-  const end = () => miniflare.dispose().finally(() => process.exit(0));
+  const end = async () => {
+    // While there is a gateway to hear their last words.
+    await containers?.close();
+    await miniflare.dispose().finally(() => process.exit(0));
+  };
   process.removeAllListeners("SIGTERM").once("SIGTERM", end);
   process.removeAllListeners("disconnect").once("disconnect", end);
 }
@@ -121,7 +157,7 @@ async function main(): Promise<void> {
   const [options] = (await once(process, "message")) as [GatewayOptions];
   try {
     if (options.watch) await serveAndReload(options);
-    else await serve(options, await bundleWorker(options.projectDir));
+    else await serve(options, await bundleWorker(options.projectDir, entryOf(options)));
     await report({ t: "ready" });
   } catch (error) {
     const inUse = errorCode(error) === "ERR_ADDRESS_IN_USE";

@@ -15,6 +15,8 @@ export type Options = {
   host: string[];
   json: boolean;
   watch: boolean;
+  /** Hosts are started when sessions need one. */
+  onDemand: boolean;
   help: boolean;
 };
 
@@ -34,6 +36,7 @@ Starts the gateway on workerd, a host for one directory and an agent.
   --npx               let npx download agents that are not installed
   --pass-env NAME,…   environment variables for every agent, besides those it declares
   --state DIR         where sessions, index and signing key are kept (default: .acp-edge)
+  --on-demand         start the host when a session needs it and end it after that, as with containers
   --json              print one line of JSON when ready; logs go to stderr
   --watch             rebuild and restart when the sources change
   --help              this text
@@ -53,6 +56,7 @@ export function parseOptions(argv: string[], cwd: string): Options {
     }),
     json: values.json ?? false,
     watch: values.watch ?? false,
+    onDemand: values["on-demand"] ?? false,
     help: values.help ?? false,
   };
   if (values.port !== undefined) options.port = parsePort(values.port);
@@ -79,6 +83,7 @@ function parse(argv: string[]) {
         state: { type: "string" },
         json: { type: "boolean" },
         watch: { type: "boolean" },
+        "on-demand": { type: "boolean" },
         help: { type: "boolean", short: "h" },
       },
     });

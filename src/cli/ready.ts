@@ -32,6 +32,17 @@ export async function waitForAgent(
   });
 }
 
+/** Lets the workspace start hosts, unless it says how already. */
+export async function enableContainer({ url, workspace, token }: Access, signal: AbortSignal): Promise<void> {
+  const address = `${url}/api/workspaces/${workspace}`;
+  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const { container } = (await (await fetch(address, { headers, signal })).json()) as { container: unknown };
+  if (container !== null) return;
+  const body = JSON.stringify({ container: {} });
+  const response = await fetch(address, { method: "PUT", headers, body, signal });
+  if (!response.ok) throw new Error(`the container could not be enabled: ${await response.text()}`);
+}
+
 function hasReadyAgent({ hosts = [], agents = [] }: Workspace): boolean {
   const agent = agents.find((offer) => offer.default) ?? agents[0];
   const here = hosts.some(({ state }) => state === "connected");

@@ -1,5 +1,6 @@
 import { watch } from "node:fs";
 import { join } from "node:path";
+import { splitCommand } from "../host/options.ts";
 import type { GatewayOptions, GatewayReport } from "./gateway-process.ts";
 import { Guard, Supervised } from "./supervisor.ts";
 
@@ -7,6 +8,8 @@ import { Guard, Supervised } from "./supervisor.ts";
 const GATEWAY_GRACE = 2;
 /** Seconds. The host gives its agents five, and their last words two more to be acknowledged. */
 const HOST_GRACE = 8;
+/** Where a host is run in place of a container: a directory each. */
+const CONTAINERS = "containers";
 
 export type HostOptions = {
   url: string;
@@ -18,6 +21,8 @@ export type HostOptions = {
   /** More arguments for it. */
   args?: readonly string[];
 };
+
+export type OnDemandOptions = Pick<HostOptions, "root" | "agent" | "args"> & { stateDir: string };
 
 /** The processes of one run: the gateway and its host. */
 export class Stack {
@@ -44,12 +49,24 @@ export class Stack {
       settled = true;
     };
     const args = [this.#source("cli/gateway-process.ts")];
+    const graceSeconds = options.onDemand ? HOST_GRACE + GATEWAY_GRACE : GATEWAY_GRACE;
     this.#gateway = new Supervised(
-      { name: "gateway", args, graceSeconds: GATEWAY_GRACE, hello: options, onMessage },
+      { name: "gateway", args, graceSeconds, hello: options, onMessage },
       this.#guard,
       this.#log,
     );
     return promise;
+  }
+
+  /** How the gateway starts hosts itself. */
+  onDemand({ stateDir, root, agent, args = [] }: OnDemandOptions) {
+    const own = process.env.ACP_EDGE_CONTAINER_COMMAND;
+    return {
+      command: own ? splitCommand(own) : [process.execPath, this.#source("host/main.ts"), ...args],
+      root,
+      directory: join(stateDir, CONTAINERS),
+      env: agent === undefined ? {} : { ACP_EDGE_AGENT: agent },
+    };
   }
 
   startHost({ url, token, workspace, root, agent, args: more = [] }: HostOptions): void {

@@ -3,11 +3,19 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { greeting, type ReadyInfo } from "./greeting.ts";
-import { CLIENT_CLAIMS, HOST_CLAIMS, LOCAL_WORKSPACE, loadSigner, type Signer } from "./keys.ts";
+import {
+  CLIENT_CLAIMS,
+  HOST_CLAIMS,
+  keyPath,
+  LOCAL_WORKSPACE,
+  loadSigner,
+  readKey,
+  type Signer,
+} from "./keys.ts";
 import { lockState } from "./lock.ts";
 import { HELP, type Options, parseOptions, UsageError } from "./options.ts";
 import { choosePort, HOST } from "./port.ts";
-import { waitForAgent, waitForGateway } from "./ready.ts";
+import { enableContainer, waitForAgent, waitForGateway } from "./ready.ts";
 import { loadSecretsKey } from "./secrets-key.ts";
 import { Stack } from "./stack.ts";
 import { readWorkerConfig } from "./worker-config.ts";
@@ -67,7 +75,16 @@ async function bringUp(stack: Stack, options: Options, signal: AbortSignal): Pro
 
   const { jwks } = signer;
   const secretsKey = await loadSecretsKey(stateDir);
-  await stack.startGateway({ projectDir: PROJECT_DIR, stateDir, port, config, jwks, secretsKey, watch });
+  const gateway = { projectDir: PROJECT_DIR, stateDir, port, config, jwks, secretsKey, watch };
+  if (options.onDemand) {
+    const signingKey = JSON.stringify(await readKey(keyPath(stateDir)));
+    const hosts = stack.onDemand({ stateDir, root, agent, args: options.host });
+    await stack.startGateway({ ...gateway, onDemand: { ...hosts, signingKey } });
+    await waitForGateway(info, signal);
+    await enableContainer(info, signal);
+    return info;
+  }
+  await stack.startGateway(gateway);
   await waitForGateway(info, signal);
 
   const { url, hostToken: token, workspace } = info;

@@ -90,9 +90,11 @@ function agentStatus(status: AgentStatus, agentType: string, error?: string): st
 }
 
 /** How an agent is that has been chosen: ready when a host is there that has not failed to start it. */
-function statusIn({ id, hosts, agents }: WorkspaceView, agentType: string): string {
+function statusIn({ id, hosts, agents, container }: WorkspaceView, agentType: string): string {
   const agent = agents.find((one) => one.id === agentType);
-  if (!hosts.some(({ state }) => state !== "gone") || !agent)
+  // A container is started by the session that needs it.
+  const isServed = container !== null || hosts.some(({ state }) => state !== "gone");
+  if (!isServed || !agent)
     return agentStatus("error", agentType, `No host of the workspace ${id} is connected`);
   return agent.error === null
     ? agentStatus("ready", agentType)

@@ -8,6 +8,7 @@ const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
   z.object({ t: z.literal("open"), sessionId: z.string().min(1), agent: z.string(), wish: z.number() }),
   z.object({ t: z.literal("warm"), agent: z.string() }),
   z.object({ t: z.literal("secrets"), values: z.record(z.string(), z.string()) }),
+  z.object({ t: z.literal("token"), token: z.string().min(1) }),
   z.object({ t: z.literal("probe") }),
   // The first gateways refused for one reason only and did not name it.
   z.object({
@@ -31,6 +32,8 @@ export type ControlHandlers = {
   warm(agent: string): void;
   /** All secrets of the workspace, by name. */
   secrets(values: Record<string, string>): void;
+  /** The gateway has another token for this host. */
+  token(token: string): void;
   /** The gateway does not want this host; asking again would not change its mind. */
   refused(reason: string, why: Refusal): void;
 };
@@ -94,6 +97,10 @@ export class ControlLink {
         return;
       case "open":
         this.#handlers.open(message.sessionId, message.agent, message.wish);
+        return;
+      case "token":
+        this.#handlers.token(message.token);
+        void this.#renew();
         return;
       case "probe":
         this.send({ t: "alive" });

@@ -53,6 +53,7 @@ export class Host {
   readonly #environment: Environment;
   readonly #files: WorkspaceWatch;
   readonly #load: LoadReport;
+  #token: string | undefined;
   #draining = false;
   #closing = false;
 
@@ -60,7 +61,8 @@ export class Host {
     this.#environment = new Environment(process.env, given.agents, given.passEnv);
     const log = (event: string) => given.gateway.log(this.#environment.redact(event));
     const token = async () => {
-      const text = await given.gateway.token();
+      // A token from the gateway is newer than any we were started with.
+      const text = this.#token ?? (await given.gateway.token());
       this.#environment.redactor.learn("ACP_EDGE_HOST_TOKEN", text);
       return text;
     };
@@ -81,6 +83,9 @@ export class Host {
       open: (sessionId, agent, wish) => this.#open(sessionId, agent, wish),
       warm: (agentId) => this.#warm(agentId),
       secrets: (values) => this.#learn(values),
+      token: (newer) => {
+        this.#token = newer;
+      },
       refused: options.onRefused,
     });
     this.#warmDefault();

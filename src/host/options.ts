@@ -27,6 +27,9 @@ Runs agents for the sessions of a workspace, in the foreground, until SIGTERM or
   --token-file PATH        file with it (ACP_EDGE_HOST_TOKEN_FILE), read again for each connection
   --token-command COMMAND  command that prints it (ACP_EDGE_HOST_TOKEN_COMMAND), run again before it expires
 
+The others can be in the environment too: ACP_EDGE_GATEWAY, ACP_EDGE_WORKSPACE, ACP_EDGE_ROOT, ACP_EDGE_NAME,
+ACP_EDGE_DRAIN, ACP_EDGE_CAPACITY.
+
 Exit codes: 0 ended by a signal, 1 failed, 2 wrong usage, 3 the gateway did not accept the token,
 7 the gateway speaks another version of the link, 8 another host has taken over the name.`;
 
@@ -52,7 +55,7 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
       gateway: { type: "string" },
       workspace: { type: "string" },
       root: { type: "string" },
-      name: { type: "string", default: hostname() },
+      name: { type: "string" },
       token: { type: "string" },
       "token-file": { type: "string" },
       "token-command": { type: "string" },
@@ -62,19 +65,20 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
       catalogue: { type: "string" },
       npx: { type: "boolean" },
       "pass-env": { type: "string" },
-      drain: { type: "string", default: "30" },
+      drain: { type: "string" },
       capacity: { type: "string" },
     },
   });
-  const gateway = required("--gateway", values.gateway);
+  const gateway = required("--gateway", values.gateway ?? env.ACP_EDGE_GATEWAY);
+  const capacity = values.capacity ?? (env.ACP_EDGE_CAPACITY || undefined);
   if (!/^https?:$/.test(new URL(gateway).protocol)) throw new Error("--gateway must be an http(s) URL");
   const agent = values.agent ?? (env.ACP_EDGE_AGENT || undefined);
   const agents = values.agents ?? env.ACP_EDGE_AGENTS;
   return {
     gateway,
-    workspace: required("--workspace", values.workspace),
-    root: realpathSync(required("--root", values.root)),
-    name: values.name,
+    workspace: required("--workspace", values.workspace ?? env.ACP_EDGE_WORKSPACE),
+    root: realpathSync(required("--root", values.root ?? env.ACP_EDGE_ROOT)),
+    name: values.name ?? (env.ACP_EDGE_NAME || hostname()),
     token: hostToken(
       { token: values.token, file: values["token-file"], command: values["token-command"] },
       {
@@ -89,8 +93,8 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
     catalogue: values.catalogue ?? (env.ACP_EDGE_CATALOGUE || undefined),
     npx: values.npx ?? env.ACP_EDGE_NPX === "1",
     passEnv: list(values["pass-env"] ?? env.ACP_EDGE_PASS_ENV ?? ""),
-    drainMs: 1000 * numberFrom("--drain", values.drain, 0),
-    capacity: values.capacity === undefined ? undefined : numberFrom("--capacity", values.capacity, 1),
+    drainMs: 1000 * numberFrom("--drain", values.drain ?? (env.ACP_EDGE_DRAIN || "30"), 0),
+    capacity: capacity === undefined ? undefined : numberFrom("--capacity", capacity, 1),
   };
 }
 

@@ -2,6 +2,7 @@ import { type Context, Hono } from "hono";
 import { createMiddleware } from "hono/factory";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
+import { cannotStart } from "../container/starter.ts";
 import { mayUseWorkspace, ownWorkspace } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { type Act, audit } from "../tenant/audit.ts";
@@ -40,6 +41,8 @@ workspaces.put("/workspaces/:id", requireScope("workspace:admin"), async (c) => 
   const id = c.req.param("id");
   const workspace = workspaceOf(c, id);
   const change = parse(SETTINGS_CHANGE, await c.req.json().catch(() => null));
+  const obstacle = change.container ? cannotStart(c.env) : undefined;
+  if (obstacle !== undefined) throw new HTTPException(400, { message: obstacle });
   const caller = c.get("caller");
   const view = await workspace.update(caller, id, change);
   const { tenant, subject } = caller;

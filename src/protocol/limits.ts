@@ -39,6 +39,21 @@ const DEFAULTS = {
   /** How long a host may take to say that it is there. */
   probeMs: 5_000,
 
+  /** How long a container may take until its host dials in, and, when it was told to end, until it is killed. */
+  containerStartMs: 60_000,
+  containerStopMs: 30_000,
+  /** How long its host lets turns finish. Cloudflare kills containers 15 minutes after it has told them to end. */
+  containerDrainMs: 14 * 60 * 1000,
+  /** A container nobody has needed for this long is ended, unless the workspace says otherwise. */
+  containerSleepMs: 15 * 60 * 1000,
+  /** Pause after a start that came to nothing; doubled for each one after it, and how long it gets at most. */
+  containerBackoffMs: 1_000,
+  containerBackoffMaxMs: 5 * 60 * 1000,
+  /** A container that was up for this long does not count as a start that came to nothing. */
+  containerStableMs: 60_000,
+  /** Life of the token its host is given; it gets another one after half of it. */
+  containerTokenMs: 6 * 60 * 60 * 1000,
+
   /** How long a workspace waits before it tells a session again what that could not be told. */
   wordRetryMs: 5_000,
 

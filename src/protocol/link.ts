@@ -94,6 +94,8 @@ export type GatewayControl =
   | { t: "warm"; agent: string }
   /** All secrets of the workspace, for the agents that declare them. */
   | { t: "secrets"; values: Record<string, string> }
+  /** To be used from now on, in place of the one it was started with. */
+  | { t: "token"; token: string }
   /** Another host of this name wants in: are you there? */
   | { t: "probe" }
   /** `name`: another host has this name now; that may change. Otherwise asking again is of no use. */

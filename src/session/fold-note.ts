@@ -74,6 +74,9 @@ export function applyNote(
       if (payload.process !== "same") state.wish = event.seq;
       return;
     case "runtime.connected":
+      // Opened before anybody knew which agents there are: it has the one that came.
+      if (state.identity?.agent === "")
+        state.identity = { ...state.identity, agent: text(payload.agent) ?? "" };
       state.run = {
         id: text(payload.run) ?? "",
         host: text(payload.host) ?? "",

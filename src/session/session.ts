@@ -147,7 +147,8 @@ export class AcpSession extends DurableObject<Env> {
   /** Whether the client that asked for it can open it now: it has not yet, or the agent has refused. */
   awaitsOpening(connection: string, agent: string): boolean {
     const { state } = this.#journal;
-    return state?.identity?.agent === agent && this.#clients.has(connection) && isUnopened(state);
+    const isSame = agent === "" || state?.identity?.agent === agent;
+    return state !== undefined && isSame && this.#clients.has(connection) && isUnopened(state);
   }
 
   /**
@@ -351,6 +352,14 @@ export class AcpSession extends DurableObject<Env> {
   #isMeant({ wish, host }: HostWord): boolean {
     const { state } = this.#journal;
     return state !== undefined && (wish === 0 ? state.run?.host === host : state.wish === wish);
+  }
+
+  /** When the agent last had something to do; null while it has. */
+  lastActive(): number | null {
+    const { state } = this.#journal;
+    if (!state) return 0;
+    const isBusy = state.agent === "starting" || state.turn !== null || state.queue.length > 0;
+    return isBusy ? null : state.activeAt;
   }
 
   /** The workspace's policy has changed. */

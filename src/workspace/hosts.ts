@@ -61,6 +61,16 @@ export class Hosts {
     );
   }
 
+  /** Whoever started it has seen its end: nothing of it can come back, whatever its socket said. */
+  ended(name: string, at: number): void {
+    this.#sql.exec(
+      `UPDATE host SET isLeft = 1, told = 0, lastSeenAt = CASE state WHEN 'gone' THEN lastSeenAt ELSE ? END,
+         state = 'gone' WHERE name = ?`,
+      at,
+      name,
+    );
+  }
+
   reportLoad(name: string, load: HostLoad, at: number): void {
     this.#sql.exec("UPDATE host SET load = ?, lastSeenAt = ? WHERE name = ?", JSON.stringify(load), at, name);
   }
@@ -126,6 +136,13 @@ export class Hosts {
 
   failed(host: string, id: string, error: string): void {
     this.#sql.exec("UPDATE offer SET error = ? WHERE host = ? AND id = ?", error, host, id);
+  }
+
+  /** What hosts that are not here lacked when they were, they may have by now. */
+  doubt(): void {
+    this.#sql.exec(
+      "UPDATE offer SET available = 1, reason = NULL WHERE host IN (SELECT name FROM host WHERE state = 'gone')",
+    );
   }
 
   offers(): Offer[] {

@@ -43,6 +43,24 @@ export function decide(wish: Wish, hosts: readonly Candidate[], rules: Rules, no
     : { waitsFor: `host "${home.name}", ${obstacle.why}, or any other that has the agent` };
 }
 
+/** Whether a session that waits would get its place if this host were there. */
+export function wouldHelp(
+  name: string,
+  wish: Wish,
+  hosts: readonly Candidate[],
+  rules: Rules,
+  now: number,
+): boolean {
+  const known = hosts.find((host) => host.name === name);
+  // One that never was here may have any agent.
+  const agents = known?.agents ?? [wish.agent];
+  const there: Candidate = { ...UNUSED, ...known, name, agents, state: "connected" };
+  const decision = decide(wish, [...hosts.filter((host) => host !== known), there], rules, now);
+  return "host" in decision && decision.host === name;
+}
+
+const UNUSED = { lastSeenAt: 0, left: false, placed: 0, capacity: 1, loadAverage: 0 };
+
 /** Whether a host has been away for longer than its sessions care to wait. */
 export function isOverdue({ state, left, lastSeenAt }: Absence, graceMs: number, now: number): boolean {
   return state === "gone" && (left || lastSeenAt + graceMs <= now);

@@ -7,16 +7,32 @@ import { ASK_ALWAYS, PERMISSION_POLICY } from "../protocol/policy.ts";
 const DAY_MS = 24 * 60 * 60 * 1000;
 const AGENT_ID = z.string().min(1).max(100);
 
-/** How a container for this workspace is to be started. Names of variables only: values are secrets. */
+/**
+ * A container is started for this workspace when it has no host. Image and size are the deployment's; keys of agents
+ * are secrets, not settings.
+ */
 const CONTAINER = z.strictObject({
-  instanceType: z.string().min(1).max(100).optional(),
+  /** How long nobody may have needed it before it is ended. */
   sleepAfterMs: z.number().int().min(1000).max(DAY_MS).optional(),
-  agents: z.array(AGENT_ID).max(50).optional(),
-  env: z
-    .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,99}$/))
+  /** Those of the image that may be used, the default first. */
+  agents: z
+    .array(AGENT_ID.regex(/^[^,]+$/))
+    .min(1)
     .max(50)
     .optional(),
+  /** What its directory begins with: the disk of a container is new each time. */
+  git: z
+    .strictObject({
+      url: z.url({ protocol: /^https$/ }).max(1000),
+      ref: z
+        .string()
+        .regex(/^\w[\w./-]*$/)
+        .max(200)
+        .optional(),
+    })
+    .optional(),
 });
+export type ContainerSettings = z.infer<typeof CONTAINER>;
 
 const SETTINGS = z.strictObject({
   name: z.string().trim().min(1).max(200).nullable(),
@@ -33,6 +49,7 @@ const SETTINGS = z.strictObject({
     .max(7 * DAY_MS),
   /** Where the agent's file and terminal requests are served. */
   clientIo: z.enum(["host", "client"]),
+  /** Null: hosts are started by others only. */
   container: CONTAINER.nullable(),
 });
 

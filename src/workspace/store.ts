@@ -115,8 +115,14 @@ export class Store {
     );
   }
 
-  assign(session: string, host: string, instance: string): void {
-    this.#sql.exec("UPDATE placement SET host = ?, instance = ? WHERE session = ?", host, instance, session);
+  assign(session: string, agent: string, host: string, instance: string): void {
+    this.#sql.exec(
+      "UPDATE placement SET agent = ?, host = ?, instance = ? WHERE session = ?",
+      agent,
+      host,
+      instance,
+      session,
+    );
   }
 
   /** A wish that came later stays. */

@@ -1,5 +1,6 @@
 import type { GitState, HostLoad } from "../protocol/link.ts";
 import { type AgentInfo, agentsOf, mainHost } from "./agents.ts";
+import { type Life, retryAt } from "./container-life.ts";
 import type { Hosts } from "./hosts.ts";
 import type { HostRecord, Offer } from "./records.ts";
 import type { Settings } from "./settings.ts";
@@ -29,9 +30,19 @@ export type WorkspaceView = {
   git: GitState | null;
   hosts: HostView[];
   agents: AgentInfo[];
+  /** The container, if it is to have one; why it failed the last time it did, and when it may be tried again. */
+  containerState: ContainerState | null;
   /** Sessions that have an agent process or wait for one; at most so many of them are listed. */
   sessions: { total: number; items: SessionPlace[] };
 } & Settings;
+
+export type ContainerState = {
+  state: Life["state"];
+  since: string;
+  failures: number;
+  reason: string | null;
+  retryAt: string | null;
+};
 
 export type SessionPlace = {
   sessionId: string;
@@ -42,7 +53,7 @@ export type SessionPlace = {
 
 const SESSIONS_SHOWN = 200;
 
-export function viewOf(id: string, store: Store, hosts: Hosts): WorkspaceView {
+export function viewOf(id: string, store: Store, hosts: Hosts, life: Life): WorkspaceView {
   const records = hosts.all();
   const settings = store.settings();
   const offers = hosts.offers();
@@ -57,6 +68,7 @@ export function viewOf(id: string, store: Store, hosts: Hosts): WorkspaceView {
     agents: agentsOf(records, offers, settings, Date.now()).map(
       ({ initialize: _, startable: __, ...agent }) => agent,
     ),
+    containerState: settings.container === null ? null : containerState(life),
     sessions: {
       total: [...counts.values()].reduce((sum, sessions) => sum + sessions, 0),
       items: store.placements(SESSIONS_SHOWN).map(({ session, agent, host }) => ({
@@ -66,6 +78,17 @@ export function viewOf(id: string, store: Store, hosts: Hosts): WorkspaceView {
         state: host === null ? "waiting" : "placed",
       })),
     },
+  };
+}
+
+function containerState(life: Life): ContainerState {
+  const { state, since, failures, reason } = life;
+  return {
+    state,
+    since: new Date(since).toISOString(),
+    failures,
+    reason,
+    retryAt: state === "asleep" && failures > 0 ? new Date(retryAt(life)).toISOString() : null,
   };
 }
 

@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import { CONTAINER_HOST } from "../container/starter.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose, UNAUTHORIZED } from "../protocol/close.ts";
 import { LIMITS } from "../protocol/limits.ts";
@@ -13,11 +14,12 @@ import { HostPasses } from "./host-passes.ts";
 import { Hosts } from "./hosts.ts";
 import { type IndexRow, indexRow, writeIndex } from "./index-row.ts";
 import { availableIds, whyNot } from "./offers.ts";
-import { decide, isOverdue } from "./placement.ts";
+import { OnDemandHost } from "./on-demand-host.ts";
+import { type Candidate, decide, isOverdue, wouldHelp } from "./placement.ts";
 import { checkRight } from "./rights.ts";
 import { type SecretInfo, SecretStore } from "./secrets.ts";
 import type { SettingsChange } from "./settings.ts";
-import { type Identity, Store } from "./store.ts";
+import { type Identity, type Placement, Store } from "./store.ts";
 import { viewOf, type WorkspaceView } from "./view.ts";
 import { Watchers } from "./watchers.ts";
 import { Words } from "./words.ts";
@@ -46,7 +48,10 @@ export class WorkspaceState extends DurableObject<Env> {
   readonly #words: Words;
   readonly #watchers: Watchers;
   readonly #passes: HostPasses;
-  readonly #deadlines: Deadlines<"grace" | "silence" | "words" | "show" | "index" | "host-token">;
+  readonly #deadlines: Deadlines<
+    "grace" | "silence" | "words" | "show" | "index" | "host-token" | "container" | "container-token"
+  >;
+  readonly #onDemand: OnDemandHost;
   /** Connections that wait for an agent's first word. They are calls in progress: nothing to restore. */
   #waiting: (() => void)[] = [];
   /** Hellos that are being dealt with, and hosts that have been asked whether they are there; likewise. */
@@ -62,6 +67,18 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#watchers = new Watchers(ctx, (id) => JSON.stringify(this.#view(id)));
     this.#deadlines = new Deadlines(ctx.storage);
     this.#passes = new HostPasses(ctx, env, this.#deadlines, (ws, reason) => this.#dismiss(ws, reason));
+    this.#onDemand = new OnDemandHost(ctx, env, this.#store, this.#deadlines, {
+      lastUse: () => this.#lastUse(),
+      isExpected: () => {
+        const host = this.#hosts.get(CONTAINER_HOST);
+        return host !== undefined && !isOverdue(host, this.#store.settings().hostGraceMs, Date.now());
+      },
+      ended: (life, reason) => this.hostEnded(life, reason),
+      leaves: () => {
+        this.#hosts.drains(CONTAINER_HOST);
+        this.#tellToLeave(CONTAINER_HOST);
+      },
+    });
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     // After a crash nobody has been told that the sockets are gone.
     for (const { name } of this.#hosts.present())
@@ -75,7 +92,7 @@ export class WorkspaceState extends DurableObject<Env> {
     const { sessionId: session, agent, wish, home } = order;
     this.#store.create(order);
     const { policy } = this.#store.settings();
-    const refused = whyNot(this.#agents(), agent);
+    const refused = agent === "" ? undefined : whyNot(this.#agents(), agent);
     if (refused !== undefined) return { refused, policy };
     const before = this.#store.placement(session);
     if (!before || before.wish < wish) this.#store.want({ session, agent, wish, home });
@@ -87,6 +104,7 @@ export class WorkspaceState extends DurableObject<Env> {
   /** The session has no process any more and wants none. */
   release(sessionId: string, wish: number): void {
     if (!this.#store.exists) return;
+    if (this.#store.placement(sessionId)?.host === CONTAINER_HOST) this.#onDemand.used();
     this.#store.release(sessionId, wish);
     this.#hosts.prune(Date.now());
     this.#changed();
@@ -98,8 +116,11 @@ export class WorkspaceState extends DurableObject<Env> {
     if (!placement) return null;
     const { host } = placement;
     if (host !== null) return `host "${host}", which was asked to start the agent`;
-    const decision = decide(placement, this.#hosts.candidates(), this.#store.settings(), Date.now());
-    return "waitsFor" in decision ? decision.waitsFor : null;
+    const candidates = this.#hosts.candidates();
+    const wish = this.#wishOf(placement);
+    const decision = decide(wish, candidates, this.#store.settings(), Date.now());
+    if ("host" in decision) return null;
+    return this.#needsContainer(wish, candidates) ? this.#onDemand.describe() : decision.waitsFor;
   }
 
   /** The state of the files a session works on. */
@@ -117,14 +138,21 @@ export class WorkspaceState extends DurableObject<Env> {
       const refused = whyNot(agents, agent?.id ?? wanted ?? "");
       if (refused !== undefined && (agent || wanted !== null))
         return { refused, agents: availableIds(agents) };
-      if (!agent) return { agent: wanted ?? this.#store.settings().defaultAgent ?? "", initialize: null };
+      const late = Date.now() >= deadline;
+      if (!agent && (late || !this.#onDemand.isComing))
+        return { agent: wanted ?? this.#store.settings().defaultAgent ?? "", initialize: null };
+      if (!agent) {
+        this.#onDemand.need();
+        await this.#news(deadline);
+        continue;
+      }
       const [host] = agent.startable;
       const ws = host === undefined ? undefined : this.#socketOf(host);
       // A session is likely to follow. Hosts keep their own default agent warm unasked.
       const kept = agent.default && agent.initialize !== null;
       if (ws && !warmed && !kept) send(ws, { t: "warm", agent: agent.id });
       warmed = true;
-      if (agent.initialize || agent.error || !ws || Date.now() >= deadline)
+      if (agent.initialize || agent.error || !ws || late)
         return { agent: agent.id, initialize: agent.initialize };
       await this.#news(deadline);
     }
@@ -159,6 +187,7 @@ export class WorkspaceState extends DurableObject<Env> {
       for (const { name } of this.#hosts.all()) this.#hosts.told(name, false);
       this.#giveUpAbsent();
     }
+    if (change.container !== undefined) this.#onDemand.reconsider();
     this.#settle();
     this.#changed();
     this.#wake();
@@ -167,7 +196,28 @@ export class WorkspaceState extends DurableObject<Env> {
   }
 
   #view(id: string): WorkspaceView {
-    return viewOf(id, this.#store, this.#hosts);
+    return viewOf(id, this.#store, this.#hosts, this.#onDemand.life);
+  }
+
+  // ---- for containers ---------------------------------------------------------------------------------
+
+  /** The container has ended, or could not be started. */
+  async hostEnded(life: number, reason: string): Promise<void> {
+    if (!this.#store.exists || !this.#onDemand.ended(life, reason)) return;
+    const ws = this.#socketOf(CONTAINER_HOST);
+    // If it is there after all, it dials again and is greeted anew.
+    if (ws) this.#forget(ws, "ended");
+    ws?.close(4408, "ended");
+    this.#hosts.ended(CONTAINER_HOST, Date.now());
+    this.#giveUpAbsent();
+    this.#settle();
+    this.#changed();
+    this.#wake();
+    await this.#deliver();
+  }
+
+  isHostWanted(life: number): boolean {
+    return this.#onDemand.isWanted(life);
   }
 
   // ---- secrets: for hosts only ------------------------------------------------------------------------
@@ -200,6 +250,7 @@ export class WorkspaceState extends DurableObject<Env> {
   }
 
   async #tellSecrets(): Promise<void> {
+    this.#hosts.doubt();
     const values = await this.#openSecrets();
     for (const { ws } of this.#sockets()) send(ws, { t: "secrets", values });
   }
@@ -347,6 +398,7 @@ export class WorkspaceState extends DurableObject<Env> {
     // Nobody can say what it lacks before it has the secrets; it tells once it has them.
     const hasSecrets = Object.keys(secrets).length > 0;
     this.#hosts.offer(name, hasSecrets ? agents.map((offer) => ({ ...offer, available: true })) : agents);
+    this.#onDemand.connected(name);
     this.#hosts.prune(Date.now());
     send(ws, { t: "welcome" });
     if (hasSecrets || hello.secrets) send(ws, { t: "secrets", values: secrets });
@@ -461,20 +513,45 @@ export class WorkspaceState extends DurableObject<Env> {
 
   // ---- placing ----------------------------------------------------------------------------------------
 
-  /** Everyone who waits gets a place, if there is one. With no host at all, this is where one could be started. */
+  /** Everyone who waits gets a place, if there is one; for whom a container would help, it is started. */
   #settle(): void {
     const candidates = this.#hosts.candidates();
     const settings = this.#store.settings();
     for (const placement of this.#store.waiting()) {
-      const decision = decide(placement, candidates, settings, Date.now());
+      const { session, agent, wish } = this.#wishOf(placement);
+      const decision = decide({ ...placement, agent }, candidates, settings, Date.now());
       const ws = "host" in decision ? this.#socketOf(decision.host) : undefined;
       const { host, instance } = (ws && attachmentOf(ws)) ?? {};
-      if (!ws || host === undefined || instance === undefined) continue;
-      const { session, agent, wish } = placement;
-      this.#store.assign(session, host, instance);
+      if (!ws || host === undefined || instance === undefined) {
+        if (this.#needsContainer({ ...placement, agent }, candidates)) this.#onDemand.need();
+        continue;
+      }
+      this.#store.assign(session, agent, host, instance);
       for (const candidate of candidates) if (candidate.name === host) candidate.placed += 1;
       send(ws, { t: "open", sessionId: session, agent, wish });
     }
+  }
+
+  /** Who opened a session before any agent was known gets the default one. */
+  #wishOf(placement: Placement): Placement {
+    if (placement.agent !== "") return placement;
+    const agents = this.#agents();
+    const agent = agents.find((one) => one.default) ?? agents.find((one) => one.available);
+    return agent ? { ...placement, agent: agent.id } : placement;
+  }
+
+  #needsContainer(wish: Placement, candidates: readonly Candidate[]): boolean {
+    if (!this.#onDemand.isConfigured) return false;
+    return wouldHelp(CONTAINER_HOST, wish, candidates, this.#store.settings(), Date.now());
+  }
+
+  /** When a session in the container last had something to do; null while one has. */
+  async #lastUse(): Promise<number | null> {
+    const sessions = this.#store.placedOn(CONTAINER_HOST);
+    const times = await Promise.all(
+      sessions.map(({ session }) => this.env.ACP_SESSION_DO.getByName(session).lastActive()),
+    );
+    return times.includes(null) ? null : Math.max(0, ...times.map((at) => at ?? 0));
   }
 
   #agents(): Agent[] {
@@ -540,6 +617,15 @@ export class WorkspaceState extends DurableObject<Env> {
         case "show":
           this.#watchers.feed();
           break;
+        case "container":
+          await this.#onDemand.due();
+          this.#settle();
+          this.#changed();
+          await this.#deliver();
+          break;
+        case "container-token":
+          await this.#renewToken();
+          break;
         case "index":
           await this.#writeIndex();
           break;
@@ -547,6 +633,12 @@ export class WorkspaceState extends DurableObject<Env> {
           this.#passes.check(Date.now());
       }
     }
+  }
+
+  async #renewToken(): Promise<void> {
+    const token = await this.#onDemand.token();
+    const ws = this.#socketOf(CONTAINER_HOST);
+    if (ws && token !== undefined) send(ws, { t: "token", token });
   }
 
   #wake(): void {

@@ -179,6 +179,9 @@ describe("workspaces", () => {
     });
     expect((await run("workspaces", "set")).code).toBe(1);
     expect((await run("workspaces", "set", "--policy", "{")).code).toBe(2);
+    // This gateway has no containers, and says so.
+    expect(await json("workspaces", "set", "--container", "null")).toMatchObject({ container: null });
+    expect((await run("workspaces", "set", "--container", "{}")).stderr).toContain("AGENT_CONTAINER");
     expect((await run("workspaces", "show", "other")).code).toBe(5);
   });
 });

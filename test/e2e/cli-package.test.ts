@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import {
   cpSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -10,7 +11,7 @@ import {
   symlinkSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -114,6 +115,34 @@ test("a host joins with it and runs the demo agent", async () => {
   });
   const { code, stdout } = await acpEdge(["run", "--agent", "custom", "/cwd"], env, { program });
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(gateway.root) });
+  host.child.kill("SIGTERM");
+  expect((await host.ended).code).toBe(0);
+});
+
+test("is what a container runs: its directory from a repository, all else from the environment", async () => {
+  const [repository, root] = [join(directory, "repository"), join(directory, "workspace")];
+  const author = ["-c", "user.name=x", "-c", "user.email=x@example.com"];
+  await run("git", ["init", "--quiet", "--initial-branch", "trunk", repository]);
+  await run("git", [...author, "commit", "--quiet", "--allow-empty", "-m", "begin"], { cwd: repository });
+  mkdirSync(root);
+  const path = `${join(installed, "../.bin")}${delimiter}${dirname(program[0])}${delimiter}${process.env.PATH}`;
+  const host = startAcpEdge(
+    [],
+    {
+      PATH: path,
+      ACP_EDGE_ROOT: root,
+      ACP_EDGE_GATEWAY: gateway.url,
+      ACP_EDGE_WORKSPACE: "local",
+      ACP_EDGE_NAME: "container",
+      ACP_EDGE_HOST_TOKEN: gateway.hostToken,
+      ACP_EDGE_DRAIN: "5",
+      GIT_URL: repository,
+      GIT_REF: "trunk",
+    },
+    ["/bin/sh", join(PROJECT, "src/container/entrypoint.sh")],
+  );
+  await host.prints("connected");
+  expect((await run("git", ["branch", "--show-current"], { cwd: root })).stdout.trim()).toBe("trunk");
   host.child.kill("SIGTERM");
   expect((await host.ended).code).toBe(0);
 });

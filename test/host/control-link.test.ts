@@ -48,6 +48,18 @@ describe("the control link", () => {
     expect(hellos(gateway)[0]?.instance).toBe(hellos(gateway)[1]?.instance);
   });
 
+  test("uses the token the gateway gave it last", async () => {
+    const { gateway } = await startHost();
+    await gateway.until(() => gateway.controlSocket);
+    gateway.say({ t: "token", token: "newer" });
+    const session = await gateway.open("s");
+    await gateway.until(() => session.hellos.length);
+    expect(gateway.upgrades.map(({ headers }) => headers.authorization)).toEqual([
+      "Bearer secret",
+      "Bearer newer",
+    ]);
+  });
+
   test("keeps trying while the gateway is in trouble", async () => {
     const { gateway, refusals } = await startHost();
     await gateway.until(() => gateway.controlSocket);

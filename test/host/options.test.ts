@@ -27,6 +27,35 @@ describe("the command line", () => {
     expect(options.token()).toBe("t");
   });
 
+  test("can be in the environment as a whole, and counts more where it says something", () => {
+    const env = {
+      ACP_EDGE_GATEWAY: "https://acp.example.com",
+      ACP_EDGE_WORKSPACE: "api",
+      ACP_EDGE_ROOT: ".",
+      ACP_EDGE_NAME: "container",
+      ACP_EDGE_HOST_TOKEN: "t",
+      ACP_EDGE_DRAIN: "840",
+      ACP_EDGE_CAPACITY: "4",
+      ACP_EDGE_AGENT: "agent --acp",
+    };
+    expect(readCommandLine([], env)).toMatchObject({
+      gateway: "https://acp.example.com",
+      workspace: "api",
+      root: process.cwd(),
+      name: "container",
+      drainMs: 840_000,
+      capacity: 4,
+      agent: ["agent", "--acp"],
+    });
+    expect(readCommandLine([...args, "--drain", "0"], env)).toMatchObject({
+      gateway: "http://127.0.0.1:1",
+      workspace: "w",
+      name: "n",
+      drainMs: 0,
+    });
+    expect(() => readCommandLine([], { ...env, ACP_EDGE_DRAIN: "soon" })).toThrow("--drain");
+  });
+
   test("says what is missing or wrong", () => {
     expect(() => readCommandLine(args, {})).toThrow("ACP_EDGE_HOST_TOKEN is missing");
     expect(() => readCommandLine(args.slice(2), { ACP_EDGE_HOST_TOKEN: "t" })).toThrow(

@@ -66,6 +66,21 @@ describe("placement", () => {
     expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
   });
 
+  it("gives a session that was opened before any agent was known the default one", async () => {
+    const workspace = name();
+    const client = await Client.open(workspace);
+    const opening = client.newSession();
+    await vi.waitUntil(async () => ((await view(workspace)).sessions as Json).total === 1);
+    const host = await Host.join(workspace);
+    const agent = await host.agent();
+    await agent.openSession();
+    const sessionId = await opening;
+    expect((await view(workspace)).sessions).toMatchObject({
+      items: [{ agent: "scripted", state: "placed" }],
+    });
+    expect(await session(workspace, sessionId)).toMatchObject({ agent: { name: "scripted" } });
+  });
+
   it("forgets sessions that have no process and want none", async () => {
     const { workspace, client, agent, sessionId } = await openSession();
     expect((await view(workspace)).sessions).toEqual({
@@ -418,7 +433,14 @@ describe("a workspace", () => {
       container: null,
       policy: { default: "ask" },
     });
-    for (const bad of [null, {}, { hostGraceMs: 1 }, { unknown: 1 }, { container: { env: ["A=b"] } }]) {
+    for (const bad of [
+      null,
+      {},
+      { hostGraceMs: 1 },
+      { unknown: 1 },
+      { container: { env: ["A=b"] } },
+      { container: {} },
+    ]) {
       const response = await send("PUT", `/api/workspaces/${workspace}`, await admin(workspace), bad);
       expect(response.status).toBe(400);
     }

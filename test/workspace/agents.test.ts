@@ -85,6 +85,9 @@ test.each([
   { clientIo: "both" },
   { container: { image: "x" } },
   { container: { env: ["A=secret"] } },
+  { container: { agents: ["a,b"] } },
+  { container: { git: { url: "file:///etc" } } },
+  { container: { git: { url: "https://example.com/x", ref: "--upload-pack=x" } } },
   { policy: { default: "maybe" } },
 ])("%j is no change of settings", (change) => {
   expect(SETTINGS_CHANGE.safeParse(change).success).toBe(false);
@@ -92,8 +95,8 @@ test.each([
 
 test("a change of settings names what it changes and nothing else", () => {
   expect(SETTINGS_CHANGE.parse({ sharedFiles: true })).toEqual({ sharedFiles: true });
-  expect(SETTINGS_CHANGE.parse({ name: null, container: { instanceType: "lite" } })).toEqual({
+  expect(SETTINGS_CHANGE.parse({ name: null, container: { agents: ["a"] } })).toEqual({
     name: null,
-    container: { instanceType: "lite" },
+    container: { agents: ["a"] },
   });
 });

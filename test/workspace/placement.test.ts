@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Candidate, decide, isOverdue } from "../../src/workspace/placement.ts";
+import { type Candidate, decide, isOverdue, wouldHelp } from "../../src/workspace/placement.ts";
 
 const NOW = 1_000_000;
 const GRACE = 60_000;
@@ -106,4 +106,27 @@ test("a host is overdue when it is away for longer than the grace, or has left",
   expect(isOverdue(gone("x", GRACE - 1), GRACE, NOW)).toBe(false);
   expect(isOverdue(gone("x", GRACE), GRACE, NOW)).toBe(true);
   expect(isOverdue(gone("x", 0, { left: true }), GRACE, NOW)).toBe(true);
+});
+
+describe("a container", () => {
+  const helps = (home: string | null, hosts: Candidate[], sharedFiles = false, agent = "a") =>
+    wouldHelp("container", { agent, home }, hosts, { sharedFiles, hostGraceMs: GRACE }, NOW);
+  const asleep = gone("container", 1, { left: true });
+
+  test("helps who has no home, and who has it there", () => {
+    expect(helps(null, [])).toBe(true);
+    expect(helps("container", [asleep])).toBe(true);
+    expect(helps("container", [asleep, host("x")])).toBe(true);
+  });
+
+  test("does not have the files of another host, unless all have the same", () => {
+    expect(helps("x", [gone("x", GRACE)])).toBe(false);
+    expect(helps("x", [gone("x", GRACE)], true)).toBe(true);
+    expect(helps("x", [gone("x", GRACE - 1)], true)).toBe(false);
+  });
+
+  test("may have any agent until it has been there, and those it had after that", () => {
+    expect(helps(null, [], false, "b")).toBe(true);
+    expect(helps(null, [asleep], false, "b")).toBe(false);
+  });
 });

@@ -127,6 +127,7 @@ type SetOptions = GatewayOptions & {
   sharedFiles?: boolean;
   hostGrace?: number;
   clientIo?: string;
+  container?: string;
 };
 
 function set(): Command {
@@ -143,10 +144,12 @@ function set(): Command {
       seconds,
     )
     .option("--client-io <where>", "who serves files and terminals to agents: host or client")
+    .option("--container <json>", "{} starts one when there is no host, null does not; or @FILE")
     .action(async (id: string | undefined, options: SetOptions) => {
-      const { policy, name, defaultAgent, sharedFiles, hostGrace, clientIo } = options;
+      const { policy, name, defaultAgent, sharedFiles, hostGrace, clientIo, container } = options;
       const change = {
-        ...(policy !== undefined && { policy: parsePolicy(policy) }),
+        ...(policy !== undefined && { policy: parseJson("--policy", policy) }),
+        ...(container !== undefined && { container: parseJson("--container", container) }),
         name,
         defaultAgent,
         sharedFiles,
@@ -158,11 +161,11 @@ function set(): Command {
     });
 }
 
-function parsePolicy(text: string): unknown {
+function parseJson(option: string, text: string): unknown {
   try {
     return JSON.parse(text.startsWith("@") ? readFileSync(text.slice(1), "utf8") : text);
   } catch (error) {
-    throw new CliError(`--policy is not JSON: ${reasonOf(error)}`, EXIT.usage);
+    throw new CliError(`${option} is not JSON: ${reasonOf(error)}`, EXIT.usage);
   }
 }
 

@@ -1,0 +1,50 @@
+/** The environment with containers is the other one and a container: wrangler lets neither inherit from the other. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { unstable_readConfig as readConfig } from "wrangler";
+
+const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
+const config = join(PROJECT, "wrangler.toml");
+const plain = readConfig({ config });
+const containers = readConfig({ config, env: "containers" });
+
+test("has the same bindings, variables and settings", () => {
+  const { AUTH_ISSUER, AUTH_AUDIENCE, AUTH_JWKS, PUBLIC_URL, ...more } = containers.vars;
+  expect({ AUTH_ISSUER, AUTH_AUDIENCE, AUTH_JWKS, ...more }).toEqual(plain.vars);
+  expect(PUBLIC_URL).toBe("");
+  const own = { name: "AGENT_CONTAINER", class_name: "AgentContainer" };
+  expect(containers.durable_objects.bindings).toEqual([...plain.durable_objects.bindings, own]);
+  for (const same of [
+    "d1_databases",
+    "r2_buckets",
+    "compatibility_date",
+    "compatibility_flags",
+    "observability",
+  ] as const)
+    expect(containers[same]).toEqual(plain[same]);
+});
+
+test("makes the same classes, and that of the container", () => {
+  const classes = ({ migrations }: typeof plain) =>
+    migrations.flatMap(({ new_sqlite_classes = [] }) => new_sqlite_classes).toSorted();
+  expect(classes(containers)).toEqual([...classes(plain), "AgentContainer"].toSorted());
+});
+
+test("the image has what its Dockerfile copies", () => {
+  expect(plain.containers ?? []).toEqual([]);
+  const [container] = containers.containers ?? [];
+  expect(container).toMatchObject({ class_name: "AgentContainer", image: join(PROJECT, "Dockerfile") });
+  const dockerfile = readFileSync(join(PROJECT, "Dockerfile"), "utf8");
+  const ignored = readFileSync(join(PROJECT, ".dockerignore"), "utf8").split("\n");
+  const copied = [...dockerfile.matchAll(/^COPY (?!--from)(?:--\S+ )?(.+) \S+$/gm)].flatMap((match) =>
+    (match[1] as string).split(" "),
+  );
+  expect(copied).toContain("src/container/entrypoint.sh");
+  for (const path of copied) {
+    expect(() => readFileSync(join(PROJECT, path, path === "src" ? "worker.ts" : ""))).not.toThrow();
+    expect(ignored).toContain(`!${path.split("/")[0]}`);
+  }
+  for (const name of Object.keys(container?.image_vars ?? {})) expect(dockerfile).toContain(`ARG ${name}=`);
+});
