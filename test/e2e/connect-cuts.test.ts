@@ -180,7 +180,7 @@ test("an end that trying again would not mend is told to the editor as errors", 
   way.cut();
   expect(await answer).toMatchObject({ code: -32603, message: expect.stringContaining("token") });
   expect(await closed).toEqual([3, null]);
-  expect(editor.stderr).toContain("does not accept the token");
+  expect(editor.stderr).toContain("valid token is required");
 });
 
 test("50 MB pass an editor that reads slowly, and little of it is ever in memory", async () => {

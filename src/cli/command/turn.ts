@@ -61,7 +61,8 @@ export class Turn {
       );
     const connection = await connectAcp(target, app, {
       onUpdate: ({ update }) => this.#update(update),
-      log: (event) => this.#say(stderr.colours.dim(event)),
+      // Before that, there is an error or nothing to tell.
+      log: (event) => this.#prompted && this.#say(stderr.colours.dim(event)),
     });
     try {
       const sessionId = await this.#open(connection.agent, target);

@@ -103,12 +103,9 @@ function judge(
   { online, patient, refusals }: { online: boolean; patient: boolean; refusals: number },
 ): "retry" | CliError {
   const { code, status, body = "", reason } = loss;
-  if (isRefusedToken(loss)) {
-    // Another token may be to be had.
-    return refusals === 0
-      ? "retry"
-      : new CliError("the gateway does not accept the token", EXIT.unauthorized);
-  }
+  // Another token may be to be had.
+  if (isRefusedToken(loss) && refusals === 0) return "retry";
+  if (code === 4401) return new CliError("the gateway does not accept the token", EXIT.unauthorized);
   if (status !== undefined && status >= 400 && status < 500 && status !== 429 && status !== 408)
     return refusal(status, body);
   if (!online && !patient)
