@@ -60,9 +60,10 @@ export class Host {
   constructor(given: HostOptions) {
     this.#environment = new Environment(process.env, given.agents, given.passEnv);
     const log = (event: string) => given.gateway.log(this.#environment.redact(event));
-    const token = async () => {
+    const token = async (refused?: string) => {
       // A token from the gateway is newer than any we were started with.
-      const text = this.#token ?? (await given.gateway.token());
+      const theirs = this.#token === refused ? undefined : this.#token;
+      const text = theirs ?? (await given.gateway.token(refused));
       this.#environment.redactor.learn("ACP_EDGE_HOST_TOKEN", text);
       return text;
     };
