@@ -58,13 +58,14 @@ export class Run {
 
   private constructor(launch: Launch, root: string, timing: Timing, spawn: Spawn) {
     this.#redactor = launch.redactor;
-    this.#io = new WorkspaceIo(root, launch.terminalEnv, timing.killAfterMs, {
-      push: (response) => {
+    const answers = {
+      push: (response: string) => {
         this.#record(["answer", response]);
         this.onActivity();
       },
       room: () => this.outbox.room(),
-    });
+    };
+    this.#io = new WorkspaceIo(root, launch.terminalEnv, timing, answers, launch.groups);
     this.#process = this.#spawn(spawn);
     this.gone = Promise.resolve(this.#process?.gone).then(() => this.#io.close());
     if (!this.#process?.pid) return;
