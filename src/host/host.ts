@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AgentOffer, type HostControl, LINK_VERSION } from "../protocol/link.ts";
+import type { IoServer } from "../protocol/methods.ts";
 import type { Agent } from "./agent.ts";
 import { ControlLink, type Refusal } from "./control-link.ts";
 import { Environment } from "./environment.ts";
@@ -53,6 +54,8 @@ export class Host {
   readonly #environment: Environment;
   readonly #files: WorkspaceWatch;
   readonly #load: LoadReport;
+  /** Who serves the files and terminals of agents that are started now. */
+  #io: IoServer = "host";
   #draining = false;
   #closing = false;
 
@@ -80,6 +83,7 @@ export class Host {
       greeting: () => this.#greeting(),
       open: (sessionId, agent, wish) => this.#open(sessionId, agent, wish),
       warm: (agentId) => this.#warm(agentId),
+      settings: ({ clientIo = "host" }) => this.#serveIoBy(clientIo),
       secrets: (values) => this.#learn(values),
       refused: options.onRefused,
     });
@@ -169,6 +173,14 @@ export class Host {
     this.#warmDefault();
   }
 
+  /** It is part of how an agent is started, so spares that were started otherwise are of no use. */
+  #serveIoBy(io: IoServer): void {
+    if (this.#io === io) return;
+    this.#io = io;
+    for (const agent of this.#options.agents) this.#spares.drop(agent);
+    this.#warmDefault();
+  }
+
   #warmDefault(): void {
     const agent = this.#options.agents.find((one) => one.default);
     if (agent) this.#warm(agent.id);
@@ -206,7 +218,7 @@ export class Host {
       link: new SessionLink(
         gateway,
         sessionId,
-        { agent: agentId, host: name, root, wish },
+        { agent: agentId, host: name, root, wish, ...(run.io === "client" && { io: run.io }) },
         run,
         () => this.#draining,
       ),
@@ -242,7 +254,7 @@ export class Host {
       terminalEnv: environment.ofTerminals(agent),
       redactor: environment.redactor,
     };
-    const run = Run.start(launch, this.#options.root, this.#options.gateway.timing);
+    const run = Run.start(launch, this.#options.root, this.#options.gateway.timing, this.#io);
     this.#runs.add(run);
     run.onActivity = () => this.#files.touch();
     void run.gone.then(() => this.#runs.delete(run));

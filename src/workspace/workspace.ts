@@ -1,7 +1,13 @@
 import { DurableObject } from "cloudflare:workers";
 import { answerClose } from "../protocol/close.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { type GatewayControl, type GitState, LINK_VERSION, SUPERSEDED } from "../protocol/link.ts";
+import {
+  type GatewayControl,
+  type GitState,
+  type HostSettings,
+  LINK_VERSION,
+  SUPERSEDED,
+} from "../protocol/link.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
 import { Deadlines } from "../session/deadlines.ts";
 import { type Agent, agentsOf } from "./agents.ts";
@@ -146,11 +152,18 @@ export class WorkspaceState extends DurableObject<Env> {
       for (const { name } of this.#hosts.all()) this.#hosts.told(name, false);
       this.#giveUpAbsent();
     }
+    if (change.clientIo !== undefined)
+      for (const { ws } of this.#sockets()) send(ws, { t: "settings", ...this.#hostSettings() });
     this.#settle();
     this.#changed();
     this.#wake();
     await this.#deliver();
     return this.view(identity.workspace);
+  }
+
+  #hostSettings(): HostSettings {
+    const { clientIo } = this.#store.settings();
+    return clientIo === "host" ? {} : { clientIo };
   }
 
   // ---- secrets: for hosts only ------------------------------------------------------------------------
@@ -285,7 +298,7 @@ export class WorkspaceState extends DurableObject<Env> {
     const hasSecrets = Object.keys(secrets).length > 0;
     this.#hosts.offer(name, hasSecrets ? agents.map((offer) => ({ ...offer, available: true })) : agents);
     this.#hosts.prune(Date.now());
-    send(ws, { t: "welcome" });
+    send(ws, { t: "welcome", ...this.#hostSettings() });
     if (hasSecrets || hello.secrets) send(ws, { t: "secrets", values: secrets });
     this.#sortOut(ws, name, instance, new Set(runs.map(({ sessionId }) => sessionId)));
     if (draining) this.#tellToLeave(name);

@@ -174,6 +174,8 @@ export class Host extends Peer {
   readonly instance: string;
   /** Whether it says that it is there when it is asked. */
   answersProbes = true;
+  /** Who serves its agents' files, as the workspace told it. */
+  io: "host" | "client" | undefined;
   /** What its agents say they can do. */
   capabilities: object = {};
 
@@ -194,6 +196,7 @@ export class Host extends Peer {
     host.send(JSON.stringify({ ...HELLO, name, instance, runs, capacity }));
     const answer = await host.takeJson();
     if (answer.t !== "welcome") throw new Error(`The host was not welcome: ${JSON.stringify(answer)}`);
+    host.io = answer.clientIo as "client" | undefined;
     if (initialize) host.send(JSON.stringify({ t: "agent", id: "scripted", initialize: INITIALIZED }));
     return host;
   }
@@ -232,7 +235,7 @@ export class Host extends Peer {
   /** Waits until the gateway wants an agent, and starts one that has answered initialize. */
   async agent(): Promise<Agent> {
     const { sessionId, wish } = await this.order();
-    const agent = await Agent.start(this.workspace, sessionId, { host: this.name, wish });
+    const agent = await Agent.start(this.workspace, sessionId, { host: this.name, wish, io: this.io });
     agent.start(this.capabilities);
     return agent;
   }
@@ -244,7 +247,7 @@ const INITIALIZED = {
   agentInfo: { name: "scripted", version: "1" },
 };
 
-type StartedFor = { host: string; wish: number };
+type StartedFor = { host: string; wish: number; io?: "host" | "client" | undefined };
 
 /** One run as the host sees it: numbered items up, numbered lines down. */
 export class Agent {
@@ -260,12 +263,14 @@ export class Agent {
 
   readonly wish: number;
   #host: string;
+  #io: StartedFor["io"];
 
-  constructor(workspace: string, sessionId: string, link: Peer, { host, wish }: StartedFor) {
+  constructor(workspace: string, sessionId: string, link: Peer, { host, wish, io }: StartedFor) {
     this.#workspace = workspace;
     this.sessionId = sessionId;
     this.#link = link;
     this.#host = host;
+    this.#io = io;
     this.wish = wish;
   }
 
@@ -369,6 +374,7 @@ export class Agent {
         wish: this.wish,
         delivered: this.delivered,
         draining: false,
+        io: this.#io,
       }),
     );
     while (!(await this.#read())) {}
