@@ -103,13 +103,13 @@ export class AgentProcess {
     this.#child.stdout.resume();
   }
 
-  stop(): void {
+  stop(killAfterMs = this.#killAfterMs): void {
     this.#child.stdin.end();
-    void this.#end();
+    void this.#end(killAfterMs);
   }
 
-  #end(): Promise<void> {
-    this.#ending ??= this.pid === null ? Promise.resolve() : endGroup(this.pid, this.#killAfterMs);
+  #end(killAfterMs = this.#killAfterMs): Promise<void> {
+    this.#ending ??= this.pid === null ? Promise.resolve() : endGroup(this.pid, killAfterMs);
     return this.#ending;
   }
 

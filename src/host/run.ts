@@ -120,10 +120,24 @@ export class Run {
 
   /** Ends the agent; `error` tells the session why, unless it was the session that wanted it. */
   stop(error?: string): void {
+    this.#stop(error);
+  }
+
+  /** Ends it at once: it does harm. */
+  kill(error: string): void {
+    this.#stop(error, 0);
+  }
+
+  #stop(error: string | undefined, killAfterMs?: number): void {
     if (!this.live) return;
     this.#state = "stopping";
     this.#failure = error;
-    this.#process?.stop();
+    this.#process?.stop(killAfterMs);
+  }
+
+  /** The process groups of the agent and its terminals. */
+  get groups(): number[] {
+    return [this.#process?.pid ?? [], this.#io.groups].flat();
   }
 
   #spawn(spawn: Spawn): AgentProcess | null {
@@ -167,7 +181,7 @@ export class Run {
   }
 
   get #overloaded(): boolean {
-    return this.outbox.full || this.#io.full;
+    return this.outbox.full || this.#io.full || this.#noise.flooded;
   }
 
   /** Lets the agent block on its own stdout until the session has caught up. */
@@ -178,6 +192,7 @@ export class Run {
     while (this.#overloaded) {
       await this.#io.idle;
       await this.outbox.room();
+      await this.#noise.calm;
     }
     this.#throttled = false;
     this.#process?.resume();

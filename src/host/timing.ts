@@ -36,6 +36,9 @@ export const TIMING = {
   gitPollMs: 20_000,
   gitTimeoutMs: 10_000,
 
+  /** Looking at what agents use. */
+  usageEveryMs: 2_000,
+
   /** Telling the load: after a change, and while agents run. */
   loadDelayMs: 200,
   loadEveryMs: 30_000,

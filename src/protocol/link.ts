@@ -31,6 +31,8 @@ export type HostControl =
       software: { version: string; node: string; platform: string };
       /** Agents it would like to run at most. */
       capacity: number;
+      /** Agents it runs at most, if there is a limit. */
+      maxAgents?: number | undefined;
       /** It takes no new sessions and ends when those it has can do without it. */
       draining: boolean;
       agents: AgentOffer[];

@@ -85,6 +85,8 @@ export class WorkspaceState extends DurableObject<Env> {
     if (!this.#store.exists) return;
     this.#store.release(sessionId, wish);
     this.#hosts.prune(Date.now());
+    // Its host may have room for one that waits.
+    this.#settle();
     this.#changed();
   }
 
@@ -273,7 +275,7 @@ export class WorkspaceState extends DurableObject<Env> {
   // ---- hosts ------------------------------------------------------------------------------------------
 
   async #hello(ws: WebSocket, hello: Hello): Promise<void> {
-    const { name, instance, runs, software, agents, draining, root, capacity } = hello;
+    const { name, instance, runs, software, agents, draining, root, capacity, maxAgents } = hello;
     if (!(await this.#claim(ws, hello))) {
       send(ws, {
         t: "refused",
@@ -289,7 +291,7 @@ export class WorkspaceState extends DurableObject<Env> {
       instance,
       root,
       capacity,
-      about: { ...software, linkVersion: hello.version },
+      about: { ...software, linkVersion: hello.version, ...(maxAgents !== undefined && { maxAgents }) },
       state: draining ? "draining" : "connected",
       connectedAt: Date.now(),
     });

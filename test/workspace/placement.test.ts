@@ -13,6 +13,7 @@ function host(name: string, more: Partial<Candidate> = {}): Candidate {
     agents: ["a"],
     placed: 0,
     capacity: 10,
+    maxAgents: null,
     loadAverage: 0,
     ...more,
   };
