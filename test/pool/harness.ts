@@ -165,6 +165,7 @@ type JoinOptions = {
   name?: string;
   instance?: string;
   capacity?: number;
+  maxAgents?: number;
 };
 
 /** A host whose agents do what the test says, one frame at a time. */
@@ -193,7 +194,7 @@ export class Host extends Peer {
     const { initialize = true, runs = [], capacity = HELLO.capacity } = options;
     const host = new Host(await Host.dial(workspace, "/host/control"), workspace, options);
     const { name, instance } = host;
-    host.send(JSON.stringify({ ...HELLO, name, instance, runs, capacity }));
+    host.send(JSON.stringify({ ...HELLO, name, instance, runs, capacity, maxAgents: options.maxAgents }));
     const answer = await host.takeJson();
     if (answer.t !== "welcome") throw new Error(`The host was not welcome: ${JSON.stringify(answer)}`);
     host.io = answer.clientIo as "client" | undefined;

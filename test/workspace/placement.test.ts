@@ -35,6 +35,13 @@ describe("a session without a home", () => {
     });
   });
 
+  test("goes to one that has room, or waits for it", () => {
+    const full = host("x", { placed: 2, maxAgents: 2 });
+    expect(place(null, [full, host("y", { placed: 9 })])).toEqual({ host: "y" });
+    expect(place(null, [full])).toEqual({ waitsFor: "a host with room for another agent" });
+    expect(place(null, [{ ...full, placed: 1 }])).toEqual({ host: "x" });
+  });
+
   test("then to the one with less load, then to the first by name", () => {
     expect(place(null, [host("x", { loadAverage: 2 }), host("y", { loadAverage: 1 })])).toEqual({
       host: "y",
@@ -71,6 +78,12 @@ describe("a session without a home", () => {
 });
 
 describe("a session with a home", () => {
+  test("waits for room there, or goes elsewhere if it may", () => {
+    const hosts = [host("x", { placed: 2, maxAgents: 2 }), host("y")];
+    expect(place("x", hosts)).toEqual({ waitsFor: 'host "x", which runs 2 agents, its limit' });
+    expect(place("x", hosts, { sharedFiles: true })).toEqual({ host: "y" });
+  });
+
   test("goes there, however much there is to do", () => {
     for (const sharedFiles of [false, true])
       expect(place("x", [host("x", { placed: 1000 }), host("y")], { sharedFiles })).toEqual({ host: "x" });
