@@ -88,7 +88,8 @@ async function bringUp(stack: Stack, options: Options, signal: AbortSignal): Pro
   await waitForGateway(info, signal);
 
   const { url, hostToken: token, workspace } = info;
-  stack.startHost({ url, token, workspace, root, agent, args: options.host });
+  const hostArgs = [...options.host, "--state", join(options.state, "host")];
+  stack.startHost({ url, token, workspace, root, agent, args: hostArgs });
   if (watch) stack.watchHostSources();
   const agentReady = await waitForAgent(info, AGENT_WAIT_MS, signal);
   if (!agentReady) log("The agent has not reported ready yet; the gateway is up and keeps waiting for it.");

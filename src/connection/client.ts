@@ -1,5 +1,6 @@
 import { asObserver, type Caller } from "../protocol/caller.ts";
 import type { DialectName } from "../protocol/dialects/index.ts";
+import type { WorkspaceIo } from "../protocol/methods.ts";
 import type { Hears } from "../protocol/news.ts";
 
 /** What the Worker tells a connection when it hands over its client. */
@@ -21,6 +22,8 @@ export type ClientState = Handover & {
   dialect: DialectName | null;
   /** Frames sent on to sessions so far; of a client that numbers its frames, the last one's number. */
   sent: number;
+  /** What it offered to do for agents. */
+  serves?: readonly WorkspaceIo[];
   /** It comes back after it has lost its socket. */
   resumable?: true;
   /** The last session it has asked for, opened or not. */
@@ -33,8 +36,8 @@ export function rightsOf(caller: Caller, { looksOn }: Pick<Handover, "looksOn">)
 }
 
 /** What its session is to tell it besides the messages of ACP. */
-export function hearing({ dialect, control }: ClientState): Hears {
-  return { turnEnds: dialect === "seed-000", agent: control === true };
+export function hearing({ dialect, control, serves = [] }: ClientState): Hears {
+  return { turnEnds: dialect === "seed-000", agent: control === true, serves };
 }
 
 /** One client as the router sees it. */

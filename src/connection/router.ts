@@ -10,6 +10,7 @@ import type { Frame } from "../protocol/frame.ts";
 import { derivedUuid, isUuid, parseClientRequestId } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { hasMcpServers, longestValue } from "../protocol/mcp-secrets.ts";
+import { offeredIo } from "../protocol/methods.ts";
 import { answerPermission } from "./answer-permission.ts";
 import { type Client, type Exchange, hearing } from "./client.ts";
 import { checkInitialize, initializeResult } from "./initialize.ts";
@@ -44,7 +45,7 @@ export class Router {
       const { refused: message, agents } = choice;
       return answer(errorResponse(id, { code: ErrorCode.invalidParams, message, data: { agents } }));
     }
-    this.#client.change({ initialized: true, agent: choice.agent, dialect });
+    this.#client.change({ initialized: true, agent: choice.agent, dialect, serves: offeredIo(offer) });
     const result = initializeResult(choice.initialize === null ? null : JSON.parse(choice.initialize));
     answer(resultResponse(id, answered(result)));
   }

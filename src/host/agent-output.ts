@@ -21,12 +21,16 @@ export function readOutput(line: Line): Output | null {
   return { noise: text.slice(0, NOISE_CHARS) };
 }
 
+/** More lines than this in a second are not even read. */
+const FLOOD = 10_000;
+
 /** Lets so much noise through per second, then only says how much there was. */
 export class NoiseLimit {
   readonly #perSecond: number;
   readonly #report: (text: string) => void;
   #passed = 0;
   #dropped = 0;
+  #calm = Promise.withResolvers<void>();
   #second: NodeJS.Timeout | undefined;
 
   constructor(perSecond: number, report: (text: string) => void) {
@@ -44,6 +48,15 @@ export class NoiseLimit {
     return false;
   }
 
+  /** There is so much that it is better not to read on in this second; `calm` tells when it is over. */
+  get flooded(): boolean {
+    return this.#dropped > FLOOD;
+  }
+
+  get calm(): Promise<void> {
+    return this.flooded ? this.#calm.promise : Promise.resolve();
+  }
+
   /** Ends the current second. */
   flush(): void {
     clearTimeout(this.#second);
@@ -51,6 +64,8 @@ export class NoiseLimit {
     const dropped = this.#dropped;
     this.#passed = 0;
     this.#dropped = 0;
+    this.#calm.resolve();
+    this.#calm = Promise.withResolvers();
     if (dropped > 0) this.#report(`(${dropped} more lines like these were dropped)`);
   }
 }

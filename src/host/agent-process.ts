@@ -2,7 +2,8 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { LIMITS } from "../protocol/limits.ts";
 import { type Line, LineSplitter } from "./line-splitter.ts";
-import { endGroup } from "./processes.ts";
+import { readPaced } from "./paced.ts";
+import { endGroup, type Groups } from "./processes.ts";
 import type { Redactor } from "./redactor.ts";
 import { StderrTail } from "./stderr-tail.ts";
 
@@ -29,6 +30,7 @@ export type Launch = {
   terminalEnv: Readonly<Record<string, string>>;
   /** Knows what must not leave the host. */
   redactor: Redactor;
+  groups?: Groups | undefined;
 };
 
 /** An agent's operating system process: lines out, lines in, and its whole group ended with it. */
@@ -58,7 +60,7 @@ export class AgentProcess {
     });
 
     const stderr = new StderrTail(LIMITS.stderrChars, launch.redactor);
-    child.stderr.setEncoding("utf8").on("data", (text: string) => stderr.push(text));
+    readPaced(child.stderr.setEncoding("utf8"), (text: string) => stderr.push(text));
 
     // Its end is reported by the process, not by the pipe.
     child.stdin.on("error", () => {});
@@ -78,6 +80,10 @@ export class AgentProcess {
         resolve(this.#ending);
       });
     });
+    if (this.pid === null) return;
+    const { pid } = this;
+    launch.groups?.began(pid);
+    void this.gone.then(() => launch.groups?.ended(pid));
   }
 
   /** Bytes that the agent has not read from its stdin yet, beyond what the pipe holds. */
@@ -97,13 +103,13 @@ export class AgentProcess {
     this.#child.stdout.resume();
   }
 
-  stop(): void {
+  stop(killAfterMs = this.#killAfterMs): void {
     this.#child.stdin.end();
-    void this.#end();
+    void this.#end(killAfterMs);
   }
 
-  #end(): Promise<void> {
-    this.#ending ??= this.pid === null ? Promise.resolve() : endGroup(this.pid, this.#killAfterMs);
+  #end(killAfterMs = this.#killAfterMs): Promise<void> {
+    this.#ending ??= this.pid === null ? Promise.resolve() : endGroup(this.pid, killAfterMs);
     return this.#ending;
   }
 

@@ -1,10 +1,11 @@
 import { z } from "zod";
-import { type GatewayControl, type HostControl, SUPERSEDED } from "../protocol/link.ts";
+import { type GatewayControl, type HostControl, type HostSettings, SUPERSEDED } from "../protocol/link.ts";
 import { type Gateway, GatewaySocket } from "./gateway-socket.ts";
 import { reasonOf } from "./log.ts";
 
 const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
-  z.object({ t: z.literal("welcome") }),
+  z.object({ t: z.literal("welcome"), clientIo: z.enum(["host", "client"]).optional() }),
+  z.object({ t: z.literal("settings"), clientIo: z.enum(["host", "client"]).optional() }),
   z.object({ t: z.literal("open"), sessionId: z.string().min(1), agent: z.string(), wish: z.number() }),
   z.object({ t: z.literal("warm"), agent: z.string() }),
   z.object({ t: z.literal("secrets"), values: z.record(z.string(), z.string()) }),
@@ -30,6 +31,8 @@ export type ControlHandlers = {
   open(sessionId: string, agent: string, wish: number): void;
   /** A session with this agent may follow, and somebody wants to know what the agent can do. */
   warm(agent: string): void;
+  /** What the workspace wants of its hosts. */
+  settings(settings: HostSettings): void;
   /** All secrets of the workspace, by name. */
   secrets(values: Record<string, string>): void;
   /** The gateway has another token for this host. */
@@ -94,6 +97,10 @@ export class ControlLink {
     switch (message.t) {
       case "welcome":
         this.#gateway.log("connected");
+        this.#handlers.settings(message);
+        return;
+      case "settings":
+        this.#handlers.settings(message);
         return;
       case "open":
         this.#handlers.open(message.sessionId, message.agent, message.wish);

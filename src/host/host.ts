@@ -2,11 +2,14 @@ import { randomUUID } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type AgentOffer, type HostControl, LINK_VERSION } from "../protocol/link.ts";
+import type { IoServer } from "../protocol/methods.ts";
 import type { Agent } from "./agent.ts";
 import { ControlLink, type Refusal } from "./control-link.ts";
 import { Environment } from "./environment.ts";
 import type { Gateway } from "./gateway-socket.ts";
+import type { GroupRecords } from "./group-records.ts";
 import { LoadReport } from "./load-report.ts";
+import { type ResourceLimits, ResourceWatch } from "./resource-watch.ts";
 import { Run } from "./run.ts";
 import { SessionLink } from "./session-link.ts";
 import { Spares } from "./spares.ts";
@@ -22,6 +25,12 @@ export type HostOptions = {
   agents: readonly Agent[];
   /** Agents it would like to run at most; by default a few for each processor. */
   capacity?: number | undefined;
+  /** Agents it runs at most, spares included. */
+  maxAgents?: number | undefined;
+  /** What each of them may use. */
+  limits?: ResourceLimits;
+  /** Remembers what is started, should this host be killed. */
+  records?: GroupRecords | undefined;
   /** Names of variables that every agent gets. */
   passEnv?: readonly string[];
   /** The gateway does not want this host. */
@@ -54,6 +63,11 @@ export class Host {
   readonly #files: WorkspaceWatch;
   readonly #load: LoadReport;
   #token: string | undefined;
+  readonly #usage: ResourceWatch;
+  /** There was no room for a spare. */
+  #crowded = false;
+  /** Who serves the files and terminals of agents that are started now. */
+  #io: IoServer = "host";
   #draining = false;
   #closing = false;
 
@@ -78,11 +92,13 @@ export class Host {
       () => this.#liveRuns().length,
       (load) => this.#control.send({ t: "load", ...load }),
     );
-    this.#spares = new Spares((agent) => this.#start(agent), timing);
+    this.#usage = new ResourceWatch(options.limits ?? {}, timing.usageEveryMs, () => this.#runs);
+    this.#spares = new Spares((agent) => this.#startSpare(agent), timing);
     this.#control = new ControlLink(options.gateway, options.workspace, {
       greeting: () => this.#greeting(),
       open: (sessionId, agent, wish) => this.#open(sessionId, agent, wish),
       warm: (agentId) => this.#warm(agentId),
+      settings: ({ clientIo = "host" }) => this.#serveIoBy(clientIo),
       secrets: (values) => this.#learn(values),
       token: (newer) => {
         this.#token = newer;
@@ -114,14 +130,16 @@ export class Host {
     this.#spares.close();
     this.#files.close();
     this.#load.close();
+    this.#usage.close();
     for (const run of this.#runs) run.stop("the host was shut down");
     await Promise.all([...this.#runs].map((run) => run.gone));
+    await this.#files.idle;
     await Promise.all([...this.#sessions.values()].map(({ link }) => link.finish()));
     this.#control.close();
   }
 
   #greeting(): HostControl[] {
-    const { name, root, capacity } = this.#options;
+    const { name, root, capacity, maxAgents } = this.#options;
     return [
       {
         t: "hello",
@@ -134,7 +152,8 @@ export class Host {
           node: process.version,
           platform: `${process.platform} ${process.arch}`,
         },
-        capacity: capacity ?? AGENTS_PER_PROCESSOR * availableParallelism(),
+        capacity: capacity ?? maxAgents ?? AGENTS_PER_PROCESSOR * availableParallelism(),
+        maxAgents,
         draining: this.#draining,
         agents: this.#offers(),
         runs: this.#liveRuns(),
@@ -175,6 +194,14 @@ export class Host {
     this.#warmDefault();
   }
 
+  /** It is part of how an agent is started, so spares that were started otherwise are of no use. */
+  #serveIoBy(io: IoServer): void {
+    if (this.#io === io) return;
+    this.#io = io;
+    for (const agent of this.#options.agents) this.#spares.drop(agent);
+    this.#warmDefault();
+  }
+
   #warmDefault(): void {
     const agent = this.#options.agents.find((one) => one.default);
     if (agent) this.#warm(agent.id);
@@ -212,7 +239,7 @@ export class Host {
       link: new SessionLink(
         gateway,
         sessionId,
-        { agent: agentId, host: name, root, wish },
+        { agent: agentId, host: name, root, wish, ...(run.io === "client" && { io: run.io }) },
         run,
         () => this.#draining,
       ),
@@ -237,21 +264,41 @@ export class Host {
     const { root, gateway } = this.#options;
     const reason = this.#environment.lacks(agent);
     if (reason !== undefined) return Run.failed(`agent ${agent.id} ${reason}`, root, gateway.timing);
-    return this.#spares.take(agent) ?? this.#start(agent);
+    const { maxAgents = Number.POSITIVE_INFINITY } = this.#options;
+    if (this.#liveRuns().length >= maxAgents)
+      return Run.failed(
+        `this host runs ${maxAgents} agents already, which is its limit`,
+        root,
+        gateway.timing,
+      );
+    const spare = this.#spares.take(agent);
+    // Those of other agents give way.
+    if (!spare && this.#runs.size >= maxAgents) {
+      this.#crowded = true;
+      this.#spares.giveWay();
+    }
+    return spare ?? this.#start(agent);
+  }
+
+  #startSpare(agent: Agent): Run | null {
+    this.#crowded = this.#runs.size >= (this.#options.maxAgents ?? Number.POSITIVE_INFINITY);
+    return this.#crowded ? null : this.#start(agent);
   }
 
   #start(agent: Agent): Run {
     const environment = this.#environment;
+    const { records } = this.#options;
     const launch = {
       command: agent.command,
-      env: environment.ofAgent(agent),
-      terminalEnv: environment.ofTerminals(agent),
+      env: { ...environment.ofAgent(agent), ...records?.variables },
+      terminalEnv: { ...environment.ofTerminals(agent), ...records?.variables },
       redactor: environment.redactor,
+      groups: records,
     };
-    const run = Run.start(launch, this.#options.root, this.#options.gateway.timing);
+    const run = Run.start(launch, this.#options.root, this.#options.gateway.timing, this.#io);
     this.#runs.add(run);
     run.onActivity = () => this.#files.touch();
-    void run.gone.then(() => this.#runs.delete(run));
+    void run.gone.then(() => this.#ended(run));
     void run.initialized.then((initialized) => {
       if (this.#closing || initialized === null) return;
       if ("result" in initialized) {
@@ -263,6 +310,13 @@ export class Host {
       }
     });
     return run;
+  }
+
+  #ended(run: Run): void {
+    this.#runs.delete(run);
+    if (!this.#crowded || this.#closing) return;
+    this.#crowded = false;
+    this.#spares.encourageAll();
   }
 
   /** "Sent when it is first known": the same answer from the next process is no news. */

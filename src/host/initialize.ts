@@ -2,7 +2,8 @@ import { VERSION } from "./version.ts";
 
 /**
  * The host introduces itself to each agent process once, whichever clients come later, and offers what it
- * can always honour: the files and terminals of the workspace it runs in.
+ * can always honour: the files and terminals of the workspace it runs in. Where the workspace leaves those to
+ * its clients, the offer is made for them, and an agent that asks one that cannot gets an error.
  */
 export const INITIALIZE = JSON.stringify({
   jsonrpc: "2.0",

@@ -1,6 +1,7 @@
 import { overrideLimits } from "../protocol/limits.ts";
 import { type Agent, offeredAgents } from "./agent.ts";
 import type { Refusal } from "./control-link.ts";
+import { GroupRecords } from "./group-records.ts";
 import { Host } from "./host.ts";
 import { thisMachine } from "./install.ts";
 import { logToStderr, reasonOf } from "./log.ts";
@@ -33,6 +34,10 @@ try {
   process.exit(EXIT.usage);
 }
 
+const { workspace, name, root } = options;
+const identity = { workspace, name, root };
+const records = await GroupRecords.open(options.state, identity, timing.killAfterMs, logToStderr);
+
 const host = new Host({
   gateway: { url: options.gateway, token: options.token, timing, log: logToStderr },
   workspace: options.workspace,
@@ -41,6 +46,9 @@ const host = new Host({
   agents,
   passEnv: options.passEnv,
   capacity: options.capacity,
+  maxAgents: options.maxAgents,
+  limits: options.limits,
+  records,
   onRefused: (reason, why) => {
     logToStderr(`refused by the gateway: ${reason}`);
     void shutDown(EXIT[why]);
@@ -56,6 +64,7 @@ async function shutDown(code: number): Promise<void> {
   closing = true;
   logToStderr("ending: agents are stopped first");
   await host.close();
+  records?.close();
   process.exit(code);
 }
 

@@ -2,6 +2,8 @@ import { realpathSync } from "node:fs";
 import { hostname } from "node:os";
 import { parseArgs } from "node:util";
 import type { AgentOptions } from "./agent.ts";
+import { defaultState } from "./group-records.ts";
+import type { ResourceLimits } from "./resource-watch.ts";
 import { hostToken } from "./token.ts";
 
 export const USAGE = `usage: acp-edge host --gateway URL --workspace ID --root DIR [options]
@@ -15,6 +17,11 @@ Runs agents for the sessions of a workspace, in the foreground, until SIGTERM or
   --drain SECONDS          how long SIGTERM or SIGINT lets turns finish before they are ended (default 30);
                            a second signal ends them at once, and so does 0
   --capacity N             agents it would like to run at most: hosts share sessions in proportion
+  --max-agents N           agents it runs at most, spares included; sessions beyond go to other hosts or wait
+  --agent-memory MB        memory of one agent and all it starts; one that uses more is ended
+  --agent-processes N      processes of one agent, likewise
+  --state DIR              where it notes its processes, so that what is left of them after a crash is ended by the
+                           next host of this name (ACP_EDGE_HOST_STATE; default: $XDG_STATE_HOME/acp-edge)
   --agents ID,ID,…         agents of the catalogue it may start (ACP_EDGE_AGENTS; default: all of them)
   --default ID             the agent for whoever asks for none (ACP_EDGE_DEFAULT_AGENT; default: the first of
                            --agents, else demo)
@@ -42,6 +49,9 @@ export type CommandLine = AgentOptions & {
   token: (refused?: string) => string;
   drainMs: number;
   capacity: number | undefined;
+  maxAgents: number | undefined;
+  limits: ResourceLimits;
+  state: string;
   /** `npx` and `uvx` may download. */
   npx: boolean;
   passEnv: string[];
@@ -67,6 +77,10 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
       "pass-env": { type: "string" },
       drain: { type: "string" },
       capacity: { type: "string" },
+      "max-agents": { type: "string" },
+      "agent-memory": { type: "string" },
+      "agent-processes": { type: "string" },
+      state: { type: "string" },
     },
   });
   const gateway = required("--gateway", values.gateway ?? env.ACP_EDGE_GATEWAY);
@@ -74,6 +88,7 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
   if (!/^https?:$/.test(new URL(gateway).protocol)) throw new Error("--gateway must be an http(s) URL");
   const agent = values.agent ?? (env.ACP_EDGE_AGENT || undefined);
   const agents = values.agents ?? env.ACP_EDGE_AGENTS;
+  const memory = optionalNumber("--agent-memory", values["agent-memory"]);
   return {
     gateway,
     workspace: required("--workspace", values.workspace ?? env.ACP_EDGE_WORKSPACE),
@@ -94,7 +109,13 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
     npx: values.npx ?? env.ACP_EDGE_NPX === "1",
     passEnv: list(values["pass-env"] ?? env.ACP_EDGE_PASS_ENV ?? ""),
     drainMs: 1000 * numberFrom("--drain", values.drain ?? (env.ACP_EDGE_DRAIN || "30"), 0),
-    capacity: capacity === undefined ? undefined : numberFrom("--capacity", capacity, 1),
+    capacity: optionalNumber("--capacity", capacity),
+    maxAgents: optionalNumber("--max-agents", values["max-agents"]),
+    limits: {
+      memoryBytes: memory === undefined ? undefined : memory * 1024 * 1024,
+      processes: optionalNumber("--agent-processes", values["agent-processes"]),
+    },
+    state: values.state ?? (env.ACP_EDGE_HOST_STATE || defaultState(env)),
   };
 }
 
@@ -108,6 +129,10 @@ function list(text: string): string[] {
 function required(name: string, value: string | undefined): string {
   if (!value) throw new Error(`${name} is missing`);
   return value;
+}
+
+function optionalNumber(name: string, text: string | undefined): number | undefined {
+  return text === undefined ? undefined : numberFrom(name, text, 1);
 }
 
 function numberFrom(name: string, text: string, least: number): number {

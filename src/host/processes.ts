@@ -1,6 +1,9 @@
 /** What agents and terminals share: a process group to end. */
 import { setTimeout as sleep } from "node:timers/promises";
 
+/** Hears of every process group that is started and of its end. */
+export type Groups = { began(leader: number): void; ended(leader: number): void };
+
 /**
  * Ends a process group: politely, then not. Launchers leave the native agent running when they get a
  * signal, so the leader's exit says nothing about the rest. Resolves when the group is gone or was killed.

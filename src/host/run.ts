@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { LIMITS } from "../protocol/limits.ts";
 import type { HostEvent } from "../protocol/link.ts";
+import type { IoServer } from "../protocol/methods.ts";
 import { NoiseLimit, readOutput } from "./agent-output.ts";
 import { AgentProcess, type Launch, type ProcessEnd, type ProcessHandlers } from "./agent-process.ts";
 import { INITIALIZE, type Initialized, isInitializeAnswer, readInitializeAnswer } from "./initialize.ts";
@@ -21,6 +22,8 @@ type Spawn = (handlers: ProcessHandlers) => AgentProcess;
 export class Run {
   readonly id = randomUUID();
   readonly outbox = new Outbox();
+  /** Who serves the agent's files and terminals: it is told before any client is there that could. */
+  readonly io: IoServer;
   /** Resolves when nothing is left of the agent's processes and its terminals. */
   readonly gone: Promise<void>;
   /** Called when the agent has read what was written to it. */
@@ -43,28 +46,30 @@ export class Run {
   #waitingChars = 0;
   #throttled = false;
 
-  static start(launch: Launch, root: string, timing: Timing): Run {
-    return new Run(launch, root, timing, (handlers) => {
+  static start(launch: Launch, root: string, timing: Timing, io: IoServer = "host"): Run {
+    return new Run(launch, root, timing, io, (handlers) => {
       return new AgentProcess(launch, root, timing.killAfterMs, handlers);
     });
   }
 
   /** A run that ends before it began, so that a session hears why in the usual way. */
   static failed(error: string, root: string, timing: Timing): Run {
-    return new Run(NOTHING, root, timing, () => {
+    return new Run(NOTHING, root, timing, "host", () => {
       throw new Error(error);
     });
   }
 
-  private constructor(launch: Launch, root: string, timing: Timing, spawn: Spawn) {
+  private constructor(launch: Launch, root: string, timing: Timing, io: IoServer, spawn: Spawn) {
+    this.io = io;
     this.#redactor = launch.redactor;
-    this.#io = new WorkspaceIo(root, launch.terminalEnv, timing.killAfterMs, {
-      push: (response) => {
+    const answers = {
+      push: (response: string) => {
         this.#record(["answer", response]);
         this.onActivity();
       },
       room: () => this.outbox.room(),
-    });
+    };
+    this.#io = new WorkspaceIo(root, launch.terminalEnv, timing, answers, launch.groups);
     this.#process = this.#spawn(spawn);
     this.gone = Promise.resolve(this.#process?.gone).then(() => this.#io.close());
     if (!this.#process?.pid) return;
@@ -115,10 +120,24 @@ export class Run {
 
   /** Ends the agent; `error` tells the session why, unless it was the session that wanted it. */
   stop(error?: string): void {
+    this.#stop(error);
+  }
+
+  /** Ends it at once: it does harm. */
+  kill(error: string): void {
+    this.#stop(error, 0);
+  }
+
+  #stop(error: string | undefined, killAfterMs?: number): void {
     if (!this.live) return;
     this.#state = "stopping";
     this.#failure = error;
-    this.#process?.stop();
+    this.#process?.stop(killAfterMs);
+  }
+
+  /** The process groups of the agent and its terminals. */
+  get groups(): number[] {
+    return [this.#process?.pid ?? [], this.#io.groups].flat();
   }
 
   #spawn(spawn: Spawn): AgentProcess | null {
@@ -149,7 +168,7 @@ export class Run {
         continue;
       }
       items.push(output.frame);
-      if (this.#io.serves(output.message.method)) {
+      if (this.io === "host" && this.#io.serves(output.message.method)) {
         // Its own words: what it writes to a file is written as it is.
         this.#io.accept(line as string);
       } else if (this.#state === "initializing" && isInitializeAnswer(output.message)) {
@@ -162,7 +181,7 @@ export class Run {
   }
 
   get #overloaded(): boolean {
-    return this.outbox.full || this.#io.full;
+    return this.outbox.full || this.#io.full || this.#noise.flooded;
   }
 
   /** Lets the agent block on its own stdout until the session has caught up. */
@@ -173,6 +192,7 @@ export class Run {
     while (this.#overloaded) {
       await this.#io.idle;
       await this.outbox.room();
+      await this.#noise.calm;
     }
     this.#throttled = false;
     this.#process?.resume();

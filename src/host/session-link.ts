@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { LIMITS } from "../protocol/limits.ts";
 import { decodeLink, encodeLink, type SessionHead, SUPERSEDED, splitNumbered } from "../protocol/link.ts";
+import type { IoServer } from "../protocol/methods.ts";
 import { type Gateway, GatewaySocket, type Loss } from "./gateway-socket.ts";
 import { reasonOf } from "./log.ts";
 import type { Run } from "./run.ts";
@@ -9,7 +10,7 @@ import type { Run } from "./run.ts";
 const SESSION_GONE = 4404;
 
 /** Which agent runs where, and for which wish of the session. */
-type Serving = { agent: string; host: string; root: string; wish: number };
+type Serving = { agent: string; host: string; root: string; wish: number; io?: IoServer };
 
 const count = z.number().int().nonnegative();
 const sessionHead: z.ZodType<SessionHead> = z.discriminatedUnion("t", [

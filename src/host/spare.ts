@@ -4,14 +4,15 @@ import type { Timing } from "./timing.ts";
 
 /** One initialized process of an agent, kept warm for the next session. */
 export class Spare {
-  readonly #start: () => Run;
+  readonly #start: () => Run | null;
   readonly #timing: Timing;
   readonly #backoff: Backoff;
   #run: Run | null = null;
   #refill: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(start: () => Run, timing: Timing) {
+  /** `start` gives null when there is no room for a spare. */
+  constructor(start: () => Run | null, timing: Timing) {
     this.#start = start;
     this.#timing = timing;
     this.#backoff = new Backoff(timing.spareRetryMinMs, timing.spareRetryMaxMs);
@@ -33,6 +34,14 @@ export class Spare {
     if (!this.#run && !this.#refill) this.#fillAfter(this.#timing.spareDelayMs);
   }
 
+  /** Ends the process, for there is no room for it; the next one is made when there is. */
+  giveWay(): void {
+    clearTimeout(this.#refill);
+    this.#refill = undefined;
+    this.#run?.stop();
+    this.#run = null;
+  }
+
   close(): void {
     this.#closed = true;
     clearTimeout(this.#refill);
@@ -49,7 +58,7 @@ export class Spare {
     this.#refill = undefined;
     const run = this.#start();
     this.#run = run;
-    void this.#watch(run);
+    if (run) void this.#watch(run);
   }
 
   /** Replaces a spare that dies idle. One that never came up would only fail again. */

@@ -8,12 +8,12 @@ const OTHERS_MAX = 2;
 
 /** Spare processes: one for the default agent all the time, and for a while one for each that was asked for. */
 export class Spares {
-  readonly #start: (agent: Agent) => Run;
+  readonly #start: (agent: Agent) => Run | null;
   readonly #timing: Timing;
   /** The least recently used first. */
   readonly #spares = new Map<Agent, { spare: Spare; idle: NodeJS.Timeout | undefined }>();
 
-  constructor(start: (agent: Agent) => Run, timing: Timing) {
+  constructor(start: (agent: Agent) => Run | null, timing: Timing) {
     this.#start = start;
     this.#timing = timing;
   }
@@ -38,6 +38,16 @@ export class Spares {
   /** The agent has been seen to start. */
   encourage(agent: Agent): void {
     this.#spares.get(agent)?.spare.encourage();
+  }
+
+  /** There is no room for spares. */
+  giveWay(): void {
+    for (const { spare } of this.#spares.values()) spare.giveWay();
+  }
+
+  /** There is room for spares again. */
+  encourageAll(): void {
+    for (const { spare } of this.#spares.values()) spare.encourage();
   }
 
   drop(agent: Agent): void {

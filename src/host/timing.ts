@@ -16,6 +16,10 @@ export const TIMING = {
   /** Between SIGTERM and SIGKILL. */
   killAfterMs: 5_000,
 
+  /** What a file request may take, and a command in a terminal; the latter may well be a server. */
+  ioMs: 30_000,
+  terminalMs: 24 * 60 * 60_000,
+
   /** A session that is starting has the machine to itself before its successor's spare is made ready. */
   spareDelayMs: 500,
   spareRetryMinMs: 1_000,
@@ -31,6 +35,9 @@ export const TIMING = {
   gitEveryMs: 2_000,
   gitPollMs: 20_000,
   gitTimeoutMs: 10_000,
+
+  /** Looking at what agents use. */
+  usageEveryMs: 2_000,
 
   /** Telling the load: after a change, and while agents run. */
   loadDelayMs: 200,

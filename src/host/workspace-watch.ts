@@ -28,13 +28,15 @@ export class WorkspaceWatch {
   #looking = false;
   #again = false;
   #lookedAt = 0;
+  #idle: Promise<void> = Promise.resolve();
+  readonly #abort = new AbortController();
   #closed = false;
 
   constructor(root: string, timing: Timing, changed: (git: GitState | null) => void) {
     this.#root = root;
     this.#timing = timing;
     this.#changed = changed;
-    void this.#look();
+    this.#idle = this.#look();
   }
 
   /** Undefined: not known yet. */
@@ -47,7 +49,10 @@ export class WorkspaceWatch {
     if (this.#looking) this.#again = true;
     if (this.#looking || this.#timer || this.#closed) return;
     const rested = this.#lookedAt + this.#timing.gitEveryMs - Date.now();
-    this.#timer = setTimeout(() => void this.#look(), Math.max(this.#timing.gitDelayMs, rested));
+    const look = () => {
+      this.#idle = this.#look();
+    };
+    this.#timer = setTimeout(look, Math.max(this.#timing.gitDelayMs, rested));
     this.#timer.unref();
   }
 
@@ -57,8 +62,14 @@ export class WorkspaceWatch {
     this.#poll = busy ? setInterval(() => this.touch(), this.#timing.gitPollMs).unref() : undefined;
   }
 
+  /** Resolves when it does not look any more, closed or not. */
+  get idle(): Promise<void> {
+    return this.#idle;
+  }
+
   close(): void {
     this.#closed = true;
+    this.#abort.abort();
     clearTimeout(this.#timer);
     clearInterval(this.#poll);
     this.#unwatch();
@@ -117,6 +128,7 @@ export class WorkspaceWatch {
       env: plainEnvironment(process.env),
       timeout: this.#timing.gitTimeoutMs,
       killSignal: "SIGKILL",
+      signal: this.#abort.signal,
       maxBuffer: OUTPUT_MAX,
     });
     return stdout;

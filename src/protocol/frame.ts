@@ -30,6 +30,10 @@ type Spans = {
   requestId: Span | undefined;
   /** `cwd` in `params`: an editor names a directory of its own machine. */
   cwd: Span | undefined;
+  /** `path` in `params`, of a file that the agent wants. */
+  path: Span | undefined;
+  /** `additionalDirectories` in `params`: like `cwd`. */
+  additionalDirectories: Span | undefined;
 };
 
 export type FrameFault = { readonly fault: "parse" | "batch" | "not-object" };
@@ -67,13 +71,15 @@ export function isFault(read: Frame | FrameFault): read is FrameFault {
   return "fault" in read;
 }
 
+const PLACES = ["id", "sessionId", "requestId", "cwd", "path", "additionalDirectories"] as const;
+
 /** New texts for the places a gateway may rewrite, each a JSON value. */
 export type Rewrite = { [Place in keyof Spans]?: string };
 
 /** The frame's text with the given places replaced; places the frame does not have are ignored. */
 export function rewrite(frame: Frame, texts: Rewrite): string {
   const edits: { span: Span; text: string }[] = [];
-  for (const place of ["id", "sessionId", "requestId", "cwd"] as const) {
+  for (const place of PLACES) {
     const span = frame.spans[place];
     const text = texts[place];
     if (span && text !== undefined) edits.push({ span, text });
@@ -106,11 +112,20 @@ function sessionIdOf(body: unknown): string | undefined {
   return typeof id === "string" ? id : undefined;
 }
 
+const IN_PARAMS: ReadonlySet<string> = new Set(PLACES.slice(1));
+
 // ---- where things stand -------------------------------------------------------------------------------
 // Of duplicate keys the last one counts, as it does for JSON.parse.
 
 function locate(raw: string): Spans {
-  const spans: Spans = { id: undefined, sessionId: undefined, requestId: undefined, cwd: undefined };
+  const spans: Spans = {
+    id: undefined,
+    sessionId: undefined,
+    requestId: undefined,
+    cwd: undefined,
+    path: undefined,
+    additionalDirectories: undefined,
+  };
   let params: Partial<Spans> = {};
   let result: Partial<Spans> = {};
   let hasMethod = false;
@@ -129,8 +144,7 @@ function locate(raw: string): Spans {
         if (!isObjectAt(raw, start)) return skipValue(raw, start);
         return eachMember(raw, start, (name, at) => {
           const end = skipValue(raw, at);
-          if (name === "sessionId" || name === "requestId" || name === "cwd")
-            inner[name] = { start: at, end };
+          if (IN_PARAMS.has(name)) inner[name as keyof Spans] = { start: at, end };
           return end;
         });
       }

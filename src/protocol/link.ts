@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { IoServer } from "./methods.ts";
 
 /**
  * The wire between an agent host and the gateway.
@@ -30,6 +31,8 @@ export type HostControl =
       software: { version: string; node: string; platform: string };
       /** Agents it would like to run at most. */
       capacity: number;
+      /** Agents it runs at most, if there is a limit. */
+      maxAgents?: number | undefined;
       /** It takes no new sessions and ends when those it has can do without it. */
       draining: boolean;
       agents: AgentOffer[];
@@ -85,9 +88,17 @@ export type GitState = {
   modifiedCount: number;
 };
 
+/** What a workspace tells its hosts of its settings. */
+export type HostSettings = {
+  /** Who serves agents' files and terminals; absent: the host. */
+  clientIo?: IoServer | undefined;
+};
+
 /** Control socket, gateway → host. */
 export type GatewayControl =
-  | { t: "welcome" }
+  | ({ t: "welcome" } & HostSettings)
+  /** They have changed; they hold for processes that start from now on. */
+  | ({ t: "settings" } & HostSettings)
   /** `wish` is the session's own number for this process, to be repeated when it says hello. */
   | { t: "open"; sessionId: string; agent: string; wish: number }
   /** Somebody is about to use this agent, or wants to know what it can do. */
@@ -125,6 +136,8 @@ export type HostHead =
       delivered: number;
       /** The host is about to leave. */
       draining: boolean;
+      /** Who serves the files and terminals of this process; the host, unless it says otherwise. */
+      io?: IoServer | undefined;
     }
   /** Items `first`, `first + 1`, … of this run follow, one per line. */
   | { t: "lines"; first: number };

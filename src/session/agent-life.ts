@@ -1,6 +1,7 @@
 import { ErrorCode, notification, type RpcError } from "../protocol/errors.ts";
 import { type Frame, rewrite } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
+import { moved } from "../protocol/moved.ts";
 import { cancelQuestions, endQuestions } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import type { Asked, Run, SessionState } from "./state.ts";
@@ -37,14 +38,32 @@ export function bind(batch: Batch, method = openingMethod(batch.state)): void {
   if (identity?.request == null || !run) return;
   const { frame } = batch.frameAt(identity.request);
   const id = String(batch.nextSeq);
+  const directories = directoriesThere(frame.value.params, run.root);
   if (method === "session/new") {
-    const raw = rewrite(frame, { id, cwd: JSON.stringify(run.root) });
+    const additional = directories && { additionalDirectories: JSON.stringify(directories) };
+    const raw = rewrite(frame, { id, cwd: JSON.stringify(run.root), ...additional });
     const waiting = Object.keys(asked).find((seq) => asked[seq]?.method === "session/new" && asked[seq]?.id);
     batch.frame("gateway", "out", raw, waiting === undefined ? {} : { re: Number(waiting) });
     return;
   }
-  const params = { ...(frame.value.params as object), cwd: run.root, sessionId: context.acpSessionId };
+  const params = {
+    ...(frame.value.params as object),
+    ...(directories && { additionalDirectories: directories }),
+    cwd: run.root,
+    sessionId: context.acpSessionId,
+  };
   batch.frame("gateway", "out", JSON.stringify({ jsonrpc: "2.0", id: Number(id), method, params }));
+}
+
+/**
+ * A client's further directories as the agent has them, if any is within the client's own: that is the workspace.
+ * Any other is passed on as it is, for the host may have it under the same name.
+ */
+function directoriesThere(params: unknown, root: string): unknown[] | undefined {
+  const { cwd, additionalDirectories: given } = params as { cwd?: unknown; additionalDirectories?: unknown };
+  if (typeof cwd !== "string" || cwd === "/" || !Array.isArray(given)) return undefined;
+  const there = given.map((path: unknown) => (typeof path === "string" ? moved(path, cwd, root) : undefined));
+  return there.some((path) => path !== undefined) ? given.map((path, i) => there[i] ?? path) : undefined;
 }
 
 function openingMethod({ context, run, fork }: SessionState): string {

@@ -1,6 +1,7 @@
 import { ErrorCode, errorResponse, notification, resultResponse } from "../protocol/errors.ts";
 import type { Frame } from "../protocol/frame.ts";
 import { clientRequestId } from "../protocol/ids.ts";
+import { ioOf } from "../protocol/methods.ts";
 import { findToolCall } from "./acp-state.ts";
 import type { Batch } from "./batch.ts";
 import { isRecord } from "./bounded.ts";
@@ -77,7 +78,21 @@ export function clientAnswer(
     const decision: Decision = { by: connection, subject, why: "answered" };
     batch.note("gateway", "permission.responded", { request: seq, answer, outcome, ...decision });
   }
-  withdraw(batch, seq, asking, connection);
+  if (ioOf(asking.method)) noteClientOperation(batch, seq, asking, answer, !("error" in frame.value));
+  // It was shown to nobody else.
+  else withdraw(batch, seq, asking, connection);
+}
+
+/** What was done for the agent: `client.fs.read` for `fs/read_text_file`, `client.terminal.create`, and so on. */
+export function noteClientOperation(
+  batch: Batch,
+  request: number,
+  { method }: Asking,
+  answer: number,
+  ok: boolean,
+): void {
+  const kind = `client.${method.replace("_text_file", "").replace("/", ".")}`;
+  batch.note("gateway", kind, { request, answer, ok });
 }
 
 /** A client that cancels owes an answer to each open question; nobody may be there to give it. */

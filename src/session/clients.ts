@@ -1,5 +1,6 @@
 import type { Caller, Role } from "../protocol/caller.ts";
 import type { Archive } from "./archive.ts";
+import type { IoClient } from "./client-io.ts";
 import { ClientCursor, type ClientPort, type Reader, type Start } from "./fanout.ts";
 import type { Journal } from "./journal.ts";
 import { type Presence, renewed } from "./presence.ts";
@@ -37,16 +38,25 @@ export class Clients {
   readonly #journal: Journal;
   readonly #archive: Archive;
   readonly #port: (connection: string) => ClientPort;
+  readonly #gone: (connection: string) => void;
   readonly #cursors = new Map<string, ClientCursor>();
   /** Kept because making one takes longer than a call; a broken one is made anew. */
   readonly #ports = new Map<string, ClientPort>();
   readonly #received = new Map<string, number>();
 
-  constructor(sql: SqlStorage, journal: Journal, archive: Archive, port: (connection: string) => ClientPort) {
+  /** `gone`: a client turned out not to be there any more. */
+  constructor(
+    sql: SqlStorage,
+    journal: Journal,
+    archive: Archive,
+    port: (connection: string) => ClientPort,
+    gone: (connection: string) => void,
+  ) {
     this.#sql = sql;
     this.#journal = journal;
     this.#archive = archive;
     this.#port = port;
+    this.#gone = gone;
     if (!journal.state) return;
     // Made by an older version: those who were attached have lost their sockets with it.
     if (
@@ -100,6 +110,13 @@ export class Clients {
   answering(): string[] {
     return [...this.#cursors.values()].flatMap(({ connection, presence }) =>
       presence.answers ? connection : [],
+    );
+  }
+
+  /** Those that may be asked for files and terminals, the latest last. */
+  serving(): IoClient[] {
+    return [...this.#cursors.values()].flatMap(({ connection, presence: { answers, hears, cwd } }) =>
+      answers ? { connection, serves: hears?.serves ?? [], cwd: cwd ?? null } : [],
     );
   }
 
@@ -160,7 +177,9 @@ export class Clients {
       if (sessionId === undefined) return;
       try {
         const present = await cursor.pump(sessionId, this.#portOf(connection), this.#reader);
-        if (!present && this.#cursors.get(connection) === cursor) this.detach(connection);
+        if (present || this.#cursors.get(connection) !== cursor) return;
+        this.detach(connection);
+        this.#gone(connection);
         return;
       } catch (error) {
         this.#ports.delete(connection);

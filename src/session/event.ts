@@ -65,6 +65,8 @@ export type Route = {
   readonly re?: number;
   /** JSON text of `params.requestId` as the receiver knows it. */
   readonly requestId?: string;
+  /** JSON text of the path in `params` as the receiver has it: of a file, or of a terminal's directory. */
+  readonly path?: string;
   /**
    * Why a frame does not go on to the other side: `held` until a queue.dequeued names it, `gateway`
    * answers it, `host` serves it, it was `sent` already, it is `stray` (nobody waits for it), it has been

@@ -1,7 +1,8 @@
 import type { Frame } from "../protocol/frame.ts";
 import { KEEP } from "../protocol/limits.ts";
 import { applyPermission, applyResult, applyUpdate, choiceOf, type Violations } from "./acp-state.ts";
-import type { FrameEvent, Route } from "./event.ts";
+import { addTerminal, dropTerminal } from "./client-terminals.ts";
+import type { FrameEvent } from "./event.ts";
 import { permissionOf } from "./permission.ts";
 import { promptKey } from "./prompt-key.ts";
 import type { Asked, Asking, SessionState } from "./state.ts";
@@ -15,7 +16,7 @@ export function applyFrame(state: SessionState, event: FrameEvent): void {
   state.historyChars += frame.raw.length;
   if (event.direction === "out") {
     if (frame.method === "session/prompt") rememberPrompt(state, event);
-    if (frame.kind === "response" && route.re !== undefined) settleAsking(state, route, route.re);
+    if (frame.kind === "response" && route.re !== undefined) settleAsking(state, event, route.re);
     if (frame.kind === "request" && route.stop !== "gateway" && route.stop !== "sent") {
       if (frame.method === "session/prompt") acceptPrompt(state, event);
       state.asked[seq] = askedBy(state, event);
@@ -33,8 +34,11 @@ export function applyFrame(state: SessionState, event: FrameEvent): void {
   if (before) countInTurn(state, before);
 }
 
-function settleAsking({ asking }: SessionState, { stop, connection }: Route, seq: number): void {
+function settleAsking({ asking, run }: SessionState, { route, frame }: FrameEvent, seq: number): void {
+  const { stop, connection } = route;
   const open = asking[seq];
+  if (run && open?.method === "terminal/create" && connection !== undefined)
+    addTerminal(run, frame.value.result, connection);
   if (stop !== "declined") delete asking[seq];
   else if (open && connection !== undefined) open.declined = [...(open.declined ?? []), connection];
 }
@@ -129,6 +133,7 @@ function applyAgentRequest(state: SessionState, { frame, route, seq, at }: Frame
   };
   if (route.to !== undefined) asking.to = route.to;
   if (route.stop === "gateway") asking.hidden = true;
+  if (frame.method === "terminal/release" && state.run) dropTerminal(state.run, frame.value.params);
   if (frame.method === "session/request_permission") {
     const params = frame.value.params as { toolCall?: unknown } | null | undefined;
     asking.permission = permissionOf(params, seq, Object.keys(state.asking).length);

@@ -94,6 +94,8 @@ export function applyNote(
         stopping: false,
         draining: false,
         absent: false,
+        io: payload.io === "client" ? "client" : "host",
+        terminals: [],
       };
       state.home = text(payload.host);
       state.lastReplayed = null;

@@ -1,7 +1,7 @@
 import { ErrorCode, errorResponse, type RpcError } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { type HostEvent, parseHostEvent } from "../protocol/link.ts";
-import { isHostServed } from "../protocol/methods.ts";
+import { ioOf } from "../protocol/methods.ts";
 import {
   bind,
   bound,
@@ -12,8 +12,9 @@ import {
   processEnded,
   processReplaced,
 } from "./agent-life.ts";
-import { cancelledByAgent, decide, openToClients } from "./answers.ts";
+import { cancelledByAgent, decide, noteClientOperation, openToClients } from "./answers.ts";
 import type { Batch } from "./batch.ts";
+import { type IoClient, routeToClient } from "./client-io.ts";
 import type { Route } from "./event.ts";
 import { chunkText } from "./fold-frame.ts";
 import type { HostHello } from "./host-link.ts";
@@ -44,8 +45,11 @@ export function isWelcome(state: SessionState, { run, wish }: HostHello): boolea
   return state.run?.id === run || (state.agent === "starting" && state.wish === wish);
 }
 
-/** One item of the run; each becomes exactly one event of its own, then what follows from it. */
-export function hostItem(batch: Batch, line: string): void {
+/**
+ * One item of the run; each becomes exactly one event of its own, then what follows from it. `clients` are those
+ * that could serve files and terminals.
+ */
+export function hostItem(batch: Batch, line: string, clients: () => readonly IoClient[] = () => []): void {
   if (line.startsWith("[")) {
     const event = parseHostEvent(line);
     return event ? hostEvent(batch, event) : noise(batch, line);
@@ -56,7 +60,7 @@ export function hostItem(batch: Batch, line: string): void {
     case "notification":
       return agentNotification(batch, frame);
     case "request":
-      return agentRequest(batch, frame);
+      return agentRequest(batch, frame, clients);
     case "response":
       return agentAnswer(batch, frame);
     case "invalid":
@@ -128,12 +132,14 @@ function replayRoute(state: SessionState, frame: Frame): Route {
   return { stop: text !== null && text === state.lastReplayed ? "duplicate" : "replay" };
 }
 
-function agentRequest(batch: Batch, frame: Frame): void {
+function agentRequest(batch: Batch, frame: Frame, clients: () => readonly IoClient[]): void {
   const method = frame.method as string;
   const open = waitsForClients(batch.state, frame) ? openToClients(batch.state).length : 0;
   const refusal = idTooLong(frame) ?? methodTooLong(frame) ?? tooMany(open, "Clients have not answered");
   if (refusal) return refuse(batch, frame, refusal);
-  if (isHostServed(method)) checked(batch, () => batch.frame("agent", "in", frame, { stop: "host" }));
+  if (isHostServed(batch.state, method))
+    checked(batch, () => batch.frame("agent", "in", frame, { stop: "host" }));
+  else if (ioOf(method)) askIo(batch, frame, clients());
   else if (method === "session/request_permission") askPermission(batch, frame);
   else if (method === "elicitation/create" && frame.spans.requestId) askOne(batch, frame);
   else checked(batch, () => batch.frame("agent", "in", frame));
@@ -141,7 +147,18 @@ function agentRequest(batch: Batch, frame: Frame): void {
 
 function waitsForClients(state: SessionState, { method, value }: Frame): boolean {
   if (method === "session/request_permission") return rulingOn(state, value.params) === undefined;
-  return !isHostServed(method as string);
+  return !isHostServed(state, method as string);
+}
+
+/** Files and terminals are those of the workspace, so its host answers for the client, unless told otherwise. */
+function isHostServed({ run }: SessionState, method: string): boolean {
+  return ioOf(method) !== undefined && run?.io !== "client";
+}
+
+function askIo(batch: Batch, frame: Frame, clients: readonly IoClient[]): void {
+  const found = routeToClient(batch.state, frame, clients);
+  if ("refusal" in found) return refuse(batch, frame, found.refusal);
+  checked(batch, () => batch.frame("agent", "in", frame, found.route));
 }
 
 function refuse(batch: Batch, frame: Frame, error: RpcError): void {
@@ -184,18 +201,8 @@ function hostAnswer(batch: Batch, raw: string): void {
     frame,
     key === undefined ? { stop: "stray" } : { re: Number(key) },
   );
-  if (key !== undefined && asking) {
-    batch.note("gateway", clientOperation(asking.method), {
-      request: Number(key),
-      answer,
-      ok: !("error" in frame.value),
-    });
-  }
-}
-
-/** `fs/read_text_file` → `client.fs.read`, `terminal/create` → `client.terminal.create`. */
-function clientOperation(method: string): string {
-  return `client.${method.replace("_text_file", "").replace("/", ".")}`;
+  if (key !== undefined && asking)
+    noteClientOperation(batch, Number(key), asking, answer, !("error" in frame.value));
 }
 
 function agentAnswer(batch: Batch, frame: Frame): void {

@@ -120,6 +120,7 @@ const HELLO = z.object({
   wish: z.number().int().min(0),
   delivered: z.number().int().min(0),
   draining: z.boolean(),
+  io: z.enum(["host", "client"]).optional(),
 });
 
 export type HostHello = z.infer<typeof HELLO>;

@@ -9,12 +9,23 @@ export type Presence = {
   /** Whether the agent's requests are put to it. */
   readonly answers: boolean;
   readonly hears?: Hears;
+  /** Where it has the workspace, if it said so. */
+  readonly cwd?: string;
   /** Milliseconds since the epoch. */
   readonly since: number;
 };
 
-export function presenceOf(caller: Caller, since: number, hears: Hears): Presence {
-  return { subject: caller.subject, role: roleOf(caller), answers: mayAnswer(caller), since, hears };
+/** `params` are those of the request that let it in. */
+export function presenceOf(caller: Caller, since: number, hears: Hears, params?: unknown): Presence {
+  const cwd = (params as { cwd?: unknown } | null | undefined)?.cwd;
+  return {
+    subject: caller.subject,
+    role: roleOf(caller),
+    answers: mayAnswer(caller),
+    since,
+    hears,
+    ...(typeof cwd === "string" && { cwd }),
+  };
 }
 
 /** The same client with other rights. */

@@ -99,6 +99,9 @@ function fromAgent(event: FrameEvent, sessionId: string): string {
         ...session,
         id: JSON.stringify(clientRequestId(sessionId, seq)),
         ...(route.requestId === undefined ? {} : { requestId: route.requestId }),
+        ...(route.path === undefined
+          ? {}
+          : { [frame.method === "terminal/create" ? "cwd" : "path"]: route.path }),
       });
     case "response":
       return rewrite(frame, { ...session, ...(route.id === undefined ? {} : { id: route.id }) });

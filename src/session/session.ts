@@ -33,6 +33,7 @@ import {
 import { Archive } from "./archive.ts";
 import type { Batch } from "./batch.ts";
 import { anticipate, clientFrame, open, relayed } from "./client-input.ts";
+import { ioClientGone } from "./client-io.ts";
 import { CLIENT_SCHEMA, Clients } from "./clients.ts";
 import { DEADLINE_SCHEMA, Deadlines } from "./deadlines.ts";
 import { isFrame, type LogEvent, newId } from "./event.ts";
@@ -100,8 +101,12 @@ export class AcpSession extends DurableObject<Env> {
     const { sql } = ctx.storage;
     this.#journal = new Journal(sql);
     this.#archive = new Archive(env.ARCHIVE, this.#journal);
-    this.#clients = new Clients(sql, this.#journal, this.#archive, (connection) =>
-      env.ACP_CONNECTION_DO.getByName(connection),
+    this.#clients = new Clients(
+      sql,
+      this.#journal,
+      this.#archive,
+      (connection) => env.ACP_CONNECTION_DO.getByName(connection),
+      (connection) => this.#record((batch) => ioClientGone(batch, connection)),
     );
     this.#hidden = new Hidden(sql);
     this.#link = new HostLink(ctx, this.#journal, this.#hidden);
@@ -135,7 +140,8 @@ export class AcpSession extends DurableObject<Env> {
       this.#journal.create(sessionId);
       this.ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
       const reading = { attach: 0, start: 0, merge: false, offers: [] };
-      this.#clients.attach(connection, reading, presenceOf(caller, Date.now(), hears));
+      const params = raw === null ? undefined : ownFrame(raw).value.params;
+      this.#clients.attach(connection, reading, presenceOf(caller, Date.now(), hears, params));
     }
     const owner = { tenant: caller.tenant, owner: caller.subject, workspace, agent };
     this.#record((batch) => {
@@ -176,7 +182,8 @@ export class AcpSession extends DurableObject<Env> {
     const state = this.#journal.state as SessionState;
     const attach = state.lastSeq;
     const reading = { attach, start: attach, merge: false, offers: [] };
-    this.#clients.attach(connection, reading, presenceOf(caller, Date.now(), hears));
+    const presence = presenceOf(caller, Date.now(), hears, JSON.parse(opening));
+    this.#clients.attach(connection, reading, presence);
     return { attach, setup: JSON.stringify(currentSetup(state.acp)) };
   }
 
@@ -198,7 +205,8 @@ export class AcpSession extends DurableObject<Env> {
       for (const frame of fresh) {
         const attached = this.#clients.has(connection);
         const reading = attachment(frame, batch.nextSeq, attached, openToClients(batch.state));
-        if (reading) this.#clients.attach(connection, reading, presenceOf(caller, batch.at, hears));
+        const presence = presenceOf(caller, batch.at, hears, frame.value.params);
+        if (reading) this.#clients.attach(connection, reading, presence);
         const answering = this.#clients.answering();
         clientFrame(batch, { connection, caller, answering }, frame, () => newId("turn"));
       }
@@ -279,6 +287,7 @@ export class AcpSession extends DurableObject<Env> {
     this.#clients.detach(connection);
     // Nobody else has ever heard of a session that was not opened.
     if (state.identity?.request === null && this.#clients.present().length === 0) await this.#remove(state);
+    else this.#record((batch) => ioClientGone(batch, connection));
   }
 
   /** Detaches a client for which there is nothing more to come; false if there may be. */
@@ -384,7 +393,8 @@ export class AcpSession extends DurableObject<Env> {
     const repeated = run.received + 1 - first;
     if (repeated < 0) return ws.close(4400, "items are missing");
     this.#record((batch) => {
-      for (const line of lines.slice(repeated)) hostItem(batch, line);
+      const clients = () => this.#clients.serving();
+      for (const line of lines.slice(repeated)) hostItem(batch, line, clients);
     });
     ws.send(encodeLink({ t: "ack", received: first + lines.length - 1 }));
   }

@@ -1,3 +1,4 @@
+import type { IoServer } from "../protocol/methods.ts";
 import { ASK_ALWAYS, type PermissionPolicy } from "../protocol/policy.ts";
 import { type AcpState, initialAcpState, type Violations } from "./acp-state.ts";
 import type { Context } from "./event.ts";
@@ -61,7 +62,7 @@ export type SessionState = {
   lastExit: { code: number | null; signal: string | null; at: number; reason: string } | null;
 };
 
-export const STATE_VERSION = 5;
+export const STATE_VERSION = 6;
 
 /** Who and where: given once, when the session is made. */
 export type Identity = {
@@ -100,6 +101,9 @@ export type Run = {
   stopping: boolean;
   /** Its host wants to leave: no turn begins in it any more. */
   draining: boolean;
+  /** Who serves its files and terminals; of the latter, where each is that clients have made. */
+  io: IoServer;
+  terminals: { id: string; connection: string }[];
   /** Its host has been away for so long that people should know; it is waited for. */
   absent: boolean;
 };

@@ -28,6 +28,7 @@ const HELLO = z.object({
   root: z.string().max(4096),
   software: z.object({ version: text, node: text, platform: text }),
   capacity: z.number().int().min(1).max(100_000),
+  maxAgents: z.number().int().min(1).max(100_000).optional(),
   draining: z.boolean(),
   agents: OFFERS,
   /** It has secrets that it would have to forget should there be none any more. */

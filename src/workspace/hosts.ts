@@ -166,6 +166,7 @@ export class Hosts {
       agents: (offers.get(host.name) ?? []).filter(({ available }) => available).map(({ id }) => id),
       placed: placed.get(host.name) ?? 0,
       capacity: host.capacity,
+      maxAgents: host.about.maxAgents ?? null,
       loadAverage: host.load?.loadAverage ?? 0,
     }));
   }

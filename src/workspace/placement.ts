@@ -16,6 +16,8 @@ export type Candidate = {
   placed: number;
   /** How many it would like to have at most; a weight, not a limit. */
   capacity: number;
+  /** How many it takes at most. */
+  maxAgents: number | null;
   loadAverage: number;
 };
 
@@ -59,7 +61,7 @@ export function wouldHelp(
   return "host" in decision && decision.host === name;
 }
 
-const UNUSED = { lastSeenAt: 0, left: false, placed: 0, capacity: 1, loadAverage: 0 };
+const UNUSED = { lastSeenAt: 0, left: false, placed: 0, capacity: 1, maxAgents: null, loadAverage: 0 };
 
 /** Whether a host has been away for longer than its sessions care to wait. */
 export function isOverdue({ state, left, lastSeenAt }: Absence, graceMs: number, now: number): boolean {
@@ -83,6 +85,7 @@ function obstacleAt(
     case "draining":
       return { why: "which is being drained", passes: false };
     case "connected":
+      if (!hasRoom(home)) return { why: `which runs ${home.maxAgents} agents, its limit`, passes: false };
       if (home.agents.includes(agent)) return undefined;
       return { why: `which does not offer the agent "${agent}"`, passes: false };
   }
@@ -90,9 +93,15 @@ function obstacleAt(
 
 function leastLoaded(agent: string, hosts: readonly Candidate[]): Decision {
   const connected = hosts.filter(({ state }) => state === "connected");
-  const [best] = connected.filter(({ agents }) => agents.includes(agent)).sort(byLoad);
+  const offering = connected.filter(({ agents }) => agents.includes(agent));
+  const [best] = offering.filter(hasRoom).sort(byLoad);
   if (best) return { host: best.name };
+  if (offering.length > 0) return { waitsFor: "a host with room for another agent" };
   return { waitsFor: connected.length === 0 ? "a host" : `a host that offers the agent "${agent}"` };
+}
+
+function hasRoom({ placed, maxAgents }: Candidate): boolean {
+  return maxAgents === null || placed < maxAgents;
 }
 
 function byLoad(a: Candidate, b: Candidate): number {

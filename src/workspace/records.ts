@@ -21,7 +21,14 @@ export type HostRecord = {
   told: boolean;
 };
 
-export type HostAbout = { version: string; linkVersion: number; node: string; platform: string };
+export type HostAbout = {
+  version: string;
+  linkVersion: number;
+  node: string;
+  platform: string;
+  /** Agents it runs at most, if there is a limit. */
+  maxAgents?: number;
+};
 
 /** What one host says of one agent. `initialize` is the agent's answer as JSON. */
 export type Offer = {

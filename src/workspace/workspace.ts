@@ -3,7 +3,13 @@ import { CONTAINER_HOST } from "../container/starter.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose, UNAUTHORIZED } from "../protocol/close.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { type GatewayControl, type GitState, LINK_VERSION, SUPERSEDED } from "../protocol/link.ts";
+import {
+  type GatewayControl,
+  type GitState,
+  type HostSettings,
+  LINK_VERSION,
+  SUPERSEDED,
+} from "../protocol/link.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
 import { Deadlines } from "../session/deadlines.ts";
 import { type Act, type AuditKind, audit } from "../tenant/audit.ts";
@@ -107,6 +113,8 @@ export class WorkspaceState extends DurableObject<Env> {
     if (this.#store.placement(sessionId)?.host === CONTAINER_HOST) this.#onDemand.used();
     this.#store.release(sessionId, wish);
     this.#hosts.prune(Date.now());
+    // Its host may have room for one that waits.
+    this.#settle();
     this.#changed();
   }
 
@@ -188,6 +196,8 @@ export class WorkspaceState extends DurableObject<Env> {
       this.#giveUpAbsent();
     }
     if (change.container !== undefined) this.#onDemand.reconsider();
+    if (change.clientIo !== undefined)
+      for (const { ws } of this.#sockets()) send(ws, { t: "settings", ...this.#hostSettings() });
     this.#settle();
     this.#changed();
     this.#wake();
@@ -218,6 +228,11 @@ export class WorkspaceState extends DurableObject<Env> {
 
   isHostWanted(life: number): boolean {
     return this.#onDemand.isWanted(life);
+  }
+
+  #hostSettings(): HostSettings {
+    const { clientIo } = this.#store.settings();
+    return clientIo === "host" ? {} : { clientIo };
   }
 
   // ---- secrets: for hosts only ------------------------------------------------------------------------
@@ -374,7 +389,7 @@ export class WorkspaceState extends DurableObject<Env> {
   // ---- hosts ------------------------------------------------------------------------------------------
 
   async #hello(ws: WebSocket, hello: Hello): Promise<void> {
-    const { name, instance, runs, software, agents, draining, root, capacity } = hello;
+    const { name, instance, runs, software, agents, draining, root, capacity, maxAgents } = hello;
     if (!(await this.#claim(ws, hello))) {
       send(ws, {
         t: "refused",
@@ -390,7 +405,7 @@ export class WorkspaceState extends DurableObject<Env> {
       instance,
       root,
       capacity,
-      about: { ...software, linkVersion: hello.version },
+      about: { ...software, linkVersion: hello.version, ...(maxAgents !== undefined && { maxAgents }) },
       state: draining ? "draining" : "connected",
       connectedAt: Date.now(),
     });
@@ -400,7 +415,7 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#hosts.offer(name, hasSecrets ? agents.map((offer) => ({ ...offer, available: true })) : agents);
     this.#onDemand.connected(name);
     this.#hosts.prune(Date.now());
-    send(ws, { t: "welcome" });
+    send(ws, { t: "welcome", ...this.#hostSettings() });
     if (hasSecrets || hello.secrets) send(ws, { t: "secrets", values: secrets });
     this.#note(ws, "host.joined", { name });
     this.#sortOut(ws, name, instance, new Set(runs.map(({ sessionId }) => sessionId)));

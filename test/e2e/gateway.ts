@@ -132,7 +132,12 @@ export function startHost(
 ): HostProcess {
   const options = ["--gateway", url ?? gateway.url, "--workspace", workspace, "--root", root, "--name", name];
   const child = spawn(process.execPath, [HOST, ...options, ...args], {
-    env: { ...process.env, ACP_EDGE_HOST_TOKEN: token, ...env },
+    env: {
+      ...process.env,
+      ACP_EDGE_HOST_TOKEN: token,
+      ACP_EDGE_HOST_STATE: join(gateway.state, "hosts"),
+      ...env,
+    },
     stdio: ["ignore", "ignore", "pipe"],
   });
   const log = collect(child.stderr);

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import type { Agent } from "../../src/host/agent.ts";
 import type { Gateway } from "../../src/host/gateway-socket.ts";
-import { Host } from "../../src/host/host.ts";
+import { Host, type HostOptions } from "../../src/host/host.ts";
 import { TIMING, type Timing } from "../../src/host/timing.ts";
 import { FakeGateway } from "./fake-gateway.ts";
 
@@ -34,7 +34,10 @@ export type Running = { gateway: FakeGateway; host: Host; root: string; log: str
 
 /** A host with a gateway and an empty workspace; all three are gone when the test is over. */
 export async function startHost(
-  options: { agents?: Agent[]; timing?: Partial<Timing>; token?: Gateway["token"] } = {},
+  options: { agents?: Agent[]; timing?: Partial<Timing>; token?: Gateway["token"] } & Pick<
+    HostOptions,
+    "maxAgents" | "limits"
+  > = {},
 ): Promise<Running> {
   const gateway = await FakeGateway.start();
   const root = temporaryDirectory();
@@ -51,6 +54,8 @@ export async function startHost(
     name: "test-host",
     root,
     agents: options.agents ?? [fixture("fixture")],
+    maxAgents: options.maxAgents,
+    limits: options.limits ?? {},
     onRefused: (reason) => refusals.push(reason),
   });
   onTestFinished(async () => {

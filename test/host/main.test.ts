@@ -24,7 +24,12 @@ async function startMain(
     ...more,
   ];
   const main = spawn(process.execPath, [MAIN, ...options, "--agent", `'${process.execPath}' '${FIXTURE}'`], {
-    env: { ...process.env, ACP_EDGE_HOST_TOKEN: "secret", ...env },
+    env: {
+      ...process.env,
+      ACP_EDGE_HOST_TOKEN: "secret",
+      ACP_EDGE_HOST_STATE: temporaryDirectory(),
+      ...env,
+    },
     stdio: ["pipe", "inherit", "ignore"],
   });
   onTestFinished(() => {

@@ -168,6 +168,7 @@ type JoinOptions = {
   name?: string;
   instance?: string;
   capacity?: number;
+  maxAgents?: number;
 };
 
 /** A host whose agents do what the test says, one frame at a time. */
@@ -177,6 +178,8 @@ export class Host extends Peer {
   readonly instance: string;
   /** Whether it says that it is there when it is asked. */
   answersProbes = true;
+  /** Who serves its agents' files, as the workspace told it. */
+  io: "host" | "client" | undefined;
   /** What its agents say they can do. */
   capabilities: object = {};
 
@@ -194,9 +197,10 @@ export class Host extends Peer {
     const { initialize = true, runs = [], capacity = HELLO.capacity } = options;
     const host = new Host(await Host.dial(workspace, "/host/control"), workspace, options);
     const { name, instance } = host;
-    host.send(JSON.stringify({ ...HELLO, name, instance, runs, capacity }));
+    host.send(JSON.stringify({ ...HELLO, name, instance, runs, capacity, maxAgents: options.maxAgents }));
     const answer = await host.takeJson();
     if (answer.t !== "welcome") throw new Error(`The host was not welcome: ${JSON.stringify(answer)}`);
+    host.io = answer.clientIo as "client" | undefined;
     if (initialize) host.send(JSON.stringify({ t: "agent", id: "scripted", initialize: INITIALIZED }));
     return host;
   }
@@ -235,7 +239,7 @@ export class Host extends Peer {
   /** Waits until the gateway wants an agent, and starts one that has answered initialize. */
   async agent(): Promise<Agent> {
     const { sessionId, wish } = await this.order();
-    const agent = await Agent.start(this.workspace, sessionId, { host: this.name, wish });
+    const agent = await Agent.start(this.workspace, sessionId, { host: this.name, wish, io: this.io });
     agent.start(this.capabilities);
     return agent;
   }
@@ -247,7 +251,7 @@ const INITIALIZED = {
   agentInfo: { name: "scripted", version: "1" },
 };
 
-type StartedFor = { host: string; wish: number };
+type StartedFor = { host: string; wish: number; io?: "host" | "client" | undefined };
 
 /** One run as the host sees it: numbered items up, numbered lines down. */
 export class Agent {
@@ -263,12 +267,14 @@ export class Agent {
 
   readonly wish: number;
   #host: string;
+  #io: StartedFor["io"];
 
-  constructor(workspace: string, sessionId: string, link: Peer, { host, wish }: StartedFor) {
+  constructor(workspace: string, sessionId: string, link: Peer, { host, wish, io }: StartedFor) {
     this.#workspace = workspace;
     this.sessionId = sessionId;
     this.#link = link;
     this.#host = host;
+    this.#io = io;
     this.wish = wish;
   }
 
@@ -372,6 +378,7 @@ export class Agent {
         wish: this.wish,
         delivered: this.delivered,
         draining: false,
+        io: this.#io,
       }),
     );
     while (!(await this.#read())) {}

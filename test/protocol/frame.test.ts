@@ -112,6 +112,8 @@ const keyText = fc.oneof(
     '"result"',
     '"method"',
     '"cwd"',
+    '"path"',
+    '"additionalDirectories"',
     '"\\u0069d"',
     '"session\\u0049d"',
     '"_meta"',
@@ -159,7 +161,8 @@ function rewriteValue(raw: string, texts: Rewrite): unknown {
   const isCall = typeof message.method === "string";
   const body = (isCall ? message.params : message.result) as Record<string, unknown> | null | undefined;
   if (typeof body === "object" && body !== null && !Array.isArray(body)) {
-    for (const place of isCall ? (["sessionId", "requestId", "cwd"] as const) : (["sessionId"] as const)) {
+    const places = ["sessionId", "requestId", "cwd", "path", "additionalDirectories"] as const;
+    for (const place of isCall ? places : (["sessionId"] as const)) {
       const text = texts[place];
       if (Object.hasOwn(body, place) && text) body[place] = JSON.parse(text);
     }
@@ -168,7 +171,14 @@ function rewriteValue(raw: string, texts: Rewrite): unknown {
 }
 
 describe("rewrite", () => {
-  const texts = fc.record({ id: scalarText, sessionId: stringText, requestId: scalarText, cwd: stringText });
+  const texts = fc.record({
+    id: scalarText,
+    sessionId: stringText,
+    requestId: scalarText,
+    cwd: stringText,
+    path: stringText,
+    additionalDirectories: jsonText,
+  });
 
   it("equals parse-and-rewrite for any message", () => {
     fc.assert(

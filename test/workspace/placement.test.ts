@@ -13,6 +13,7 @@ function host(name: string, more: Partial<Candidate> = {}): Candidate {
     agents: ["a"],
     placed: 0,
     capacity: 10,
+    maxAgents: null,
     loadAverage: 0,
     ...more,
   };
@@ -32,6 +33,13 @@ describe("a session without a home", () => {
     expect(place(null, [host("x", { placed: 3 }), host("y", { placed: 4, capacity: 20 })])).toEqual({
       host: "y",
     });
+  });
+
+  test("goes to one that has room, or waits for it", () => {
+    const full = host("x", { placed: 2, maxAgents: 2 });
+    expect(place(null, [full, host("y", { placed: 9 })])).toEqual({ host: "y" });
+    expect(place(null, [full])).toEqual({ waitsFor: "a host with room for another agent" });
+    expect(place(null, [{ ...full, placed: 1 }])).toEqual({ host: "x" });
   });
 
   test("then to the one with less load, then to the first by name", () => {
@@ -70,6 +78,12 @@ describe("a session without a home", () => {
 });
 
 describe("a session with a home", () => {
+  test("waits for room there, or goes elsewhere if it may", () => {
+    const hosts = [host("x", { placed: 2, maxAgents: 2 }), host("y")];
+    expect(place("x", hosts)).toEqual({ waitsFor: 'host "x", which runs 2 agents, its limit' });
+    expect(place("x", hosts, { sharedFiles: true })).toEqual({ host: "y" });
+  });
+
   test("goes there, however much there is to do", () => {
     for (const sharedFiles of [false, true])
       expect(place("x", [host("x", { placed: 1000 }), host("y")], { sharedFiles })).toEqual({ host: "x" });

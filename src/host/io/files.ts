@@ -1,12 +1,17 @@
+import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { mkdir, open } from "node:fs/promises";
-import { dirname } from "node:path";
+import { type FileHandle, open, rename, unlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import { ErrorCode } from "../../protocol/errors.ts";
+import { hold } from "./beneath.ts";
 import { confine, isMissing } from "./confine.ts";
 import { Fault } from "./fault.ts";
 
 const FILE_BYTES = 10 * 1024 * 1024;
+
+/** Never through a link, and never waiting: opening a named pipe would wait for somebody at its other end. */
+const SAFELY = constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 export const readParams = z.object({
   path: z.string().min(1),
@@ -22,23 +27,17 @@ export async function readTextFile(
   params: z.infer<typeof readParams>,
 ): Promise<{ content: string }> {
   const place = await confine(root, params.path);
-  // Non-blocking, or opening a named pipe would wait for somebody to write to it.
-  const file = await open(place, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(
-    (error) => {
-      if (isMissing(error))
-        throw new Fault(ErrorCode.notFound, `${params.path}: no such file`, { path: params.path });
-      throw error;
-    },
-  );
+  const file = await openBeneath(root, place, constants.O_RDONLY).catch((error) => {
+    throw isMissing(error) ? notFound(params.path) : notRegular(params.path, error);
+  });
   try {
-    const stats = await file.stat();
-    if (!stats.isFile()) throw new Fault(ErrorCode.invalidParams, `${params.path} is not a regular file`);
-    if (stats.size > FILE_BYTES) {
-      const sizes = `${stats.size} bytes, the limit is ${FILE_BYTES}`;
-      throw new Fault(ErrorCode.invalidParams, `${params.path} is too large to read: ${sizes}`);
+    if (!(await file.stat()).isFile()) throw notRegular(params.path);
+    const bytes = await readAtMost(file, FILE_BYTES + 1);
+    if (bytes.length > FILE_BYTES) {
+      const limit = `the limit is ${FILE_BYTES} bytes`;
+      throw new Fault(ErrorCode.invalidParams, `${params.path} is too large to read: ${limit}`);
     }
-    const text = await file.readFile("utf8");
-    return { content: excerpt(text, params.line ?? 1, params.limit ?? undefined) };
+    return { content: excerpt(bytes.toString("utf8"), params.line ?? 1, params.limit ?? undefined) };
   } finally {
     await file.close();
   }
@@ -49,16 +48,91 @@ export async function writeTextFile(
   params: z.infer<typeof writeParams>,
 ): Promise<Record<string, never>> {
   const place = await confine(root, params.path);
-  await mkdir(dirname(place), { recursive: true });
-  const flags =
-    constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const file = await open(place, flags);
+  if (place === root) throw notRegular(params.path);
+  const directory = await hold(root, dirname(place), true);
   try {
-    await file.writeFile(params.content);
+    await writeIn(directory.path, basename(place), params);
   } finally {
-    await file.close();
+    await directory.close();
   }
   return {};
+}
+
+async function openBeneath(root: string, place: string, flags: number): Promise<FileHandle> {
+  const directory = await hold(root, place === root ? root : dirname(place), false);
+  try {
+    return await open(join(directory.path, place === root ? "." : basename(place)), flags | SAFELY);
+  } finally {
+    await directory.close();
+  }
+}
+
+/** A file that others read is never half written: the new one takes the place of the old, and its mode. */
+async function writeIn(directory: string, name: string, { path, content }: z.infer<typeof writeParams>) {
+  const place = join(directory, name);
+  // Also says whether it may be written at all, which replacing it would not ask.
+  const old = await open(place, constants.O_WRONLY | SAFELY).catch((error) => {
+    if (isMissing(error)) return undefined;
+    throw notRegular(path, error);
+  });
+  try {
+    const stats = await old?.stat();
+    if (stats && !stats.isFile()) throw notRegular(path);
+    try {
+      await replace(directory, name, content, stats?.mode);
+    } catch (error) {
+      // A file may be writable where its directory is not, or be mounted by itself.
+      if (!old || !REPLACING_FORBIDDEN.has((error as NodeJS.ErrnoException).code ?? "")) throw error;
+      await old.truncate(0);
+      await old.writeFile(content);
+    }
+  } finally {
+    await old?.close();
+  }
+}
+
+const REPLACING_FORBIDDEN: ReadonlySet<string> = new Set(["EACCES", "EPERM", "EBUSY", "EXDEV", "EROFS"]);
+
+async function replace(directory: string, name: string, content: string, mode: number | undefined) {
+  const temporary = join(directory, `.acp-edge-${randomUUID()}`);
+  const file = await open(temporary, "wx");
+  try {
+    try {
+      await file.writeFile(content);
+      if (mode !== undefined) await file.chmod(mode & 0o777);
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, join(directory, name));
+  } catch (error) {
+    await unlink(temporary).catch(() => {});
+    throw error;
+  }
+}
+
+/** Its size is no promise: a file may grow while it is read. */
+async function readAtMost(file: FileHandle, bytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for (let left = bytes; left > 0; ) {
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(Math.min(left, CHUNK_BYTES)));
+    if (bytesRead === 0) break;
+    chunks.push(buffer.subarray(0, bytesRead));
+    left -= bytesRead;
+  }
+  return Buffer.concat(chunks);
+}
+
+const CHUNK_BYTES = 256 * 1024;
+
+function notFound(path: string): Fault {
+  return new Fault(ErrorCode.notFound, `${path}: no such file`, { path });
+}
+
+/** What the system says where something else than a file is in the way; any other error as it is. */
+function notRegular(path: string, error?: unknown): unknown {
+  const code = (error as NodeJS.ErrnoException | undefined)?.code ?? "ELOOP";
+  if (!["ELOOP", "EISDIR", "ENXIO", "ENODEV"].includes(code)) return error;
+  return new Fault(ErrorCode.invalidParams, `${path} is not a regular file`);
 }
 
 /** At most `limit` lines from the given one on, without a line break after the last of them. */

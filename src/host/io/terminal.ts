@@ -1,7 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { readPaced } from "../paced.ts";
 import { endGroup, groupLives } from "../processes.ts";
+import type { Timing } from "../timing.ts";
 import { OutputTail } from "./output-tail.ts";
 
 /** How long the output may trail behind the exit: a process left in the background keeps the pipe open. */
@@ -17,10 +19,14 @@ export type TerminalCommand = {
   outputByteLimit: number;
 };
 
+export type TerminalTiming = Pick<Timing, "killAfterMs" | "terminalMs">;
+
 /** A command that an agent runs in the workspace. */
 export class Terminal {
   /** Resolves when the command has ended and its output is complete. */
   readonly exited: Promise<ExitStatus>;
+  /** Resolves when nothing is left of what it started. */
+  readonly gone: Promise<void>;
   readonly #child: ChildProcess;
   readonly #killAfterMs: number;
   readonly #tail: OutputTail;
@@ -29,13 +35,13 @@ export class Terminal {
   #groupGone = false;
 
   /** Throws if the command cannot be started. */
-  static async start(command: TerminalCommand, killAfterMs: number): Promise<Terminal> {
-    const terminal = new Terminal(command, killAfterMs);
+  static async start(command: TerminalCommand, timing: TerminalTiming): Promise<Terminal> {
+    const terminal = new Terminal(command, timing);
     await once(terminal.#child, "spawn");
     return terminal;
   }
 
-  private constructor(options: TerminalCommand, killAfterMs: number) {
+  private constructor(options: TerminalCommand, { killAfterMs, terminalMs }: TerminalTiming) {
     const { command, args, env, cwd, outputByteLimit } = options;
     // Some agents send a whole command line as the command.
     const [file, argv] = args.length === 0 && /\s/.test(command) ? ["sh", ["-c", command]] : [command, args];
@@ -48,16 +54,26 @@ export class Terminal {
     this.#child = child;
     this.#killAfterMs = killAfterMs;
     this.#tail = new OutputTail(outputByteLimit);
-    child.stdout.on("data", (chunk: Buffer) => this.#tail.push(chunk));
-    child.stderr.on("data", (chunk: Buffer) => this.#tail.push(chunk));
+    for (const stream of [child.stdout, child.stderr])
+      readPaced(stream, (chunk: Buffer) => this.#tail.push(chunk));
+    const deadline = setTimeout(() => void this.kill(), terminalMs).unref();
+    const exit = new Promise<void>((resolve) => {
+      child.on("exit", () => resolve());
+    });
+    this.gone = exit.then(() => this.#watchGroup());
+    void this.gone.then(() => clearTimeout(deadline));
     this.exited = new Promise((resolve) => {
       child.on("exit", async (exitCode, signal) => {
-        void this.#watchGroup();
         await Promise.race([once(child, "close"), sleep(TRAILING_MS)]);
         this.#status = { exitCode, signal };
         resolve(this.#status);
       });
     });
+  }
+
+  /** The number of its process group. */
+  get group(): number {
+    return this.#child.pid as number;
   }
 
   output(): { output: string; truncated: boolean; exitStatus?: ExitStatus } {

@@ -2,9 +2,10 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { ErrorCode } from "../../protocol/errors.ts";
 import { reasonOf } from "../log.ts";
+import type { Groups } from "../processes.ts";
 import { confine } from "./confine.ts";
 import { Fault } from "./fault.ts";
-import { type ExitStatus, Terminal } from "./terminal.ts";
+import { type ExitStatus, Terminal, type TerminalTiming } from "./terminal.ts";
 
 const OUTPUT_BYTES = 1024 * 1024;
 /** What an agent may ask us to keep: its answer must still fit in a frame. */
@@ -27,15 +28,29 @@ type TerminalParams = z.infer<typeof terminalParams>;
 export class Terminals {
   readonly #root: string;
   readonly #env: Readonly<Record<string, string>>;
-  readonly #killAfterMs: number;
+  readonly #timing: TerminalTiming;
+  readonly #groups: Groups | undefined;
   readonly #terminals = new Map<string, Terminal>();
+  /** What is being started, and what of released ones is left. */
+  readonly #unfinished = new Set<Promise<unknown>>();
   #closed = false;
 
   /** `env`: what its commands find besides what the agent gives them. */
-  constructor(root: string, env: Readonly<Record<string, string>>, killAfterMs: number) {
+  constructor(
+    root: string,
+    env: Readonly<Record<string, string>>,
+    timing: TerminalTiming,
+    groups?: Groups | undefined,
+  ) {
     this.#root = root;
     this.#env = env;
-    this.#killAfterMs = killAfterMs;
+    this.#timing = timing;
+    this.#groups = groups;
+  }
+
+  /** The process groups of those that are not released. */
+  get groups(): number[] {
+    return [...this.#terminals.values()].map(({ group }) => group);
   }
 
   async create(params: z.infer<typeof createParams>): Promise<TerminalParams> {
@@ -45,15 +60,19 @@ export class Terminals {
     const cwd = await confine(this.#root, params.cwd ?? ".");
     const limit = Math.min(params.outputByteLimit ?? OUTPUT_BYTES, OUTPUT_BYTES_MAX);
     const { command, args, env } = params;
-    const terminal = await Terminal.start(
+    if (this.#closed) throw new Fault(ErrorCode.internal, "the agent is gone");
+    const terminalId = randomUUID();
+    const starting = Terminal.start(
       { command, args: args ?? [], env: { ...this.#env, ...named(env ?? []) }, cwd, outputByteLimit: limit },
-      this.#killAfterMs,
-    ).catch((error) => {
+      this.#timing,
+    ).then((terminal) => {
+      this.#terminals.set(terminalId, terminal);
+      this.#groups?.began(terminal.group);
+      void terminal.gone.then(() => this.#groups?.ended(terminal.group));
+    });
+    await this.#finish(starting).catch((error) => {
       throw new Fault(ErrorCode.internal, `cannot run ${command}: ${reasonOf(error)}`);
     });
-    const terminalId = randomUUID();
-    this.#terminals.set(terminalId, terminal);
-    if (this.#closed) await terminal.kill();
     return { terminalId };
   }
 
@@ -72,7 +91,7 @@ export class Terminals {
   }
 
   release(params: TerminalParams): Record<string, never> {
-    void this.#find(params).kill();
+    void this.#finish(this.#find(params).kill());
     this.#terminals.delete(params.terminalId);
     return {};
   }
@@ -80,7 +99,17 @@ export class Terminals {
   /** The agent is gone, and with it everybody who could ask for these. */
   async close(): Promise<void> {
     this.#closed = true;
+    await Promise.allSettled(this.#unfinished);
     await Promise.all([...this.#terminals.values()].map((terminal) => terminal.kill()));
+  }
+
+  async #finish<T>(work: Promise<T>): Promise<T> {
+    this.#unfinished.add(work);
+    try {
+      return await work;
+    } finally {
+      this.#unfinished.delete(work);
+    }
   }
 
   #find({ terminalId }: TerminalParams): Terminal {

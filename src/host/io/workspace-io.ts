@@ -2,6 +2,8 @@ import { z } from "zod";
 import { ErrorCode, errorResponse, resultResponse } from "../../protocol/errors.ts";
 import { isFault, readFrame } from "../../protocol/frame.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import type { Groups } from "../processes.ts";
+import type { Timing } from "../timing.ts";
 import { Fault, toRpcError } from "./fault.ts";
 import { readParams, readTextFile, writeParams, writeTextFile } from "./files.ts";
 import { createParams, Terminals, terminalParams } from "./terminals.ts";
@@ -22,13 +24,21 @@ export class WorkspaceIo {
   readonly #handlers: Readonly<Record<string, Handler>>;
   readonly #terminals: Terminals;
   readonly #answers: Answers;
+  readonly #ioMs: number;
   #queue: Promise<void> = Promise.resolve();
   #queuedChars = 0;
   #waits = 0;
 
-  constructor(root: string, env: Readonly<Record<string, string>>, killAfterMs: number, answers: Answers) {
-    const terminals = new Terminals(root, env, killAfterMs);
+  constructor(
+    root: string,
+    env: Readonly<Record<string, string>>,
+    timing: Timing,
+    answers: Answers,
+    groups?: Groups | undefined,
+  ) {
+    const terminals = new Terminals(root, env, timing, groups);
     this.#terminals = terminals;
+    this.#ioMs = timing.ioMs;
     this.#answers = answers;
     this.#handlers = {
       "fs/read_text_file": checked(readParams, (params) => readTextFile(root, params)),
@@ -48,6 +58,11 @@ export class WorkspaceIo {
 
   get idle(): Promise<void> {
     return this.#queue;
+  }
+
+  /** The process groups it has started. */
+  get groups(): number[] {
+    return this.#terminals.groups;
   }
 
   serves(method: unknown): boolean {
@@ -75,7 +90,9 @@ export class WorkspaceIo {
     this.#waits++;
     try {
       if (this.#waits > WAITS_MAX) throw new Fault(ErrorCode.internal, "too many requests are waiting");
-      const response = resultResponse(idText, await this.#handlers[method]?.(params));
+      const work = Promise.resolve(this.#handlers[method]?.(params));
+      const result = await (method === "terminal/wait_for_exit" ? work : within(this.#ioMs, work));
+      const response = resultResponse(idText, result);
       if (!fits(response)) throw new Fault(ErrorCode.internal, "the answer is too large to be sent");
       this.#answers.push(response);
     } catch (error) {
@@ -83,6 +100,18 @@ export class WorkspaceIo {
     } finally {
       this.#waits--;
     }
+  }
+}
+
+/** A file system that does not answer must not keep the agent waiting for ever. */
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const error = new Fault(ErrorCode.internal, `the workspace's files did not answer within ${ms} ms`);
+  const timer = setTimeout(() => late.reject(error), ms);
+  try {
+    return await Promise.race([work, late.promise]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

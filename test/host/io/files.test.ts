@@ -1,7 +1,19 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { hold } from "../../../src/host/io/beneath.ts";
+import { confine } from "../../../src/host/io/confine.ts";
 import { readTextFile, writeTextFile } from "../../../src/host/io/files.ts";
 import { temporaryDirectory } from "../harness.ts";
 
@@ -64,6 +76,50 @@ describe("writing a file", () => {
     expect(readFileSync(join(root, "file"), "utf8")).toBe("é");
     expect(readFileSync(join(root, "a/b/c"), "utf8")).toBe("new");
   });
+
+  test("keeps its mode, and leaves nothing else behind", async () => {
+    const { root } = workspace();
+    chmodSync(join(root, "file"), 0o754);
+    await writeTextFile(root, { path: "file", content: "x" });
+    expect(statSync(join(root, "file")).mode & 0o777).toBe(0o754);
+    expect(readdirSync(root)).toEqual(["file"]);
+  });
+
+  test("through a link within the workspace writes to what it leads to", async () => {
+    const { root } = workspace();
+    mkdirSync(join(root, "directory"));
+    symlinkSync("file", join(root, "link"));
+    symlinkSync("directory", join(root, "to-directory"));
+    await writeTextFile(root, { path: "link", content: "x" });
+    await writeTextFile(root, { path: "to-directory/new", content: "y" });
+    expect(readFileSync(join(root, "file"), "utf8")).toBe("x");
+    expect(readFileSync(join(root, "directory/new"), "utf8")).toBe("y");
+    expect(readdirSync(root).sort()).toEqual(["directory", "file", "link", "to-directory"]);
+  });
+
+  test("is never seen half done", async () => {
+    const { root } = workspace();
+    const versions = ["a", "b"].map((letter) => letter.repeat(3_000_000));
+    writeFileSync(join(root, "file"), versions[0] as string);
+    for (let n = 0; n < 10; n++) {
+      const writing = writeTextFile(root, { path: "file", content: versions[n % 2] as string });
+      for (let looks = 0; looks < 5; looks++) {
+        const { content } = await readTextFile(root, { path: "file" });
+        // Not toContain, which would print megabytes.
+        expect(versions.includes(content)).toBe(true);
+      }
+      await writing;
+    }
+  });
+
+  test.each([".", "pipe", "directory", "file/below", "/dev/null"])("to %s is refused", async (path) => {
+    const { root } = workspace();
+    mkdirSync(join(root, "directory"));
+    execFileSync("sh", ["-c", 'mkfifo "$0"', join(root, "pipe")]);
+    const wrong = { code: -32602 };
+    await expect(writeTextFile(root, { path, content: "x" })).rejects.toMatchObject(wrong);
+    expect(readdirSync(root).sort()).toEqual(["directory", "file", "pipe"]);
+  });
 });
 
 describe("the workspace is not left", () => {
@@ -100,6 +156,54 @@ describe("the workspace is not left", () => {
     await refused(root, "dangling", { code: -32602 });
     expect(readFileSync(secret, "utf8")).toBe("secret");
   });
+
+  test("by a null character, or by what a process sees as its own", async () => {
+    const { root } = workspace();
+    await refused(root, "file\0/../../secret", { code: -32602 });
+    await refused(root, "/proc/self/environ");
+    await refused(root, `/proc/${process.pid}/root/etc/hostname`);
+  });
+
+  test("by links that go round in a circle", async () => {
+    const { root } = workspace();
+    symlinkSync("b", join(root, "a"));
+    symlinkSync("a", join(root, "b"));
+    await expect(readTextFile(root, { path: "a" })).rejects.toThrow();
+    await expect(writeTextFile(root, { path: "a", content: "x" })).rejects.toThrow();
+  });
+
+  test("by a directory that becomes a link between the check and the use", async () => {
+    const { root, outside, place, swap } = await checked();
+    swap();
+    await expect(hold(root, dirname(place), false)).rejects.toThrow();
+    await expect(hold(root, dirname(place), true)).rejects.toMatchObject({ code: -32602 });
+    await expect(hold(root, join(dirname(place), "new"), true)).rejects.toMatchObject({ code: -32602 });
+    expect(readdirSync(outside)).toEqual(["file"]);
+  });
+
+  test("by a directory that becomes a link while it is held", async () => {
+    const { root, place, swap } = await checked();
+    const held = await hold(root, dirname(place), false);
+    swap();
+    expect(readFileSync(place, "utf8")).toBe("secret");
+    expect(readFileSync(join(held.path, "file"), "utf8")).toBe("mine");
+    await held.close();
+  });
+
+  /** A path that was found to be inside, and a way to make it lead outside. */
+  async function checked() {
+    const { root } = workspace();
+    const outside = join(root, "../outside");
+    for (const directory of [outside, join(root, "d")]) mkdirSync(directory);
+    writeFileSync(join(outside, "file"), "secret");
+    writeFileSync(join(root, "d/file"), "mine");
+    const place = await confine(root, "d/file");
+    const swap = () => {
+      renameSync(join(root, "d"), join(root, "e"));
+      symlinkSync(outside, join(root, "d"));
+    };
+    return { root, outside, place, swap };
+  }
 
   test("though a name may begin with two dots, and links within are fine", async () => {
     const { root } = workspace();

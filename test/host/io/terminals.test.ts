@@ -5,9 +5,10 @@ import { OutputTail } from "../../../src/host/io/output-tail.ts";
 import { Terminals } from "../../../src/host/io/terminals.ts";
 import { isAlive, temporaryDirectory } from "../harness.ts";
 
-function terminals(): { terminals: Terminals; root: string } {
+function terminals(terminalMs = 60_000): { terminals: Terminals; root: string } {
   const root = temporaryDirectory();
-  const terminals = new Terminals(root, { PATH: process.env.PATH ?? "" }, 300);
+  const timing = { killAfterMs: 300, terminalMs };
+  const terminals = new Terminals(root, { PATH: process.env.PATH ?? "" }, timing);
   onTestFinished(() => terminals.close());
   return { terminals, root };
 }
@@ -91,6 +92,60 @@ describe("a terminal", () => {
     const [, pid] = await startWaiting(of);
     await of.terminals.close();
     await expect.poll(() => isAlive(pid)).toBe(false);
+  });
+
+  test("that is released and does not want to go is waited for when its agent ends", async () => {
+    const of = terminals();
+    const [terminal, pid] = await startWaiting(of, "trap '' TERM;");
+    of.terminals.release(terminal);
+    await of.terminals.close();
+    await expect.poll(() => isAlive(pid)).toBe(false);
+  });
+
+  test("that is being started when its agent ends is ended too", async () => {
+    const { terminals: terms, root } = terminals();
+    const starting = terms.create({ command: "echo $$ > tmp; mv tmp pid; sleep 60 & wait" });
+    await terms.close();
+    const ended = await starting.then(
+      () => readFile(join(root, "pid"), "utf8").then(Number, () => 0),
+      () => 0,
+    );
+    if (ended > 0) await expect.poll(() => isAlive(ended)).toBe(false);
+    await expect(terms.create({ command: "pwd" })).rejects.toMatchObject({ message: "the agent is gone" });
+  });
+
+  test("has its time", async () => {
+    const of = terminals(1);
+    const terminal = await of.terminals.create({ command: "sleep 60" });
+    expect(await of.terminals.waitForExit(terminal)).toEqual({ exitCode: null, signal: "SIGTERM" });
+  });
+
+  test("that writes without end leaves time for others, and keeps what fits", async () => {
+    const of = terminals();
+    const flood = await of.terminals.create({ command: "yes flood", outputByteLimit: 1000 });
+    const other = await of.terminals.create({ command: "echo other" });
+    await of.terminals.waitForExit(other);
+    await vi.waitFor(() => expect(of.terminals.output(flood).truncated).toBe(true));
+    expect(of.terminals.output(flood).output.length).toBeLessThanOrEqual(1000);
+    of.terminals.kill(flood);
+    expect(await of.terminals.waitForExit(flood)).toMatchObject({ signal: "SIGTERM" });
+  });
+
+  test.each([
+    ["a command", { command: "a\0b", args: ["x"] }],
+    ["an argument", { command: "echo", args: ["a\0b"] }],
+    ["a variable", { command: "env", env: [{ name: "A", value: "a\0b" }] }],
+    ["a directory", { command: "pwd", cwd: "a\0b" }],
+  ])("cannot have a null character in %s", async (_, params) => {
+    await expect(terminals().terminals.create(params)).rejects.toMatchObject({ code: expect.any(Number) });
+  });
+
+  test("cannot be one of too many", async () => {
+    const { terminals: terms } = terminals();
+    for (let n = 0; n < 100; n++) await terms.create({ command: "true" });
+    await expect(terms.create({ command: "true" })).rejects.toMatchObject({
+      message: "100 terminals are open: release some first",
+    });
   });
 
   test("cannot be somewhere else, or nothing at all", async () => {

@@ -1,0 +1,252 @@
+import { describe, expect, it } from "vitest";
+import { Client, events, Host, send, token } from "./harness.ts";
+
+type Json = Record<string, unknown>;
+type Request = { id: string; method: string; params: Json };
+
+const FILES = { fs: { readTextFile: true, writeTextFile: true } };
+const ALL = { ...FILES, terminal: true };
+
+async function clientIo(workspace: string, value: "client" | "host"): Promise<void> {
+  const bearer = await token({ workspace, scopes: ["session:read", "workspace:admin"] });
+  const response = await send("PUT", `/api/workspaces/${workspace}`, bearer, { clientIo: value });
+  expect(response.status).toBe(200);
+}
+
+async function connect(workspace: string, clientCapabilities: object): Promise<Client> {
+  const client = await Client.raw(workspace);
+  await client.request("initialize", { protocolVersion: 1, clientCapabilities });
+  return client;
+}
+
+/** A workspace whose clients serve the files, and a session of a client that can do so much. */
+async function open(capabilities: object, cwd = "/home/me/project") {
+  const workspace = `w-${crypto.randomUUID()}`;
+  await clientIo(workspace, "client");
+  const host = await Host.join(workspace);
+  const client = await connect(workspace, capabilities);
+  const opening = client.request("session/new", { cwd, mcpServers: [] });
+  const agent = await host.agent();
+  await agent.openSession();
+  const { response } = await opening;
+  const { sessionId } = response.result as { sessionId: string };
+  const ask = (id: unknown, method: string, params: object = {}) =>
+    agent.items(
+      JSON.stringify({ jsonrpc: "2.0", id, method, params: { sessionId: "agent-session", ...params } }),
+    );
+  return { workspace, host, client, agent, sessionId, ask };
+}
+
+/** The next request that a client gets. */
+async function asked(client: Client): Promise<Request> {
+  for (;;) {
+    const message = await client.takeJson();
+    if ("method" in message && "id" in message) return message as Request;
+  }
+}
+
+function answer(client: Client, { id }: Request, result: unknown): void {
+  client.send(JSON.stringify({ jsonrpc: "2.0", id, result }));
+}
+
+describe("files and terminals of the client", () => {
+  it("are asked for where the client has the workspace, and the log has both and the operation", async () => {
+    const { client, agent, ask, sessionId, workspace } = await open(ALL);
+    ask(7, "fs/read_text_file", { path: "/workspace/src/a.ts", line: 3 });
+    const request = await asked(client);
+    expect(request).toMatchObject({
+      method: "fs/read_text_file",
+      params: { sessionId, path: "/home/me/project/src/a.ts", line: 3 },
+    });
+    answer(client, request, { content: "text" });
+    expect(await agent.line()).toEqual({ jsonrpc: "2.0", id: 7, result: { content: "text" } });
+
+    const log = await events(workspace, sessionId);
+    const { payload } = log.find((event) => event.kind === "client.fs.read") as {
+      payload: { request: number; answer: number; ok: boolean };
+    };
+    expect(payload.ok).toBe(true);
+    // What the agent wrote, as it wrote it.
+    expect(log[payload.request - 1]).toMatchObject({
+      source: "agent",
+      payload: { message: { params: { path: "/workspace/src/a.ts" } } },
+    });
+    expect(log[payload.answer - 1]).toMatchObject({ source: "client" });
+    expect(log.at(-1)?.kind).toBe("client.fs.read");
+  });
+
+  it("that lie elsewhere keep their path", async () => {
+    const { client, ask } = await open(ALL);
+    ask(1, "fs/write_text_file", { path: "/etc/hosts", content: "" });
+    expect((await asked(client)).params.path).toBe("/etc/hosts");
+  });
+
+  it("include terminals, each of them with the client that made it", async () => {
+    const { client, agent, ask, workspace, sessionId } = await open(ALL);
+    ask(1, "terminal/create", { command: "ls", cwd: "/workspace/sub" });
+    const create = await asked(client);
+    expect(create.params).toMatchObject({ command: "ls", cwd: "/home/me/project/sub" });
+    answer(client, create, { terminalId: "t1" });
+    await agent.line();
+
+    const other = await connect(workspace, ALL);
+    await other.request("session/load", { sessionId, cwd: "/elsewhere", mcpServers: [] });
+    ask(2, "terminal/output", { terminalId: "t1" });
+    const output = await asked(client);
+    expect(output.method).toBe("terminal/output");
+    answer(client, output, { output: "", truncated: false });
+    await agent.line();
+
+    ask(3, "terminal/release", { terminalId: "t1" });
+    answer(client, await asked(client), {});
+    await agent.line();
+    ask(4, "terminal/output", { terminalId: "t1" });
+    expect(await agent.line()).toMatchObject({ id: 4, error: { code: -32002, message: "Unknown terminal" } });
+    const kinds = (await events(workspace, sessionId)).map(({ kind }) => kind as string);
+    expect(kinds.filter((kind) => kind.startsWith("client."))).toEqual([
+      "client.terminal.create",
+      "client.terminal.output",
+      "client.terminal.release",
+    ]);
+  });
+
+  it("are those of the client whose turn it is, and of nobody else", async () => {
+    const { client, agent, ask, workspace, sessionId } = await open(ALL);
+    const other = await connect(workspace, ALL);
+    await other.request("session/resume", { sessionId, cwd: "C:\\project", mcpServers: [] });
+    const turn = other.call("session/prompt", { sessionId, prompt: [] });
+    const prompt = await agent.line();
+    ask("x", "fs/read_text_file", { path: "/workspace/src/a.ts" });
+    const request = await asked(other);
+    expect(request.params.path).toBe("C:\\project\\src\\a.ts");
+    answer(other, request, { content: "" });
+    await agent.line();
+    agent.answer(prompt, { stopReason: "end_turn" });
+    await other.until(turn);
+    agent.update("after");
+    const seen: Json[] = [];
+    while (JSON.stringify(seen.at(-1))?.includes("after") !== true) seen.push(await client.takeJson());
+    expect(seen.filter((message) => "id" in message)).toEqual([]);
+    expect(seen.filter(({ method }) => method === "$/cancel_request")).toEqual([]);
+  });
+
+  it.each([
+    ["fs/write_text_file", { fs: { readTextFile: true }, terminal: true }],
+    ["terminal/create", FILES],
+    ["fs/read_text_file", {}],
+  ])("that no client offers are refused: %s", async (method, capabilities) => {
+    const { agent, ask } = await open(capabilities);
+    ask(1, method, { path: "/workspace/a" });
+    expect(await agent.line()).toMatchObject({
+      id: 1,
+      error: { code: -32601, message: expect.stringContaining(`none that is here offers ${method}`) },
+    });
+  });
+
+  it("are asked of one that offers them, if the one whose turn it is does not", async () => {
+    const { client, agent, ask, workspace, sessionId } = await open(ALL);
+    const phone = await connect(workspace, {});
+    phone.call("session/prompt", { sessionId, prompt: [] });
+    await agent.line();
+    ask(1, "fs/read_text_file", { path: "/workspace/a" });
+    expect((await asked(client)).method).toBe("fs/read_text_file");
+  });
+
+  it("are given up when the client that was asked is gone", async () => {
+    const { client, agent, ask, workspace, sessionId } = await open(ALL);
+    ask(1, "fs/read_text_file", { path: "/workspace/a" });
+    await asked(client);
+    client.socket.close(1000);
+    expect(await agent.line()).toMatchObject({
+      id: 1,
+      error: { message: "The client that was asked is gone" },
+    });
+    const log = await events(workspace, sessionId);
+    expect(log.find(({ kind }) => kind === "client.fs.read")).toMatchObject({ payload: { ok: false } });
+  });
+
+  it("pass on the client's own error", async () => {
+    const { client, agent, ask } = await open(ALL);
+    ask(1, "fs/read_text_file", { path: "/workspace/a" });
+    const { id } = await asked(client);
+    const error = { code: -32002, message: "no such file" };
+    client.send(JSON.stringify({ jsonrpc: "2.0", id, error }));
+    expect(await agent.line()).toMatchObject({ id: 1, error });
+  });
+
+  it("are for processes that start after the workspace has said so", async () => {
+    const { client, agent, ask, workspace, host, sessionId } = await open(ALL);
+    await clientIo(workspace, "host");
+    expect(await host.takeJson()).toEqual({ t: "settings" });
+    ask(1, "fs/read_text_file", { path: "/workspace/a" });
+    answer(client, await asked(client), { content: "" });
+    await agent.line();
+
+    host.io = "host";
+    agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
+    client.call("session/prompt", { sessionId, prompt: [] });
+    const next = await host.agent();
+    await next.openSession();
+    await next.line();
+    next.items('{"jsonrpc":"2.0","id":2,"method":"fs/read_text_file","params":{"path":"/workspace/a"}}');
+    next.items(JSON.stringify(["answer", '{"jsonrpc":"2.0","id":2,"result":{"content":"host"}}']));
+    expect(await next.line()).toMatchObject({ id: 2, result: { content: "host" } });
+  });
+});
+
+describe("what opens a session reaches the agent", () => {
+  const cwd = "/home/me/project";
+  const mcpServers = [{ name: "tools", command: "/bin/tools", args: ["-x"], env: [] }];
+  const given = {
+    cwd,
+    mcpServers,
+    additionalDirectories: [`${cwd}/sub`, "/opt/shared", cwd],
+    _meta: { a: 1 },
+  };
+  const got = {
+    cwd: "/workspace",
+    mcpServers,
+    additionalDirectories: ["/workspace/sub", "/opt/shared", "/workspace"],
+    _meta: { a: 1 },
+  };
+
+  async function opened(capabilities: object) {
+    const workspace = `w-${crypto.randomUUID()}`;
+    const host = await Host.join(workspace);
+    host.capabilities = capabilities;
+    const client = await Client.open(workspace);
+    const opening = client.request("session/new", given);
+    const agent = await host.agent();
+    const request = await agent.openSession();
+    const { response } = await opening;
+    return { host, client, agent, request, sessionId: (response.result as { sessionId: string }).sessionId };
+  }
+
+  it("when it is new", async () => {
+    expect((await opened({})).request).toMatchObject({ method: "session/new", params: got });
+  });
+
+  it.each([
+    ["session/load", { loadSession: true }],
+    ["session/resume", { sessionCapabilities: { resume: {} } }],
+    ["session/new", {}],
+  ])("when another process opens it with %s", async (method, capabilities) => {
+    const { host, client, agent, sessionId } = await opened(capabilities);
+    agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
+    client.call("session/prompt", { sessionId, prompt: [] });
+    const next = await host.agent();
+    expect(await next.line()).toMatchObject({ method, params: got });
+  });
+
+  it.each([
+    ["session/fork", { sessionCapabilities: { fork: {} } }],
+    ["session/new", {}],
+  ])("when it is a fork, opened with %s", async (method, capabilities) => {
+    const { host, client, sessionId } = await opened(capabilities);
+    const { response } = await client.request("session/fork", { ...given, sessionId });
+    const fork = (response.result as { sessionId: string }).sessionId;
+    client.call("session/prompt", { sessionId: fork, prompt: [] });
+    const next = await host.agent();
+    expect(await next.line()).toMatchObject({ method, params: got });
+  });
+});
