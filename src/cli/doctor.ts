@@ -172,7 +172,7 @@ export class Doctor {
       return fail(
         `the container does not start: ${brief(containerState.reason ?? "", 300)}`,
         EXIT.error,
-        "Its own words are in the log of the deployment: wrangler tail --env containers.",
+        "What it said itself is in the log of the deployment.",
       );
     if (containerState) return { status: "ok", detail: "a container is started when a session needs it" };
     return fail(
