@@ -33,7 +33,11 @@ export class SocketClient implements Client {
     this.#life = life;
     this.#attachment = ws.deserializeAttachment() as Attachment;
     this.#router = new Router(env, this);
-    this.#exchange = { answer: (text) => ws.send(text), waitFor: (promise) => ctx.waitUntil(promise) };
+    // A client that has left while it was found does not hear the answer.
+    const answer = (text: string) => {
+      if (ws.readyState === WebSocket.OPEN) ws.send(text);
+    };
+    this.#exchange = { answer, waitFor: (promise) => ctx.waitUntil(promise) };
     if (this.#attachment.control) this.#control = new AgentControl(env, this, this.#exchange.answer);
   }
 
@@ -106,8 +110,8 @@ export class SocketClient implements Client {
     if (this.state.initialized) this.#ws.send(text(this.state.caller));
   }
 
-  end(reason: string): void {
-    this.#ws.close(UNAUTHORIZED, reason);
+  end(reason: string, code = UNAUTHORIZED): void {
+    this.#ws.close(code, reason);
   }
 
   // ---- from sessions ----------------------------------------------------------------------------------
