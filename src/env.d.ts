@@ -17,6 +17,10 @@ interface Env {
   AUTH_CLOCK_SKEW?: string;
   /** Encrypts the secrets of workspaces: 32 random bytes in base64url. Without it none can be stored. */
   SECRETS_KEY?: string;
+  /** Origins of browsers' pages, besides the gateway's own, that may use it: names or patterns. */
+  ALLOWED_ORIGINS?: string;
+  /** Limits requests per address and per subject; optional. */
+  RATE_LIMITER?: RateLimit;
   /** Overrides of src/protocol/limits.ts as a JSON object. */
   LIMITS?: string;
 }

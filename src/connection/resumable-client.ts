@@ -215,11 +215,11 @@ export class ResumableClient implements Client {
   }
 
   /** For good: one that comes back finds nothing. */
-  async end(reason = "connection closed"): Promise<void> {
+  async end(reason = "connection closed", code = UNAUTHORIZED): Promise<void> {
     if (!this.#store.state) return;
     const { state } = this;
     const sessions = this.sessions();
-    this.hangUp(reason);
+    this.hangUp(reason, code);
     this.#store.forget();
     await this.#ctx.storage.deleteAll();
     await Promise.allSettled([
@@ -251,8 +251,8 @@ export class ResumableClient implements Client {
   }
 
   /** Its token has expired. With another one it goes on where it was. */
-  hangUp(reason: string): void {
-    this.#socket()?.close(UNAUTHORIZED, reason);
+  hangUp(reason: string, code = UNAUTHORIZED): void {
+    this.#socket()?.close(code, reason);
   }
 
   // ---- from sessions ----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import type { Frame } from "../protocol/frame.ts";
 import { derivedUuid, isUuid, parseClientRequestId } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { hasMcpServers, longestValue } from "../protocol/mcp-secrets.ts";
+import { mayOpenSession } from "../tenant/quotas.ts";
 import { answerPermission } from "./answer-permission.ts";
 import { type Client, type Exchange, hearing } from "./client.ts";
 import { checkInitialize, initializeResult } from "./initialize.ts";
@@ -143,9 +144,14 @@ export class Router {
       this.#refuse(frame, exchange, tooMany);
       return false;
     }
+    const { connection, caller, workspace, agent } = this.#client.state;
+    const spent = expected === undefined ? await mayOpenSession(this.#env, caller) : undefined;
+    if (spent) {
+      this.#refuse(frame, exchange, spent);
+      return false;
+    }
     this.#client.opens(sessionId, frame.idText as string);
     this.#client.change({ opening: sessionId });
-    const { connection, caller, workspace, agent } = this.#client.state;
     const hears = hearing(this.#client.state);
     const order = { sessionId, connection, caller, workspace, agent: agent ?? "", raw, hears };
     await this.#session(sessionId).open(order);

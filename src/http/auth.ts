@@ -9,6 +9,7 @@ import { isRevoked } from "../tenant/check.ts";
 import { noteRefusal } from "../tenant/refusals.ts";
 import { credentialOf } from "./credential.ts";
 import { mayActWith } from "./origin.ts";
+import { limitRate } from "./rate.ts";
 
 export type AppEnv = { Bindings: Env; Variables: { caller: Caller } };
 
@@ -32,7 +33,9 @@ async function authenticate(c: Context<AppEnv>): Promise<Caller> {
     if (!credential) throw unauthorized();
     if (!mayActWith(credential, c.req.raw))
       throw new HTTPException(403, { message: "Only a page of this gateway may do that" });
-    return admit(c, credential.token);
+    const caller = await admit(c, credential.token);
+    await limitRate(c, `subject:${JSON.stringify([caller.tenant, caller.subject])}`);
+    return caller;
   });
 }
 

@@ -12,6 +12,18 @@ const DEFAULTS = {
    */
   rowChars: 600_000,
 
+  /** A URL may carry a token; headers two of them, and what proxies add. What the REST API takes is small. */
+  urlChars: 16 * 1024,
+  headerChars: 64 * 1024,
+  bodyBytes: 1024 * 1024,
+
+  /** How long a client may take to initialize its connection. */
+  handshakeMs: 60_000,
+
+  /** Sockets and connections of one subject at a time, and sessions it may open within an hour. */
+  socketsPerSubject: 1000,
+  sessionsPerHour: 1000,
+
   /** Session and JSON-RPC ids, as in the SDK's own server. */
   idChars: 1024,
 

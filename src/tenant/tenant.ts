@@ -5,6 +5,7 @@ import type { Act } from "./audit.ts";
 import { type AuditEntry, AuditLog, type AuditQuery } from "./audit-log.ts";
 import { LiveSockets } from "./live-sockets.ts";
 import type { Holder, Pass } from "./pass.ts";
+import { Openings } from "./quotas.ts";
 import { type Revocation, type RevocationKind, Revocations } from "./revocations.ts";
 
 export type RevocationOrder = { kind: RevocationKind; value: string; until: number | null };
@@ -17,6 +18,7 @@ export class TenantState extends DurableObject<Env> {
   readonly #revocations: Revocations;
   readonly #live: LiveSockets;
   readonly #audit: AuditLog;
+  readonly #openings: Openings;
   #exists: boolean;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -25,6 +27,7 @@ export class TenantState extends DurableObject<Env> {
     this.#revocations = new Revocations(sql);
     this.#live = new LiveSockets(sql);
     this.#audit = new AuditLog(sql);
+    this.#openings = new Openings(sql);
     this.#exists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'revocation'").toArray().length > 0;
   }
 
@@ -43,6 +46,15 @@ export class TenantState extends DurableObject<Env> {
     if (this.#revocations.covers(pass, Date.now())) return false;
     this.#live.put(pass, Date.now());
     return true;
+  }
+
+  socketsOf(subject: string): number {
+    return this.#exists ? this.#live.countOf(subject, Date.now()) : 0;
+  }
+
+  /** False: the subject may open no more sessions in this hour. */
+  countOpening(subject: string): boolean {
+    return this.#openings.count(subject, Date.now());
   }
 
   leave(id: string): void {
