@@ -3,6 +3,7 @@ import { createMiddleware } from "hono/factory";
 import { HTTPException } from "hono/http-exception";
 import { AuthConfigError, issuersOf } from "../auth/issuers.ts";
 import { KeysUnavailable } from "../auth/keys.ts";
+import { isShareToken, verifyShareToken } from "../auth/share-token.ts";
 import { verifyToken } from "../auth/verify.ts";
 import type { Caller, Scope } from "../protocol/caller.ts";
 import { isRevoked } from "../tenant/check.ts";
@@ -41,7 +42,7 @@ async function authenticate(c: Context<AppEnv>): Promise<Caller> {
 
 /** The bearer of a token that is good now. */
 export async function admit(c: Context<AppEnv>, token: string): Promise<Caller> {
-  const verified = await verifyToken(c.env, token);
+  const verified = await (isShareToken(token) ? verifyShareToken : verifyToken)(c.env, token);
   const isGood = !("refused" in verified);
   if (isGood && !(await isRevoked(c.env, verified))) return verified;
   const bearer = isGood ? verified : verified.bearer;

@@ -148,6 +148,9 @@ const DEFAULTS = {
   revocationCacheMs: 500,
   revocations: 10_000,
 
+  /** How long a link to a session may be good. */
+  shareSeconds: 90 * 24 * 60 * 60,
+
   /** Acts a tenant's audit keeps, and how often it notes that the same bearer's token was refused. */
   auditEntries: 10_000,
   refusalNoteMs: 60_000,
