@@ -25,6 +25,10 @@ interface Env {
   PUBLIC_URL?: string;
   /** Private key, as a JSON Web Key, that signs their tokens; its public half is in AUTH_JWKS. */
   HOST_SIGNING_KEY?: string;
+  /** Origins of browsers' pages, besides the gateway's own, that may use it: names or patterns. */
+  ALLOWED_ORIGINS?: string;
+  /** Limits requests per address and per subject; optional. */
+  RATE_LIMITER?: RateLimit;
   /** Overrides of src/protocol/limits.ts as a JSON object. */
   LIMITS?: string;
 }

@@ -107,6 +107,9 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     this.ctx.storage.sql.exec(DEADLINE_SCHEMA);
     for (const name of this.#deadlines.due(Date.now())) {
       switch (name) {
+        case "handshake":
+          await this.#endUnused();
+          break;
         case "idle":
           await this.#withoutSocket().expire();
           break;
@@ -118,6 +121,13 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
           else this.#withoutSocket().hangUp(EXPIRED);
       }
     }
+  }
+
+  /** Whoever connects means to speak. On `/agent/ws` somebody may take their time to choose an agent. */
+  async #endUnused(): Promise<void> {
+    const client = this.#socket() ?? (this.#store.state?.resumable ? this.#resumable() : undefined);
+    if (client && !client.state.initialized && !client.state.control)
+      await client.end("not initialized in time", NOT_BEGUN);
   }
 
   /** Its token, or its session, was revoked. */
@@ -187,3 +197,6 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     return this.#resumableClient;
   }
 }
+
+/** A protocol error: the client has not said what it has to say first. */
+const NOT_BEGUN = 1002;

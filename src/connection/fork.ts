@@ -3,6 +3,7 @@ import { translateOpening } from "../protocol/dialects/index.ts";
 import { ErrorCode, unknownSession } from "../protocol/errors.ts";
 import type { Frame } from "../protocol/frame.ts";
 import { isUuid } from "../protocol/ids.ts";
+import { mayOpenSession } from "../tenant/quotas.ts";
 import type { Here, Own } from "./own-methods.ts";
 
 /** `session/fork`: a new session with the history of another, up to an event or to its end. */
@@ -16,6 +17,8 @@ export async function forkSession(env: Env, { connection, caller, hears }: Here,
   if (!isUuid(from)) return { error: unknownSession(from) };
   const { [AT]: at, ...meta } = _meta ?? {};
   const opening = { ...params, ...(Object.keys(meta).length > 0 ? { _meta: meta } : {}) };
+  const spent = await mayOpenSession(env, caller);
+  if (spent) return { error: spent };
   const sessionId = crypto.randomUUID();
   const target = env.ACP_SESSION_DO.getByName(sessionId);
   const fork = await target.fork({

@@ -272,7 +272,8 @@ export class HttpClient implements Client {
     return {
       at: this.#logPlace(sessionId, reader),
       // Who reads the session's stream gets its answers in their turn, after what comes before them.
-      numbered: { rests: !reader?.waiting, answers: !reader && this.#store.expects(sessionId) },
+      rests: !reader?.waiting,
+      numbered: { answers: !reader && this.#store.expects(sessionId) },
     };
   }
 

@@ -119,7 +119,7 @@ export class ResumableClient implements Client {
     link.say({ t: "welcome", connection: this.state.connection, received: this.#handedOver });
     this.#store.setSent(OWN, own);
     this.#flush(link);
-    await this.#wake();
+    await this.#router.wake();
   }
 
   #acked(link: Link, chars: number, own: number): Promise<void> | void {
@@ -131,7 +131,7 @@ export class ResumableClient implements Client {
     }
     if (!wasFull || !link.hasRoom) return;
     this.#flush(link);
-    return this.#wake();
+    return this.#router.wake();
   }
 
   async #frames(link: Link, first: number, lines: readonly string[]): Promise<void> {
@@ -205,12 +205,6 @@ export class ResumableClient implements Client {
     }
   }
 
-  /** Sessions whose reading rests go on; each asks from where. */
-  async #wake(): Promise<void> {
-    const { connection } = this.state;
-    await Promise.allSettled(this.sessions().map((id) => this.#session(id).ready(connection)));
-  }
-
   /** A client that has said goodbye is gone for good; one that was cut off comes back. */
   async closed(socket: WebSocket, code: number): Promise<void> {
     const mine = this.#link === undefined || this.#link.socket === socket;
@@ -228,11 +222,11 @@ export class ResumableClient implements Client {
   }
 
   /** For good: one that comes back finds nothing. */
-  async end(reason = "connection closed"): Promise<void> {
+  async end(reason = "connection closed", code = UNAUTHORIZED): Promise<void> {
     if (!this.#store.state) return;
     const { state } = this;
     const sessions = this.sessions();
-    this.hangUp(reason);
+    this.hangUp(reason, code);
     this.#store.forget();
     await this.#ctx.storage.deleteAll();
     await Promise.allSettled([
@@ -264,8 +258,8 @@ export class ResumableClient implements Client {
   }
 
   /** Its token has expired. With another one it goes on where it was. */
-  hangUp(reason: string): void {
-    this.#socket()?.close(UNAUTHORIZED, reason);
+  hangUp(reason: string, code = UNAUTHORIZED): void {
+    this.#socket()?.close(code, reason);
   }
 
   // ---- from sessions ----------------------------------------------------------------------------------
@@ -277,7 +271,8 @@ export class ResumableClient implements Client {
     const cursor = link?.locate(sessionId);
     return {
       at: cursor ? placeOf(cursor) : null,
-      numbered: { rests: !link?.hasRoom, answers: false },
+      rests: !link?.hasRoom,
+      numbered: { answers: false },
     };
   }
 

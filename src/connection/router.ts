@@ -11,6 +11,7 @@ import { derivedUuid, isUuid, parseClientRequestId } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { hasMcpServers, longestValue } from "../protocol/mcp-secrets.ts";
 import { offeredIo } from "../protocol/methods.ts";
+import { mayOpenSession } from "../tenant/quotas.ts";
 import { answerPermission } from "./answer-permission.ts";
 import { type Client, type Exchange, hearing } from "./client.ts";
 import { checkInitialize, initializeResult } from "./initialize.ts";
@@ -145,9 +146,14 @@ export class Router {
       this.#refuse(frame, exchange, tooMany);
       return false;
     }
+    const { connection, caller, workspace, agent } = this.#client.state;
+    const spent = expected === undefined ? await mayOpenSession(this.#env, caller) : undefined;
+    if (spent) {
+      this.#refuse(frame, exchange, spent);
+      return false;
+    }
     this.#client.opens(sessionId, frame.idText as string);
     this.#client.change({ opening: sessionId });
-    const { connection, caller, workspace, agent } = this.#client.state;
     const hears = hearing(this.#client.state);
     const order = { sessionId, connection, caller, workspace, agent: agent ?? "", raw, hears };
     await this.#session(sessionId).open(order);
@@ -163,6 +169,12 @@ export class Router {
     if (newest !== undefined) this.#client.opens(newest, frame.idText as string);
     else if (!(await this.#makeSession(frame, exchange, null))) return;
     this.#forward(this.#client.sessions().at(-1) as string, frame, exchange);
+  }
+
+  /** Sessions whose reading rests go on. */
+  async wake(): Promise<void> {
+    const { connection } = this.#client.state;
+    await Promise.allSettled(this.#client.sessions().map((id) => this.#session(id).ready(connection)));
   }
 
   /** What one session's agent was told, for those of the others. */

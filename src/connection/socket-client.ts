@@ -15,6 +15,9 @@ import { EXPIRED, type TokenLife } from "./token-life.ts";
 type Attachment = ClientState & {
   /** How far each session has been delivered, and since which attachment. */
   cursors: Record<string, { attach: number; upTo: number }>;
+  /** Characters of pages sent since it last answered our question, and whether it is asked now. */
+  unread?: number;
+  asked?: true | undefined;
 };
 
 /** A client that speaks over one WebSocket: every message of every session in the order it comes. */
@@ -33,7 +36,11 @@ export class SocketClient implements Client {
     this.#life = life;
     this.#attachment = ws.deserializeAttachment() as Attachment;
     this.#router = new Router(env, this);
-    this.#exchange = { answer: (text) => ws.send(text), waitFor: (promise) => ctx.waitUntil(promise) };
+    // A client that has left while it was found does not hear the answer.
+    const answer = (text: string) => {
+      if (ws.readyState === WebSocket.OPEN) ws.send(text);
+    };
+    this.#exchange = { answer, waitFor: (promise) => ctx.waitUntil(promise) };
     if (this.#attachment.control) this.#control = new AgentControl(env, this, this.#exchange.answer);
   }
 
@@ -86,6 +93,7 @@ export class SocketClient implements Client {
     if (frame.kind === "invalid" && (await this.#control?.receive(frame.value))) return;
     if (frame.kind === "invalid") return ws.send(errorResponse("null", FAULTS["not-object"]));
     if (idTooLong(frame)) return ws.close(1008, "id too long");
+    if (frame.kind === "response" && frame.idText === STILL_THERE) return this.#isThere();
     if (frame.method === "initialize" && frame.kind === "request" && frame.value.id !== null)
       return this.#router.initialize(frame, this.#exchange);
     if (!this.state.initialized)
@@ -106,15 +114,18 @@ export class SocketClient implements Client {
     if (this.state.initialized) this.#ws.send(text(this.state.caller));
   }
 
-  end(reason: string): void {
-    this.#ws.close(UNAUTHORIZED, reason);
+  end(reason: string, code = UNAUTHORIZED): void {
+    this.#ws.close(code, reason);
   }
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
   position(sessionId: string): Position {
     const cursor = this.#attachment.cursors[sessionId];
-    return { at: cursor ? { attach: cursor.attach, place: { upTo: cursor.upTo, skip: 0 } } : null };
+    return {
+      at: cursor ? { attach: cursor.attach, place: { upTo: cursor.upTo, skip: 0 } } : null,
+      rests: this.#attachment.asked === true,
+    };
   }
 
   deliver(sessionId: string, { attach, upTo, frames }: Page): Taken {
@@ -123,9 +134,29 @@ export class SocketClient implements Client {
     // The page may be here already: its sender was reset before it learnt so. Or a later reading has begun.
     if (cursor && (attach < cursor.attach || (attach === cursor.attach && upTo <= cursor.upTo)))
       return "more";
+    if (this.#attachment.asked) return "later";
     for (const frame of frames) this.#say(sessionId, frame);
-    this.#save({ ...this.#attachment, cursors: { ...cursors, [sessionId]: { attach, upTo } } });
-    return "more";
+    const unread = frames.reduce((sum, frame) => sum + frame.length, this.#attachment.unread ?? 0);
+    this.#save({ ...this.#attachment, unread, cursors: { ...cursors, [sessionId]: { attach, upTo } } });
+    return this.#asksForLife() ? "enough" : "more";
+  }
+
+  /**
+   * A socket here does not tell how much of what was sent is still on its way, and keeps all of it in memory. So
+   * after a good deal the client is asked something, and gets no more before it has answered: a method that
+   * it does not know will do. Those who speak an older form may not know that one answers.
+   */
+  #asksForLife(): boolean {
+    const { unread = 0, dialect, control } = this.#attachment;
+    if (unread < LIMITS.unreadChars || dialect !== null || control) return false;
+    this.#ws.send(`{"jsonrpc":"2.0","id":${STILL_THERE},"method":"_acp-edge/ping","params":{}}`);
+    this.#save({ ...this.#attachment, asked: true });
+    return true;
+  }
+
+  async #isThere(): Promise<void> {
+    this.#save({ ...this.#attachment, asked: undefined, unread: 0 });
+    await this.#router.wake();
   }
 
   #say(sessionId: string, frame: string): void {
@@ -183,3 +214,5 @@ export class SocketClient implements Client {
 }
 
 const CLIENT = "client";
+/** The id of our own question. */
+const STILL_THERE = '"acp-edge/ping"';

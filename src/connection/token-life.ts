@@ -4,8 +4,11 @@ import { DEADLINE_SCHEMA, type Deadlines } from "../session/deadlines.ts";
 import { enter, leave, passFor } from "../tenant/pass.ts";
 import type { ClientState } from "./client.ts";
 
-/** The points in time a connection waits for: nobody uses it, its token is about to expire, or has. */
-export type ConnectionDeadline = "idle" | "token-warning" | "token-expiry";
+/**
+ * The points in time a connection waits for: nobody has begun to use it, nobody uses it any more, its token is about
+ * to expire, or has.
+ */
+export type ConnectionDeadline = "handshake" | "idle" | "token-warning" | "token-expiry";
 
 /** A connection lives no longer than its token: its tenant knows of it, and it knows when that ends. */
 export class TokenLife {
@@ -30,6 +33,7 @@ export class TokenLife {
   /** A client has come, or has come back. */
   begin(state: ClientState): void {
     this.#ctx.storage.sql.exec(DEADLINE_SCHEMA);
+    if (!state.initialized) this.#deadlines.set("handshake", Date.now() + LIMITS.handshakeMs);
     this.#deadlines.set("token-warning", state.caller.expires * 1000 - LIMITS.tokenWarningMs);
     this.#enter(state);
   }

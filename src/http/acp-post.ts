@@ -6,6 +6,7 @@ import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { isUuid } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { AppEnv } from "./auth.ts";
+import { limitConnections } from "./rate.ts";
 
 /** A message of a client over HTTP. The first one makes the connection and is answered here; the rest on streams. */
 export async function postMessage(c: Context<AppEnv>, handover: () => Handover): Promise<Response> {
@@ -36,6 +37,7 @@ async function initialize(c: Context<AppEnv>, frame: Frame, handover: () => Hand
   if (frame.value.id === null) return c.text("Initialize request must include an ID", 400);
   if (idTooLong(frame)) return c.text(`Ids have at most ${LIMITS.idChars} characters`, 400);
   const order = handover();
+  await limitConnections(c);
   const answer = await c.env.ACP_CONNECTION_DO.getByName(order.connection).initialize(order, frame.raw);
   return json(c, answer, 200, { "Acp-Connection-Id": order.connection });
 }

@@ -7,6 +7,7 @@ import { RESUMABLE } from "../protocol/resume.ts";
 import { postMessage } from "./acp-post.ts";
 import { openStream } from "./acp-stream.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
+import { limitConnections } from "./rate.ts";
 import { upgraded } from "./upgrade.ts";
 import { chosenWorkspace } from "./workspaces.ts";
 
@@ -33,13 +34,16 @@ acp.all("/", requireScope("session:prompt", "session:read"), async (c): Promise<
 
 /** `more` is what a connection must know besides where its client comes from. */
 export async function handOver(c: Context<AppEnv>, more: Partial<Handover> = {}): Promise<Response> {
-  return dial(c, { ...handover(c), ...more });
+  const order = { ...handover(c), ...more };
+  await limitConnections(c);
+  return dial(c, order);
 }
 
 /** The same for a client that comes back should it lose its socket, or has come back. */
 async function handOverResumable(c: Context<AppEnv>): Promise<Response> {
   const again = c.req.header("Acp-Connection-Id") ?? c.req.query("connection");
   if (again !== undefined && !isUuid(again)) return c.text("Unknown Acp-Connection-Id", 404);
+  if (again === undefined) await limitConnections(c);
   const order = { ...handover(c), ...(again !== undefined && { connection: again }) };
   return dial(c, order, { "X-Acp-Resumable": again === undefined ? "new" : "again" });
 }

@@ -8,6 +8,7 @@ import { parse, sessionOf, unknownSession } from "./params.ts";
 import { permissions } from "./permissions.ts";
 import { secrets } from "./secrets.ts";
 import { listSessions } from "./session-index.ts";
+import { shares } from "./shares.ts";
 import { tenant } from "./tenant.ts";
 import { transfer } from "./transfer.ts";
 import { workspaces } from "./workspaces.ts";
@@ -22,6 +23,7 @@ api.route("/", workspaces);
 api.route("/", agents);
 api.route("/", secrets);
 api.route("/", tenant);
+api.route("/", shares);
 
 api.get("/sessions", async (c) => {
   const { limit, cursor } = parse(LIST_QUERY, c.req.query());

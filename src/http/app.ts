@@ -4,10 +4,14 @@ import { acp } from "./acp.ts";
 import { agentWs } from "./agent-ws.ts";
 import { api } from "./api.ts";
 import type { AppEnv } from "./auth.ts";
+import { headers, limitAddress, limitJson, limitLength, refuseForeignSockets } from "./edges.ts";
 import { host } from "./host.ts";
 import { login } from "./login.ts";
 
 export const app = new Hono<AppEnv>();
+
+app.use(headers, limitLength, refuseForeignSockets, limitAddress);
+app.use("/api/*", limitJson);
 
 app.get("/healthz", (c) => c.json({ ok: true }));
 app.get("/", (c) => c.text("acp-edge: connect an ACP client to /acp, read sessions at /api/sessions\n"));
@@ -34,8 +38,10 @@ const CODES: Partial<Record<number, string>> = {
   409: "conflict",
   410: "gone",
   413: "too_large",
+  414: "too_large",
   426: "upgrade_required",
   429: "too_many_requests",
+  431: "too_large",
   501: "not_configured",
   503: "unavailable",
 };

@@ -3,12 +3,14 @@ import { createMiddleware } from "hono/factory";
 import { HTTPException } from "hono/http-exception";
 import { AuthConfigError, issuersOf } from "../auth/issuers.ts";
 import { KeysUnavailable } from "../auth/keys.ts";
+import { isShareToken, verifyShareToken } from "../auth/share-token.ts";
 import { verifyToken } from "../auth/verify.ts";
 import type { Caller, Scope } from "../protocol/caller.ts";
 import { isRevoked } from "../tenant/check.ts";
 import { noteRefusal } from "../tenant/refusals.ts";
 import { credentialOf } from "./credential.ts";
 import { mayActWith } from "./origin.ts";
+import { limitRate } from "./rate.ts";
 
 export type AppEnv = { Bindings: Env; Variables: { caller: Caller } };
 
@@ -32,13 +34,15 @@ async function authenticate(c: Context<AppEnv>): Promise<Caller> {
     if (!credential) throw unauthorized();
     if (!mayActWith(credential, c.req.raw))
       throw new HTTPException(403, { message: "Only a page of this gateway may do that" });
-    return admit(c, credential.token);
+    const caller = await admit(c, credential.token);
+    await limitRate(c, `subject:${JSON.stringify([caller.tenant, caller.subject])}`);
+    return caller;
   });
 }
 
 /** The bearer of a token that is good now. */
 export async function admit(c: Context<AppEnv>, token: string): Promise<Caller> {
-  const verified = await verifyToken(c.env, token);
+  const verified = await (isShareToken(token) ? verifyShareToken : verifyToken)(c.env, token);
   const isGood = !("refused" in verified);
   if (isGood && !(await isRevoked(c.env, verified))) return verified;
   const bearer = isGood ? verified : verified.bearer;

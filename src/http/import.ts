@@ -9,14 +9,19 @@ import { ArchiveError } from "../session/transfer/archive-fault.ts";
 import { readArchive, readBytes } from "../session/transfer/archive-reader.ts";
 import type { ImportOrder } from "../session/transfer/imported.ts";
 import { readRecord } from "../session/transfer/record.ts";
+import { mayOpenSession } from "../tenant/quotas.ts";
 import type { AppEnv } from "./auth.ts";
 import { parse } from "./params.ts";
+import { tooMany } from "./rate.ts";
 
 /** A session from an archive, or from the older record in one file: under the id it has, or under a new one. */
 export async function importSession(c: Context<AppEnv>): Promise<Response> {
   const { body } = c.req.raw;
   if (!body) throw new HTTPException(400, { message: "There is no archive in the request" });
-  const intake = new Intake(c.env, await orderOf(c));
+  const order = await orderOf(c);
+  const spent = await mayOpenSession(c.env, c.get("caller"));
+  if (spent) throw tooMany(c, spent.message);
+  const intake = new Intake(c.env, order);
   try {
     if (c.req.header("Content-Type")?.toLowerCase().startsWith("application/json")) {
       const { recordId, cwd, lines } = readRecord(await readBytes(body, null, LIMITS.importFileBytes));

@@ -37,6 +37,10 @@ export async function listPermissions(
   const mine = inWorkspacesOf(caller);
   const where = ["tenant = ?", mine.where];
   const values: (string | number)[] = [caller.tenant, ...mine.values];
+  if (caller.session !== undefined) {
+    where.push("session = ?");
+    values.push(caller.session);
+  }
   if (requestedAt !== undefined && session !== undefined && seq !== undefined) {
     where.push("(requested_at, session, seq) > (?, ?, ?)");
     values.push(requestedAt, session, Number(seq));

@@ -21,6 +21,10 @@ export async function listSessions(
   const [updatedAt, id] = cursor?.split(" ") ?? [];
   const where = ["tenant = ?", mine.where];
   const values: (string | number)[] = [caller.tenant, ...mine.values];
+  if (caller.session !== undefined) {
+    where.push("id = ?");
+    values.push(caller.session);
+  }
   if (cwd !== undefined) {
     where.push("(client_cwd = ? OR cwd = ?)");
     values.push(cwd, cwd);

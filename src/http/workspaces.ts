@@ -59,7 +59,9 @@ export function chosenWorkspace(c: Context<AppEnv>): string {
 
 export function workspaceOf(c: Context<AppEnv>, id: string): DurableObjectStub<WorkspaceState> {
   const caller = c.get("caller");
-  if (!mayUseWorkspace(caller, id)) throw new HTTPException(404, { message: "Unknown workspace" });
+  // Who came by a link knows of one session and nothing around it.
+  if (!mayUseWorkspace(caller, id) || caller.session !== undefined)
+    throw new HTTPException(404, { message: "Unknown workspace" });
   return c.env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${id}`);
 }
 

@@ -34,6 +34,8 @@ export type Caller = {
   readonly expires: number;
   /** The token's own id, if it has one: what it can be revoked by. */
   readonly jti?: string | undefined;
+  /** The only session it may know of: it came by a link. */
+  readonly session?: string | undefined;
 };
 
 /** What a client may do in a session: steer it, or look on. Which one follows from its scopes alone. */

@@ -10,6 +10,8 @@ export const ErrorCode = {
   notFound: -32002,
   /** Ours: the token is good, but not for this. (-32000 would make an editor ask for a login.) */
   forbidden: -32003,
+  /** Ours: more than one may have, or for now. */
+  tooMany: -32004,
 } as const;
 
 export type RpcError = { code: number; message: string; data?: unknown };

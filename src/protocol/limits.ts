@@ -12,6 +12,18 @@ const DEFAULTS = {
    */
   rowChars: 600_000,
 
+  /** A URL may carry a token; headers two of them, and what proxies add. What the REST API takes is small. */
+  urlChars: 16 * 1024,
+  headerChars: 64 * 1024,
+  bodyBytes: 1024 * 1024,
+
+  /** How long a client may take to initialize its connection. */
+  handshakeMs: 60_000,
+
+  /** Sockets and connections of one subject at a time, and sessions it may open within an hour. */
+  socketsPerSubject: 1000,
+  sessionsPerHour: 1000,
+
   /** Session and JSON-RPC ids, as in the SDK's own server. */
   idChars: 1024,
 
@@ -113,6 +125,9 @@ const DEFAULTS = {
   /** A connection over HTTP that nobody reads or writes for this long is forgotten. */
   connectionIdleMs: 2 * 60 * 60 * 1000,
 
+  /** What a client on a plain WebSocket may be sent before it has to show that it reads. */
+  unreadChars: 8 * 1024 * 1024,
+
   /** A client that may come back is waited for this long. What waits is a few rows. */
   resumeMs: 30 * 24 * 60 * 60 * 1000,
   /** What one message to a resumable client carries at most, unless one event alone is larger. */
@@ -150,6 +165,9 @@ const DEFAULTS = {
   /** For this long a request may go by what was known of its token: well under the second revoking may take. */
   revocationCacheMs: 500,
   revocations: 10_000,
+
+  /** How long a link to a session may be good. */
+  shareSeconds: 90 * 24 * 60 * 60,
 
   /** Acts a tenant's audit keeps, and how often it notes that the same bearer's token was refused. */
   auditEntries: 10_000,

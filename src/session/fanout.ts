@@ -20,13 +20,14 @@ export type Place = { upTo: number; skip: number };
 export type LogPlace = { readonly attach: number; readonly place: Place };
 
 /**
- * `at` is null when nothing has been delivered yet; it may be of an earlier attachment. Who is `numbered` gets
- * the place of each frame, and rests when it cannot take any: then nothing is sent before it says so, but
- * `answers` if it waits for some.
+ * `at` is null when nothing has been delivered yet; it may be of an earlier attachment. One that cannot take
+ * any more `rests`: then nothing is sent before it says so. Who is `numbered` gets the place of each frame, and
+ * while it rests `answers` if it waits for some.
  */
 export type Position = {
   at: LogPlace | null;
-  numbered?: { rests: boolean; answers: boolean };
+  rests: boolean;
+  numbered?: { answers: boolean };
 };
 
 /** `enough`: that was taken, and no more before the client says so. `later`: not even that. */
@@ -65,6 +66,7 @@ export class ClientCursor {
   #at: LogPlace;
   #busy = false;
   #woken = false;
+  #rests = false;
   #numbered: Position["numbered"];
   /** How far the answers have been looked for of a client that rests. */
   #skimmed = 0;
@@ -118,7 +120,7 @@ export class ClientCursor {
         if (this.#woken) this.#position = undefined;
         this.#woken = false;
         if (this.#position === undefined && !(await this.#locate(sessionId, port))) return false;
-        const present = await (this.#numbered?.rests
+        const present = await (this.#rests
           ? this.#skim(sessionId, port, log)
           : this.#read(sessionId, port, log));
         if (!present) return false;
@@ -140,6 +142,7 @@ export class ClientCursor {
     if (position === null) return false;
     const { first } = this;
     const at = position.at ?? { attach: first.attach, place: { upTo: first.start, skip: 0 } };
+    this.#rests = position.rests;
     this.#numbered = position.numbered;
     this.#at = at;
     this.#skimmed = Math.max(this.#skimmed, at.attach, at.place.upTo);
@@ -169,7 +172,7 @@ export class ClientCursor {
       const page = gone ? this.#goneNotice(gone, sessionId) : this.#page(events, last.seq, sessionId, log);
       const taken = page.frames.length === 0 ? "nothing" : await port.deliver(sessionId, page);
       if (taken === "gone") return false;
-      if (this.#numbered && (taken === "enough" || taken === "later")) this.#numbered.rests = true;
+      if (taken === "enough" || taken === "later") this.#rests = true;
       if (taken === "later") return true;
       this.#position = last.seq;
       if (taken !== "nothing") this.#at = { attach: page.attach, place: { upTo: last.seq, skip: 0 } };

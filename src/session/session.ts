@@ -602,9 +602,10 @@ export class AcpSession extends DurableObject<Env> {
     return isHost(host) && this.#isIn(host);
   }
 
-  /** Whether there is a session here, in a workspace of the caller's. */
+  /** Whether there is a session here, in a workspace of the caller's; for who came by a link, the one it is for. */
   #isIn(caller: Caller): boolean {
-    const identity = this.#journal.state?.identity;
+    const { identity, sessionId } = this.#journal.state ?? {};
+    if (caller.session !== undefined && caller.session !== sessionId) return false;
     return identity?.tenant === caller.tenant && mayUseWorkspace(caller, identity.workspace);
   }
 

@@ -32,6 +32,16 @@ export class LiveSockets {
     this.#sql.exec("DELETE FROM socket WHERE id = ?", id);
   }
 
+  countOf(subject: string, now: number): number {
+    return this.#sql
+      .exec<{ n: number }>(
+        "SELECT count(*) AS n FROM socket WHERE subject = ? AND expires >= ?",
+        subject,
+        Math.floor(now / 1000),
+      )
+      .one().n;
+  }
+
   /** Those with that token, or of that subject. */
   having(key: "jti" | "subject", value: string): { id: string; holder: Holder }[] {
     return this.#sql

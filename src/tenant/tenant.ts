@@ -5,7 +5,9 @@ import type { Act } from "./audit.ts";
 import { type AuditEntry, AuditLog, type AuditQuery } from "./audit-log.ts";
 import { LiveSockets } from "./live-sockets.ts";
 import type { Holder, Pass } from "./pass.ts";
+import { Openings } from "./quotas.ts";
 import { type Revocation, type RevocationKind, Revocations } from "./revocations.ts";
+import { nameOf, type Share, Shares } from "./shares.ts";
 
 export type RevocationOrder = { kind: RevocationKind; value: string; until: number | null };
 
@@ -17,6 +19,8 @@ export class TenantState extends DurableObject<Env> {
   readonly #revocations: Revocations;
   readonly #live: LiveSockets;
   readonly #audit: AuditLog;
+  readonly #openings: Openings;
+  readonly #shares: Shares;
   #exists: boolean;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -25,6 +29,8 @@ export class TenantState extends DurableObject<Env> {
     this.#revocations = new Revocations(sql);
     this.#live = new LiveSockets(sql);
     this.#audit = new AuditLog(sql);
+    this.#openings = new Openings(sql);
+    this.#shares = new Shares(sql);
     this.#exists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'revocation'").toArray().length > 0;
   }
 
@@ -43,6 +49,15 @@ export class TenantState extends DurableObject<Env> {
     if (this.#revocations.covers(pass, Date.now())) return false;
     this.#live.put(pass, Date.now());
     return true;
+  }
+
+  socketsOf(subject: string): number {
+    return this.#exists ? this.#live.countOf(subject, Date.now()) : 0;
+  }
+
+  /** False: the subject may open no more sessions in this hour. */
+  countOpening(subject: string): boolean {
+    return this.#openings.count(subject, Date.now());
   }
 
   leave(id: string): void {
@@ -116,6 +131,47 @@ export class TenantState extends DurableObject<Env> {
     }[holder] as DurableObjectNamespace<SocketHolder>;
     await object.getByName(name).endSocket(id, "token revoked");
     this.#live.remove(id);
+  }
+
+  // ---- links ------------------------------------------------------------------------------------------
+
+  share(
+    caller: Caller,
+    { session, workspace, expires }: { session: string; workspace: string; expires: number },
+    hash: string,
+  ): Share {
+    this.#checkSharer(caller);
+    const { subject } = caller;
+    const share = this.#shares.add(
+      { session, workspace, by_subject: subject, at: Date.now(), expires },
+      hash,
+    );
+    this.record({ kind: "share.made", subject, workspace, session, detail: { id: share.id } });
+    return share;
+  }
+
+  shares(caller: Caller): Share[] {
+    this.#checkSharer(caller);
+    return this.#shares.list(caller, Date.now());
+  }
+
+  /** Takes a link back, and closes what is open by it. False: there is none for the caller. */
+  async unshare(caller: Caller, id: string): Promise<boolean> {
+    const share = this.shares(caller).find((one) => one.id === id);
+    if (!share) return false;
+    this.#shares.remove(id);
+    const { session, workspace } = share;
+    this.record({ kind: "share.revoked", subject: caller.subject, workspace, session, detail: { id } });
+    await this.#endAll("jti", nameOf(id));
+    return true;
+  }
+
+  sharedWith(hash: string): Caller | undefined {
+    return this.#shares.bearer(this.ctx.id.name ?? "", hash, Date.now());
+  }
+
+  #checkSharer({ tenant, scopes }: Caller): void {
+    if (tenant !== this.ctx.id.name || !scopes.includes("share")) throw new Error("Not this caller's tenant");
   }
 
   // ---- audit ------------------------------------------------------------------------------------------

@@ -1,7 +1,18 @@
 import { evictDurableObject, listDurableObjectIds } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { type Agent, Client, events, get, type Opened, openSession, texts, token } from "./harness.ts";
+import { LIMITS } from "../../src/protocol/limits.ts";
+import {
+  type Agent,
+  Client,
+  events,
+  get,
+  type Opened,
+  openSession,
+  texts,
+  token,
+  updateText,
+} from "./harness.ts";
 
 type Json = Record<string, unknown>;
 
@@ -105,6 +116,43 @@ describe("an observer", () => {
   it("is not who a token without any right makes", async () => {
     const { workspace } = await openSession();
     await expect(Client.raw(workspace, "", "acme", { scopes: ["share"] })).rejects.toThrow("403");
+  });
+});
+
+describe("a client on a plain WebSocket that does not read", () => {
+  it("is asked whether it does, gets no more before it answers, and holds up nobody", async () => {
+    const { client, agent, sessionId, workspace } = await openSession();
+    const other = await Client.open(workspace);
+    await other.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    const text = "x".repeat(200_000);
+    const count = Math.ceil((2 * LIMITS.unreadChars) / text.length);
+    for (let i = 0; i < count; i += 1) agent.items(updateText(`${i} ${text}`));
+    const read = async (peer: Client, answers: boolean): Promise<string[]> => {
+      const seen: Record<string, unknown>[] = [];
+      while (texts(seen).length < count) {
+        const message = await peer.takeJson();
+        if (message.method !== "_acp-edge/ping") seen.push(message);
+        else if (!answers) return texts(seen);
+        else
+          peer.send(
+            JSON.stringify({ jsonrpc: "2.0", id: message.id, error: { code: -32601, message: "What?" } }),
+          );
+      }
+      return texts(seen);
+    };
+    const all = await read(other, true);
+    expect(all).toHaveLength(count);
+    const some = await read(client, false);
+    expect(some.join("").length).toBeLessThan(LIMITS.unreadChars + 2 * LIMITS.deliverChars);
+    client.send('{"jsonrpc":"2.0","id":"acp-edge/ping","result":{}}');
+    const rest: string[] = [];
+    while (some.length + rest.length < count) {
+      const message = await client.takeJson();
+      if (message.method === "_acp-edge/ping")
+        client.send('{"jsonrpc":"2.0","id":"acp-edge/ping","result":{}}');
+      rest.push(...texts([message]));
+    }
+    expect([...some, ...rest]).toEqual(all);
   });
 });
 

@@ -251,6 +251,17 @@ const ROUTES: Record<string, Probe | Probe[]> = {
     path: `/api/revocations/${crypto.randomUUID()}`,
     method: "DELETE",
   })),
+  "GET /api/shares": probe(admin(), "/api/shares"),
+  "POST /api/shares": probe({ ...reader(201), observer: 403, controller: 403 }, ({ sessionId }) => ({
+    path: "/api/shares",
+    method: "POST",
+    headers: JSON_TYPE,
+    body: JSON.stringify({ session: sessionId, expiresIn: 60 }),
+  })),
+  "DELETE /api/shares/:id": probe(admin(404), () => ({
+    path: `/api/shares/${crypto.randomUUID()}`,
+    method: "DELETE",
+  })),
   "GET /api/audit": probe(admin(), "/api/audit"),
   "GET /api/workspaces": probe(list(), "/api/workspaces"),
   "GET /api/workspaces/:id": [

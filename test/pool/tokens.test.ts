@@ -112,7 +112,7 @@ describe("the page's cookie", () => {
     expect(await status("/api/logout", { Origin: "https://evil.example" }, { method: "POST" })).toBe(403);
   });
 
-  it("acts only for our own page; reading is for all, since other pages cannot see it", async () => {
+  it("acts only for our own page, and shows nothing to another that says which it is", async () => {
     const cookie = { Cookie: `acp_edge_session=${await mint({ workspaces: [workspace()] })}` };
     const remove = (headers: Record<string, string>) =>
       status(`/api/sessions/${crypto.randomUUID()}/queue/t`, { ...cookie, ...headers }, { method: "DELETE" });
@@ -131,7 +131,8 @@ describe("the page's cookie", () => {
       expect([headers, await remove(headers)]).toEqual([headers, may ? 404 : 403]);
       expect([headers, await connect(headers)]).toEqual([headers, may ? 101 : 403]);
     }
-    expect(await status("/api/sessions", { ...cookie, Origin: "https://evil.example" })).toBe(200);
+    expect(await status("/api/sessions", { ...cookie, Origin: "https://evil.example" })).toBe(403);
+    expect(await status("/api/sessions", cookie)).toBe(200);
   });
 
   it("a token of Access is no proof of who wants it either, but may come from a program", async () => {

@@ -1,0 +1,98 @@
+import { type Caller, mayUseWorkspace } from "../protocol/caller.ts";
+
+/** One session for whoever has the link, to read and for a while. */
+export type Share = {
+  id: string;
+  session: string;
+  workspace: string;
+  /** Who made it, and when. */
+  by: string;
+  at: string;
+  expiresAt: string;
+};
+
+type Row = {
+  id: string;
+  session: string;
+  workspace: string;
+  by_subject: string;
+  at: number;
+  expires: number;
+};
+
+/** Links to sessions, as rows. Of the secret in a link only the hash is kept. */
+export class Shares {
+  readonly #sql: SqlStorage;
+  #exists: boolean;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    this.#exists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'share'").toArray().length > 0;
+  }
+
+  add(share: Omit<Row, "id">, hash: string): Share {
+    this.#create();
+    this.#sql.exec("DELETE FROM share WHERE expires <= ?", share.at);
+    const { session, workspace, by_subject, at, expires } = share;
+    const id = crypto.randomUUID();
+    this.#sql.exec(
+      "INSERT INTO share (id, hash, session, workspace, by_subject, at, expires) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      ...[id, hash, session, workspace, by_subject, at, expires],
+    );
+    return read({ id, ...share });
+  }
+
+  /** Who has the link with the secret of this hash. */
+  bearer(tenant: string, hash: string, now: number): Caller | undefined {
+    if (!this.#exists) return undefined;
+    const [row] = this.#sql
+      .exec<Row>("SELECT * FROM share WHERE hash = ? AND expires > ?", hash, now)
+      .toArray();
+    if (!row) return undefined;
+    const { id, session, workspace, expires } = row;
+    return {
+      tenant,
+      subject: nameOf(id),
+      workspaces: [workspace],
+      scopes: ["session:read"],
+      expires: Math.floor(expires / 1000),
+      jti: nameOf(id),
+      session,
+    };
+  }
+
+  /** Those in the caller's workspaces, the newest first. */
+  list(caller: Caller, now: number): Share[] {
+    if (!this.#exists) return [];
+    return this.#sql
+      .exec<Row>("SELECT * FROM share WHERE expires > ? ORDER BY at DESC, id", now)
+      .toArray()
+      .filter(({ workspace }) => mayUseWorkspace(caller, workspace))
+      .map(read);
+  }
+
+  remove(id: string): void {
+    this.#sql.exec("DELETE FROM share WHERE id = ?", id);
+  }
+
+  #create(): void {
+    if (this.#exists) return;
+    this.#sql.exec(
+      `CREATE TABLE share (
+         id TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, session TEXT NOT NULL, workspace TEXT NOT NULL,
+         by_subject TEXT NOT NULL, at INTEGER NOT NULL, expires INTEGER NOT NULL
+       )`,
+    );
+    this.#exists = true;
+  }
+}
+
+/** What the bearer of a link is called, and what its sockets are found by. */
+export function nameOf(id: string): string {
+  return `share:${id}`;
+}
+
+function read({ id, session, workspace, by_subject, at, expires }: Row): Share {
+  const iso = (ms: number) => new Date(ms).toISOString();
+  return { id, session, workspace, by: by_subject, at: iso(at), expiresAt: iso(expires) };
+}

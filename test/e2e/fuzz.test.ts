@@ -1,0 +1,112 @@
+/** Whatever is sent to a gateway, it goes on, and nobody else notices. */
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CLIENT_CLAIMS, HOST_CLAIMS, loadSigner } from "../../src/cli/keys.ts";
+import { Client, streamed, upTo } from "./client.ts";
+import * as attackers from "./fuzz/attackers.ts";
+import { randomFrom } from "./fuzz/mutate.ts";
+import { eventually, type Gateway, type HostProcess, startGateway, startHost } from "./gateway.ts";
+
+/** Another run, other messages; `FUZZ_SEED` repeats one. */
+const SEED = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 32));
+const OWN = "fuzz";
+const ELSEWHERE = { tenant: "elsewhere", workspaces: ["quiet"] };
+
+let gateway: Gateway;
+let elsewhere: Gateway;
+let quietHost: HostProcess;
+beforeAll(async () => {
+  gateway = await startGateway({ env: { ACP_EDGE_LIMITS: '{"agentStartMs": 8000}' } });
+  const signer = await loadSigner(gateway.state);
+  const token = await signer.sign({ ...CLIENT_CLAIMS, ...ELSEWHERE }, "1 hour");
+  const hostToken = await signer.sign({ ...HOST_CLAIMS, ...ELSEWHERE }, "1 hour");
+  elsewhere = { ...gateway, token, hostToken, workspace: "quiet" };
+  quietHost = startHost(gateway, { name: "quiet", workspace: "quiet", token: hostToken, root: gateway.root });
+});
+afterAll(async () => {
+  quietHost?.kill("SIGTERM");
+  await quietHost?.exited;
+  await gateway?.[Symbol.asyncDispose]();
+});
+
+test("100,000 random and damaged messages harm nobody", { timeout: 300_000 }, async () => {
+  console.log(`FUZZ_SEED=${SEED}`);
+  const workerd = () => gateway.processes().filter(({ command }) => command.includes("workerd serve"));
+  const before = workerd().map(({ pid }) => pid);
+  expect(before).toHaveLength(1);
+
+  await using owner = await Client.connect(gateway);
+  const untouched = await owner.newSession();
+  await owner.prompt(untouched, "/stream 50 100");
+  const exportOf = async (id: string) => (await gateway.api(`/api/sessions/${id}/events`)).text();
+  const record = await exportOf(untouched);
+  const victims = [await owner.newSession(), await owner.newSession()];
+  await owner.close();
+
+  await using bystander = await Client.connect(elsewhere);
+  const quiet = await bystander.newSession();
+
+  const signer = await loadSigner(gateway.state);
+  const rights = { ...CLIENT_CLAIMS, sub: "fuzz", workspaces: [OWN, gateway.workspace] };
+  const target: attackers.Target = {
+    url: gateway.url,
+    token: await signer.sign(rights, "1 hour"),
+    hostToken: await signer.sign({ ...HOST_CLAIMS, workspaces: [OWN] }, "1 hour"),
+    own: OWN,
+    victims,
+    nobody: Array.from({ length: 8 }, () => randomUUID()),
+  };
+  const tally = new attackers.Tally();
+  let overheard = 0;
+  tally.onText = (text) => {
+    if (text.includes(quiet)) overheard += 1;
+  };
+
+  let isOver = false;
+  const turns = (async () => {
+    do {
+      const { stopReason, updates } = await bystander.prompt(quiet, "/stream 100 50 10");
+      expect(stopReason).toBe("end_turn");
+      expect(streamed(updates)).toEqual(upTo(100));
+    } while (!isOver);
+  })();
+  const random = (n: number) => randomFrom(SEED + n);
+  const attacks = Promise.all([
+    ...[1, 2, 3, 4].map((n) => attackers.socketClient(random(n), target, tally, 14_000)),
+    ...[5, 6].map((n) => attackers.resumableClient(random(n), target, tally, 12_000)),
+    attackers.host(random(7), target, tally, 20_000),
+    ...[8, 9].map((n) => attackers.httpClient(random(n), target, tally, 1000)),
+  ]).finally(() => {
+    isOver = true;
+  });
+  await Promise.all([attacks, turns]);
+  console.log(`${tally.sent} messages`, tally.seen);
+
+  expect(tally.sent).toBeGreaterThanOrEqual(100_000);
+  expect(workerd().map(({ pid }) => pid)).toEqual(before);
+  expect(Object.keys(tally.seen).filter((what) => /^(close 1011|HTTP 5(?!01)|no answer)/.test(what))).toEqual(
+    [],
+  );
+  expect(gateway.log().split("\n").filter(isTrouble)).toEqual([]);
+
+  expect(overheard).toBe(0);
+  const strange = bystander.wire.entries.filter(
+    ({ by, message }) => by === "them" && message.method !== undefined && message.params?.sessionId !== quiet,
+  );
+  expect(strange).toEqual([]);
+
+  expect(await exportOf(untouched)).toBe(record);
+  await using visitor = await Client.connect(gateway);
+  await visitor.load(untouched);
+  expect(streamed(visitor.updates(untouched))).toEqual(upTo(50));
+  const fresh = await visitor.newSession();
+  expect(streamed((await visitor.prompt(fresh, "/stream 20 50")).updates)).toEqual(upTo(20));
+  await eventually(async () => (await gateway.api(`/api/sessions/${victims[0]}`)).ok);
+});
+
+/** The gateway's own faults, as opposed to what it has to say about bad messages. */
+function isTrouble(line: string): boolean {
+  return /unhandled|uncaught|(request|connection|session|explain|release|place|write) failed|unreachable|interrupted|not (told|entered|recorded|signed)|fatal/i.test(
+    line,
+  );
+}

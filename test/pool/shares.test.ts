@@ -1,0 +1,101 @@
+import { exports } from "cloudflare:workers";
+import { describe, expect, it, vi } from "vitest";
+import { Client, type Opened, openSession } from "./harness.ts";
+import { JSON_TYPE } from "./http-peer.ts";
+import { ALL_OF_A_CLIENT, mint } from "./tokens.ts";
+
+async function ask(method: string, path: string, bearer: string, body?: unknown): Promise<Response> {
+  return exports.default.fetch(`https://edge.test${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${bearer}`, ...JSON_TYPE },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+}
+
+type Made = { id: string; url: string; token: string; expiresAt: string };
+
+async function shared(expiresIn = 60): Promise<Opened & { share: Made; owner: string }> {
+  const opened = await openSession();
+  const owner = await mint({ workspaces: [opened.workspace], scopes: ALL_OF_A_CLIENT, sub: "owner" });
+  const made = await ask("POST", "/api/shares", owner, { session: opened.sessionId, expiresIn });
+  expect(made.status).toBe(201);
+  return { ...opened, owner, share: (await made.json()) as Made };
+}
+
+async function connect(token: string): Promise<Client> {
+  const headers = { Upgrade: "websocket" };
+  const response = await exports.default.fetch(`https://edge.test/acp?token=${token}`, { headers });
+  if (!response.webSocket) throw new Error(`No socket: ${response.status}`);
+  const client = new Client(response.webSocket);
+  await client.request("initialize", { protocolVersion: 1 });
+  return client;
+}
+
+describe("a link to a session", () => {
+  it("shows that session and no other, and changes nothing", async () => {
+    const { workspace, sessionId, share, client, host } = await shared();
+    const { token, url } = share;
+    expect((await exports.default.fetch(url)).status).toBe(200);
+    const opening = client.newSession();
+    await (await host.agent()).openSession();
+    const other = await opening;
+    const status = async (path: string, method = "GET", body?: unknown) =>
+      (await ask(method, path, token, body)).status;
+    expect(await status(`/api/sessions/${sessionId}/events`)).toBe(200);
+    expect(await status(`/api/sessions/${sessionId}/export`)).toBe(200);
+    expect(await status(`/api/sessions/${other}`)).toBe(404);
+    expect(await status(`/api/sessions/${other}/events`)).toBe(404);
+    expect(await status(`/api/workspaces/${workspace}`)).toBe(404);
+    expect(await (await ask("GET", "/api/workspaces", token)).json()).toMatchObject({ workspaces: [] });
+    expect(await status("/api/shares")).toBe(403);
+    expect(await status("/api/audit")).toBe(403);
+    await vi.waitFor(async () => {
+      const mine = await mint({ workspaces: [workspace] });
+      const all = (await (await ask("GET", "/api/sessions", mine)).json()) as { sessions: unknown[] };
+      expect(all.sessions).toHaveLength(2);
+    }, 10_000);
+    const listed = (await (await ask("GET", "/api/sessions", token)).json()) as {
+      sessions: { sessionId: string }[];
+    };
+    expect(listed.sessions.map((one) => one.sessionId)).toEqual([sessionId]);
+
+    const visitor = await connect(token);
+    const load = (id: string) => visitor.request("session/load", { sessionId: id, cwd: "/", mcpServers: [] });
+    expect((await load(sessionId)).response).toHaveProperty("result");
+    expect((await load(other)).response.error).toMatchObject({ code: -32002 });
+    const prompt = { sessionId, prompt: [{ type: "text", text: "hi" }] };
+    expect((await visitor.request("session/prompt", prompt)).response.error).toMatchObject({ code: -32003 });
+  });
+
+  it("is listed, and taken back with all that is open by it", async () => {
+    const { sessionId, share, owner } = await shared();
+    const { id, token, expiresAt } = share;
+    const listed = await (await ask("GET", "/api/shares", owner)).text();
+    expect(JSON.parse(listed)).toMatchObject({
+      shares: [{ id, session: sessionId, by: "owner", expiresAt }],
+    });
+    expect(listed).not.toContain(token);
+    const visitor = await connect(token);
+    const elsewhere = await mint({ workspaces: ["elsewhere"], scopes: ALL_OF_A_CLIENT });
+    expect((await ask("DELETE", `/api/shares/${id}`, elsewhere)).status).toBe(404);
+    expect((await ask("DELETE", `/api/shares/${id}`, owner)).status).toBe(204);
+    expect(await visitor.closed).toMatchObject({ code: 4401 });
+    expect((await ask("GET", `/api/sessions/${sessionId}`, token)).status).toBe(401);
+    const audit = await (await ask("GET", "/api/audit?limit=1000", owner)).text();
+    for (const kind of ["share.made", "share.revoked"]) expect(audit).toContain(kind);
+    expect(audit).not.toContain(token);
+  });
+
+  it("ends, and one that was made up was never there", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const { sessionId, share } = await shared(10);
+    const status = async (token: string) => (await ask("GET", `/api/sessions/${sessionId}`, token)).status;
+    expect(await status(share.token)).toBe(200);
+    expect(await status(`${share.token.slice(0, -1)}${share.token.endsWith("A") ? "E" : "A"}`)).toBe(401);
+    expect(await status("acps_x")).toBe(401);
+    expect(await status(`acps_%%.${"x".repeat(43)}`)).toBe(401);
+    vi.setSystemTime(Date.now() + 10_000);
+    expect(await status(share.token)).toBe(401);
+    vi.useRealTimers();
+  });
+});
