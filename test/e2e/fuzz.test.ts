@@ -84,9 +84,7 @@ test("100,000 random and damaged messages harm nobody", { timeout: 300_000 }, as
 
   expect(tally.sent).toBeGreaterThanOrEqual(100_000);
   expect(workerd().map(({ pid }) => pid)).toEqual(before);
-  expect(Object.keys(tally.seen).filter((what) => /^(close 1011|HTTP 5(?!01)|no answer)/.test(what))).toEqual(
-    [],
-  );
+  expect(Object.keys(tally.seen).filter((what) => /^(close 1011|HTTP 5|no answer)/.test(what))).toEqual([]);
   expect(gateway.log().split("\n").filter(isTrouble)).toEqual([]);
 
   expect(overheard).toBe(0);

@@ -365,7 +365,10 @@ function ask(
 ): Promise<Answer | undefined> {
   return new Promise((resolve) => {
     try {
-      const outgoing = request(url, { method, path, headers, agent: agentOfHttp }, (incoming) => {
+      // Node says how long a body is only where it expects one; the rest would be taken for the next request.
+      const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
+      const options = { method, path, headers: { ...headers, ...length }, agent: agentOfHttp };
+      const outgoing = request(url, options, (incoming) => {
         let text = "";
         const connection = incoming.headers["acp-connection-id"];
         const done = () =>
