@@ -58,6 +58,15 @@ export type Permission = {
   requestedAt: string;
 };
 
+export type Share = {
+  id: string;
+  session: string;
+  workspace: string;
+  by: string;
+  at: string;
+  expiresAt: string;
+};
+
 export type Agent = {
   id: string;
   name: string;
@@ -129,6 +138,19 @@ export class ApiClient {
   answer(id: string, optionId: string): Promise<unknown> {
     const body = JSON.stringify({ optionId });
     return this.#json(`/api/permissions/${encodeURIComponent(id)}`, { method: "POST", body });
+  }
+
+  /** `expiresIn` in seconds. */
+  share(session: string, expiresIn: number): Promise<Share & { token: string; url: string }> {
+    return this.#json("/api/shares", { method: "POST", body: JSON.stringify({ session, expiresIn }) });
+  }
+
+  shares(): Promise<{ shares: Share[] }> {
+    return this.#json("/api/shares");
+  }
+
+  async unshare(id: string): Promise<void> {
+    await this.request(`/api/shares/${encodeURIComponent(id)}`, { method: "DELETE" });
   }
 
   async workspaces(limit: number, cursor?: string) {

@@ -186,6 +186,21 @@ describe("workspaces", () => {
   });
 });
 
+describe("share", () => {
+  test("make, ls and rm", async () => {
+    await run("run", "/plan");
+    const made = (await json("share", "make", "last", "--expires", "2h")) as Record<string, string>;
+    const read = () => fetch(made.url as string);
+    expect(await (await read()).json()).toMatchObject({ acpxRecordId: made.session });
+    expect(await json("share", "ls")).toMatchObject({ shares: [{ id: made.id, session: made.session }] });
+    expect((await run("share", "rm", made.id as string)).code).toBe(0);
+    expect(await json("share", "ls")).toEqual({ shares: [] });
+    await expect.poll(async () => (await read()).status).toBe(401);
+    expect((await run("share", "rm", made.id as string)).code).toBe(5);
+    expect((await run("share", "make", "last", "--expires", "soon")).code).toBe(2);
+  });
+});
+
 describe("doctor", () => {
   type Report = { ok: boolean; steps: { name: string; status: string; detail: string; hint?: string }[] };
   const examine = async (env: Record<string, string>, ...args: string[]) => {

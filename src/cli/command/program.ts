@@ -10,6 +10,7 @@ import { hostCommand } from "./mounted.ts";
 import { permissionsCommand } from "./permissions.ts";
 import { runCommand } from "./run.ts";
 import { sessionsCommand } from "./sessions.ts";
+import { shareCommand } from "./share.ts";
 import { tokenCommand } from "./token.ts";
 import { agentsCommand, hostsCommand, workspacesCommand } from "./workspaces.ts";
 
@@ -25,6 +26,7 @@ export function program(): Command {
     .addCommand(runCommand())
     .addCommand(sessionsCommand())
     .addCommand(permissionsCommand())
+    .addCommand(shareCommand())
     .addCommand(workspacesCommand())
     .addCommand(hostsCommand())
     .addCommand(agentsCommand())

@@ -1,0 +1,55 @@
+import { Command } from "commander";
+import type { Share } from "../api-client.ts";
+import { CliError, EXIT } from "../exit.ts";
+import { ago, table } from "../terminal.ts";
+import { apiOf, type GatewayOptions, ID_HELP, print, sessionId, stdout, talking } from "./context.ts";
+
+/** Links by which anybody can read one session for a while. */
+export function shareCommand(): Command {
+  return new Command("share")
+    .description("Links to read a session: make, list, take back")
+    .addCommand(make())
+    .addCommand(ls())
+    .addCommand(rm());
+}
+
+function make(): Command {
+  return talking("make", "Make a link; whoever has it can read the session")
+    .argument("<session>", ID_HELP)
+    .option("--expires <duration>", "how long it is good: 30m, 12h, 7d", "1d")
+    .action(async (text: string, options: GatewayOptions & { expires: string }) => {
+      const api = apiOf(options);
+      const share = await api.share(await sessionId(api, text), duration(options.expires));
+      print(options, share, () => share.url);
+    });
+}
+
+function ls(): Command {
+  return talking("ls", "List links that are good").action(async (options: GatewayOptions) => {
+    const { shares } = await apiOf(options).shares();
+    print(options, { shares }, () => list(shares));
+  });
+}
+
+function list(shares: readonly Share[]): string {
+  if (shares.length === 0) return "nothing is shared";
+  const rows = shares.map(({ id, session, by, at, expiresAt }) => [id, session, by, ago(at), expiresAt]);
+  return table(["SHARE", "SESSION", "BY", "SINCE", "UNTIL"], rows, stdout);
+}
+
+function rm(): Command {
+  return talking("rm", "Take a link back, and end what is read through it")
+    .argument("<share>", "its id, as listed")
+    .action(async (id: string, options: GatewayOptions) => {
+      await apiOf(options).unshare(id);
+      print(options, { removed: id }, () => "");
+    });
+}
+
+const SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
+
+function duration(text: string): number {
+  const match = /^(\d{1,9})([smhd])$/.exec(text);
+  if (!match) throw new CliError(`${text} is no duration such as 30m, 12h or 7d`, EXIT.usage);
+  return Number(match[1]) * SECONDS[match[2] as keyof typeof SECONDS];
+}
