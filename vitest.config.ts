@@ -20,6 +20,8 @@ export default defineConfig({
         test: {
           name: "pure",
           include: ["test/**/*.test.ts"],
+          // Properties are tried many times, and machines are busy.
+          testTimeout: 30_000,
           exclude: ["test/pool/**", "test/e2e/**", "test/host/**", "test/demo-agent/**"],
         },
       },
