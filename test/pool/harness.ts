@@ -46,8 +46,12 @@ export async function send(method: string, path: string, bearer: string, body: u
   });
 }
 
+const PONG = '{"jsonrpc":"2.0","id":"acp-edge/ping","error":{"code":-32601,"message":"Method not found"}}';
+
 /** A socket whose messages are taken one by one. */
 export class Peer {
+  /** It says at once that it reads, as any client does that knows no such method. */
+  answersPings = true;
   readonly socket: WebSocket;
   readonly closed: Promise<{ code: number; reason: string }>;
   #messages: string[] = [];
@@ -60,6 +64,7 @@ export class Peer {
     });
     socket.addEventListener("message", ({ data }) => {
       const text = data as string;
+      if (this.answersPings && text.includes('"method":"_acp-edge/ping"')) return socket.send(PONG);
       const taker = this.#takers.shift();
       if (taker) taker(text);
       else this.#messages.push(text);
