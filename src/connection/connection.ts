@@ -6,8 +6,8 @@ import { RESUMABLE } from "../protocol/resume.ts";
 import { DEADLINE_SCHEMA, Deadlines } from "../session/deadlines.ts";
 import type { ClientPort, Page, Position, Taken } from "../session/fanout.ts";
 import type { Handover } from "./client.ts";
+import { ConnectionStore } from "./connection-store.ts";
 import { HttpClient, type Outcome, type Post, type StreamRequest } from "./http-client.ts";
-import { HttpStore } from "./http-store.ts";
 import { Readers } from "./readers.ts";
 import { expiresAt, TOKEN_EXPIRING } from "./renew.ts";
 import { ResumableClient } from "./resumable-client.ts";
@@ -22,7 +22,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
   #socketClient: SocketClient | undefined;
   #httpClient: HttpClient | undefined;
   #resumableClient: ResumableClient | undefined;
-  #stored: HttpStore | undefined;
+  #stored: ConnectionStore | undefined;
 
   readonly #deadlines: Deadlines<ConnectionDeadline>;
   readonly #life: TokenLife;
@@ -167,8 +167,8 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     return ws && this.#over(ws);
   }
 
-  get #store(): HttpStore {
-    this.#stored ??= new HttpStore(this.ctx.storage.sql);
+  get #store(): ConnectionStore {
+    this.#stored ??= new ConnectionStore(this.ctx.storage.sql);
     return this.#stored;
   }
 

@@ -1,4 +1,4 @@
-import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
+import type { Caller } from "../protocol/caller.ts";
 import { translateBack } from "../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../protocol/errors.ts";
 import { type Frame, isFault, oneLine, readFrame } from "../protocol/frame.ts";
@@ -6,9 +6,9 @@ import { LIMITS } from "../protocol/limits.ts";
 import type { Deadlines } from "../session/deadlines.ts";
 import type { LogPlace, Mark, Page, Position, Taken } from "../session/fanout.ts";
 import { type Client, type ClientState, type Exchange, type Handover, rightsOf } from "./client.ts";
+import type { ConnectionStore } from "./connection-store.ts";
 import { after, eventId, parseEventId, type StreamPlace, samePlace } from "./event-id.ts";
 import { FAULTS } from "./faults.ts";
-import type { HttpStore } from "./http-store.ts";
 import { answersOnConnection, badPost } from "./post-rules.ts";
 import { Readers, type StreamReader } from "./readers.ts";
 import { tellSessions } from "./renew.ts";
@@ -30,7 +30,7 @@ export type Outcome = { status: 202 | 400 | 404 | 409 | 410 | 429; reason: strin
 export class HttpClient implements Client {
   readonly #ctx: DurableObjectState;
   readonly #env: Env;
-  readonly #store: HttpStore;
+  readonly #store: ConnectionStore;
   readonly #readers: Readers;
   readonly #deadlines: Deadlines<ConnectionDeadline>;
   readonly #life: TokenLife;
@@ -41,7 +41,7 @@ export class HttpClient implements Client {
   constructor(
     ctx: DurableObjectState,
     env: Env,
-    store: HttpStore,
+    store: ConnectionStore,
     deadlines: Deadlines<ConnectionDeadline>,
     life: TokenLife,
   ) {
@@ -73,7 +73,7 @@ export class HttpClient implements Client {
   }
 
   async post({ caller, session, raw }: Post): Promise<Outcome> {
-    if (!this.#isFor(caller)) return UNKNOWN;
+    if (!this.#store.isFor(caller, "http")) return UNKNOWN;
     const frame = ownFrame(raw);
     const reason = badPost(frame, session, (id) => this.#store.isAttached(id));
     if (reason !== undefined) return { status: 400, reason };
@@ -102,12 +102,12 @@ export class HttpClient implements Client {
 
   /** The reader's end of a stream, or why there is none. */
   async open({ caller, session = "", lastEventId }: StreamRequest): Promise<WebSocket | Outcome> {
-    if (!this.#isFor(caller)) return UNKNOWN;
+    if (!this.#store.isFor(caller, "http")) return UNKNOWN;
     if (session.length > LIMITS.idChars)
       return { status: 400, reason: `Ids have at most ${LIMITS.idChars} characters` };
     // Who knows the last event is the one who was reading: its old response has not been missed yet.
     if (lastEventId === undefined && (await this.#isRead(session))) return TAKEN;
-    if (!this.#isFor(caller)) return UNKNOWN;
+    if (!this.#store.isFor(caller, "http")) return UNKNOWN;
     if (!this.#readers.of(session) && this.#readers.count > LIMITS.sessionsPerConnection)
       return { status: 429, reason: "Too many event streams" };
     if (caller.expires > this.state.caller.expires) this.#goOnWith(caller);
@@ -134,7 +134,7 @@ export class HttpClient implements Client {
 
   /** Ends the connection. Sessions go on: a client that leaves decides nothing. */
   async remove(caller: Caller): Promise<Outcome> {
-    if (!this.#isFor(caller)) return UNKNOWN;
+    if (!this.#store.isFor(caller, "http")) return UNKNOWN;
     await this.end();
     return ACCEPTED;
   }
@@ -173,16 +173,6 @@ export class HttpClient implements Client {
   /** Nobody reads on with a token that has expired. A client that comes with another one finds all as it was. */
   hangUp(reason: string): void {
     this.#readers.hangUp(reason);
-  }
-
-  #isFor(caller: Caller): boolean {
-    const { state } = this.#store;
-    return (
-      state?.caller.tenant === caller.tenant &&
-      state.caller.subject === caller.subject &&
-      isReader(caller) &&
-      mayUseWorkspace(caller, state.workspace)
-    );
   }
 
   #inOrder(work: () => void | Promise<void>): Promise<void> {

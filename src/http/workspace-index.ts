@@ -1,26 +1,13 @@
 import type { Caller } from "../protocol/caller.ts";
+import { INDEX_COLUMNS, type IndexRow } from "../workspace/index-row.ts";
 import { inWorkspacesOf } from "./workspace-filter.ts";
 
-type Row = {
-  id: string;
-  name: string | null;
-  root: string | null;
-  branch: string | null;
-  default_agent: string | null;
-  hosts: number;
-  updated_at: string;
-};
+export type WorkspaceSummary = Omit<IndexRow, "tenant"> & { updatedAt: string };
 
-export type WorkspaceSummary = {
-  id: string;
-  name: string | null;
-  root: string | null;
-  branch: string | null;
-  defaultAgent: string | null;
-  /** Connected ones. */
-  hosts: number;
-  updatedAt: string;
-};
+const { tenant: _, ...SHOWN } = INDEX_COLUMNS;
+const SELECTION = Object.entries(SHOWN)
+  .map(([field, column]) => `${column} AS "${field}"`)
+  .join(", ");
 
 /** A page of the workspaces the caller may use, the latest changed first. The cursor is the last line before it. */
 export async function listWorkspaces(
@@ -39,18 +26,14 @@ export async function listWorkspaces(
   }
   const { results } = await index
     .prepare(
-      `SELECT * FROM workspaces WHERE ${where.join(" AND ")} ORDER BY updated_at DESC, id DESC LIMIT ?`,
+      `SELECT ${SELECTION} FROM workspaces WHERE ${where.join(" AND ")} ORDER BY updated_at DESC, id DESC LIMIT ?`,
     )
     .bind(...values, limit + 1)
-    .all<Row>();
+    .all<WorkspaceSummary>();
   const page = results.slice(0, limit);
   const last = page.at(-1);
   return {
-    workspaces: page.map(summary),
-    nextCursor: results.length > limit && last ? `${last.updated_at} ${last.id}` : null,
+    workspaces: page,
+    nextCursor: results.length > limit && last ? `${last.updatedAt} ${last.id}` : null,
   };
-}
-
-function summary({ id, name, root, branch, default_agent, hosts, updated_at }: Row): WorkspaceSummary {
-  return { id, name, root, branch, defaultAgent: default_agent, hosts, updatedAt: updated_at };
 }

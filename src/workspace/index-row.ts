@@ -1,7 +1,7 @@
 import type { Identity } from "./store.ts";
 import type { WorkspaceView } from "./view.ts";
 
-/** A workspace's line in the D1 index. */
+/** A workspace's line in the D1 index, as it is written here and read by `http/workspace-index.ts`. */
 export type IndexRow = {
   tenant: string;
   id: string;
@@ -9,7 +9,20 @@ export type IndexRow = {
   root: string | null;
   branch: string | null;
   defaultAgent: string | null;
+  /** Connected ones. */
   hosts: number;
+};
+
+/** The columns of its fields. */
+export const INDEX_COLUMNS: Readonly<Record<keyof IndexRow | "updatedAt", string>> = {
+  tenant: "tenant",
+  id: "id",
+  name: "name",
+  root: "root",
+  branch: "branch",
+  defaultAgent: "default_agent",
+  hosts: "hosts",
+  updatedAt: "updated_at",
 };
 
 export function indexRow({ tenant, workspace }: Identity, view: WorkspaceView): IndexRow {
@@ -25,20 +38,13 @@ export function indexRow({ tenant, workspace }: Identity, view: WorkspaceView): 
 }
 
 export async function writeIndex(index: D1Database, row: IndexRow, updatedAt: number): Promise<void> {
+  const line = { ...row, updatedAt: new Date(updatedAt).toISOString() };
+  const fields = Object.keys(INDEX_COLUMNS) as (keyof typeof line)[];
   await index
     .prepare(
-      `INSERT OR REPLACE INTO workspaces (tenant, id, name, root, branch, default_agent, hosts, updated_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT OR REPLACE INTO workspaces (${Object.values(INDEX_COLUMNS).join(", ")})
+       VALUES (${fields.map(() => "?").join(", ")})`,
     )
-    .bind(
-      row.tenant,
-      row.id,
-      row.name,
-      row.root,
-      row.branch,
-      row.defaultAgent,
-      row.hosts,
-      new Date(updatedAt).toISOString(),
-    )
+    .bind(...fields.map((field) => line[field]))
     .run();
 }

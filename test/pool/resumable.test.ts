@@ -447,6 +447,17 @@ describe("a connection that could be continued", () => {
     expect((await client.upgrade("someone else")).status).toBe(404);
     expect((await client.upgrade("someone", crypto.randomUUID())).status).toBe(404);
     expect((await client.upgrade("someone", "no-uuid")).status).toBe(404);
+    // Nor does its client speak two ways at once.
+    const posted = await exports.default.fetch("https://edge.test/acp", {
+      method: "POST",
+      headers: {
+        Authorization: `Bearer ${await token({ workspace })}`,
+        "Content-Type": "application/json",
+        "Acp-Connection-Id": client.connection,
+      },
+      body: '{"jsonrpc":"2.0","id":1,"method":"session/list","params":{}}',
+    });
+    expect(posted.status).toBe(404);
     plain.socket.close();
   });
 

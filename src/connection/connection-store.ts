@@ -1,3 +1,4 @@
+import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { LogPlace } from "../session/fanout.ts";
 import { slices } from "../session/log-row.ts";
@@ -32,8 +33,8 @@ const SCHEMA = `
 
 export type Message = { n: number; text: string };
 
-/** What a connection over HTTP remembers: it has no socket to keep it on. */
-export class HttpStore {
+/** What a connection remembers that may be without a socket: over HTTP, or until its client comes back. */
+export class ConnectionStore {
   readonly #sql: SqlStorage;
   #state: ClientState | undefined;
 
@@ -47,6 +48,19 @@ export class HttpStore {
   /** Undefined as long as no client has connected here over HTTP: asking for an unknown id leaves no trace. */
   get state(): ClientState | undefined {
     return this.#state;
+  }
+
+  /** Whether the connection is the caller's, and of that kind: neither speaks for a client of the other. */
+  isFor(caller: Caller, kind: "http" | "resumable"): boolean {
+    const state = this.#state;
+    return (
+      state !== undefined &&
+      (state.resumable ? "resumable" : "http") === kind &&
+      state.caller.tenant === caller.tenant &&
+      state.caller.subject === caller.subject &&
+      isReader(caller) &&
+      mayUseWorkspace(caller, state.workspace)
+    );
   }
 
   create(state: ClientState, now: number): void {
