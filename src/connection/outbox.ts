@@ -15,20 +15,27 @@ export class Outbox {
     this.#send = send;
   }
 
+  get isEmpty(): boolean {
+    return this.#running === undefined;
+  }
+
   /** Resolves when the frame, and all before it, have been handed over or refused. */
   put(item: Item, refused: (why: Refusal) => void): Promise<void> {
     this.#waiting.push({ ...item, refused });
-    this.#running ??= this.#drain().finally(() => {
-      this.#running = undefined;
-    });
+    this.#running ??= this.#drain();
     return this.#running;
   }
 
   async #drain(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0);
-      const why = await this.#try(batch);
-      if (why) for (const item of batch) item.refused(why);
+    try {
+      while (this.#waiting.length > 0) {
+        const batch = this.#waiting.splice(0);
+        const why = await this.#try(batch);
+        if (why) for (const item of batch) item.refused(why);
+      }
+    } finally {
+      // At once, not when whoever waits hears of it: what is put in meanwhile would stay.
+      this.#running = undefined;
     }
   }
 

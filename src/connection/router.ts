@@ -210,7 +210,13 @@ export class Router {
       outbox = new Outbox((batch) => this.#send(sessionId, batch));
       this.#outboxes.set(sessionId, outbox);
     }
-    exchange.waitFor(outbox.put({ frame: frame.raw, number: this.#number(exchange) }, refuse));
+    const sent = outbox.put({ frame: frame.raw, number: this.#number(exchange) }, refuse);
+    exchange.waitFor(sent.then(() => this.#tidy(sessionId)));
+  }
+
+  /** A client may name any number of sessions, also such as are not there. */
+  #tidy(sessionId: string): void {
+    if (this.#outboxes.get(sessionId)?.isEmpty) this.#outboxes.delete(sessionId);
   }
 
   /** Numbers grow, so that a session knows a frame that comes a second time. */
