@@ -1,3 +1,4 @@
+import { sessionObject, workspaceObject } from "../objects.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { AGENT_NEWS, type AgentNews } from "../protocol/news.ts";
 import { whyNot } from "../workspace/offers.ts";
@@ -40,7 +41,7 @@ export class AgentControl {
   /** An agent nobody has leaves things as they are. Any other takes the place of the one in use, which stops. */
   async #select(agentType: string): Promise<void> {
     const { caller, workspace: id, initialized } = this.#client.state;
-    const workspace = this.#env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${id}`);
+    const workspace = workspaceObject(this.#env, caller.tenant, id);
     const refused = whyNot((await workspace.view(caller, id)).agents, agentType);
     if (refused !== undefined) return this.#say(agentStatus("error", agentType, refused));
     this.#say(agentStatus(initialized ? "restarting" : "starting", agentType));
@@ -55,7 +56,7 @@ export class AgentControl {
     const { connection, caller } = this.#client.state;
     await Promise.all(
       this.#client.sessions().map(async (sessionId) => {
-        const session = this.#env.ACP_SESSION_DO.getByName(sessionId);
+        const session = sessionObject(this.#env, caller.tenant, sessionId);
         await session.close(caller, connection);
         await session.detach(connection);
       }),

@@ -1,3 +1,4 @@
+import { sessionObject } from "../objects.ts";
 import { mayAnswer } from "../protocol/caller.ts";
 import { ErrorCode, forbidden, type RpcError } from "../protocol/errors.ts";
 import { parseClientRequestId } from "../protocol/ids.ts";
@@ -11,7 +12,7 @@ export async function answerPermission(
 ): Promise<RpcError | undefined> {
   if (!mayAnswer(caller)) return forbidden("session/respond_to_permission");
   const request = parseClientRequestId(requestId);
-  const session = request && env.ACP_SESSION_DO.getByName(request.sessionId);
+  const session = request && sessionObject(env, caller.tenant, request.sessionId);
   const answered = session
     ? await session.answerPermission(caller, request.seq, { kind }, connection)
     : "unknown";

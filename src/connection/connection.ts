@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import { sessionObject } from "../objects.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose } from "../protocol/close.ts";
 import { notification } from "../protocol/errors.ts";
@@ -78,7 +79,9 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     await this.ctx.storage.deleteAll();
     await Promise.all([
       this.#life.end(state),
-      ...client.sessions().map((id) => this.env.ACP_SESSION_DO.getByName(id).detach(state.connection)),
+      ...client
+        .sessions()
+        .map((id) => sessionObject(this.env, state.caller.tenant, id).detach(state.connection)),
     ]);
   }
 

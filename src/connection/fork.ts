@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { sessionObject } from "../objects.ts";
 import { translateOpening } from "../protocol/dialects/index.ts";
 import { ErrorCode, unknownSession } from "../protocol/errors.ts";
 import type { Frame } from "../protocol/frame.ts";
@@ -20,7 +21,7 @@ export async function forkSession(env: Env, { connection, caller, hears }: Here,
   const spent = await mayOpenSession(env, caller);
   if (spent) return { error: spent };
   const sessionId = crypto.randomUUID();
-  const target = env.ACP_SESSION_DO.getByName(sessionId);
+  const target = sessionObject(env, caller.tenant, sessionId);
   const fork = await target.fork({
     sessionId,
     from,

@@ -1,3 +1,4 @@
+import { sessionObject } from "../objects.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { translateBack } from "../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../protocol/errors.ts";
@@ -198,13 +199,13 @@ export class HttpClient implements Client {
     if (!this.#store.state) return;
     const { state } = this;
     const { connection } = state;
-    const sessions = this.#store.attached();
+    const sessions = this.#store.attached().map((id) => this.#session(id));
     this.#readers.dismiss(reason);
     this.#store.forget();
     await this.#ctx.storage.deleteAll();
     await Promise.allSettled([
       this.#life.end(state),
-      ...sessions.map((id) => this.#session(id).detach(connection)),
+      ...sessions.map((session) => session.detach(connection)),
     ]);
   }
 
@@ -378,7 +379,7 @@ export class HttpClient implements Client {
   }
 
   #session(sessionId: string) {
-    return this.#env.ACP_SESSION_DO.getByName(sessionId);
+    return sessionObject(this.#env, this.state.caller.tenant, sessionId);
   }
 }
 

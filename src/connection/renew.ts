@@ -1,4 +1,5 @@
 import { verifyToken } from "../auth/verify.ts";
+import { sessionObject } from "../objects.ts";
 import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
 import { ErrorCode, type RpcError } from "../protocol/errors.ts";
 import type { Frame } from "../protocol/frame.ts";
@@ -40,7 +41,7 @@ export function expiresAt({ expires }: Caller): string {
 export async function tellSessions(env: Env, client: Client): Promise<void> {
   const { connection, caller } = client.state;
   const told = await Promise.allSettled(
-    client.sessions().map((id) => env.ACP_SESSION_DO.getByName(id).renewed(connection, caller)),
+    client.sessions().map((id) => sessionObject(env, caller.tenant, id).renewed(connection, caller)),
   );
   const failed = told.filter(({ status }) => status === "rejected").length;
   // Each message says who sends it: only what they show of the client is out of date.

@@ -1,3 +1,4 @@
+import { sessionObject } from "../objects.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { UNAUTHORIZED } from "../protocol/close.ts";
 import { translateBack } from "../protocol/dialects/index.ts";
@@ -217,13 +218,13 @@ export class ResumableClient implements Client {
   async end(reason = "connection closed", code = UNAUTHORIZED): Promise<void> {
     if (!this.#store.state) return;
     const { state } = this;
-    const sessions = this.sessions();
+    const sessions = this.sessions().map((id) => this.#session(id));
     this.hangUp(reason, code);
     this.#store.forget();
     await this.#ctx.storage.deleteAll();
     await Promise.allSettled([
       this.#life.end(state),
-      ...sessions.map((id) => this.#session(id).detach(state.connection)),
+      ...sessions.map((session) => session.detach(state.connection)),
     ]);
   }
 
@@ -338,7 +339,7 @@ export class ResumableClient implements Client {
   }
 
   #session(sessionId: string) {
-    return this.#env.ACP_SESSION_DO.getByName(sessionId);
+    return sessionObject(this.#env, this.state.caller.tenant, sessionId);
   }
 }
 

@@ -1,3 +1,4 @@
+import { sessionObject, workspaceObject } from "../objects.ts";
 import { type DialectName, readOffer, translate, translateOpening } from "../protocol/dialects/index.ts";
 import {
   ErrorCode,
@@ -265,12 +266,12 @@ export class Router {
   }
 
   #session(sessionId: string) {
-    return this.#env.ACP_SESSION_DO.getByName(sessionId);
+    return sessionObject(this.#env, this.#client.state.caller.tenant, sessionId);
   }
 
   #workspace() {
     const { caller, workspace } = this.#client.state;
-    return this.#env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${workspace}`);
+    return workspaceObject(this.#env, caller.tenant, workspace);
   }
 }
 

@@ -1,4 +1,5 @@
 import { Container, type StopParams } from "@cloudflare/containers";
+import { workspaceObject } from "../objects.ts";
 import type { HostOrder, HostStarter } from "./starter.ts";
 
 /** What is remembered of the order: whom to tell. Not the environment, which has the token in it. */
@@ -54,6 +55,6 @@ export class AgentContainer extends Container<Env> implements HostStarter {
   }
 
   #workspaceOf({ tenant, workspace }: Order) {
-    return this.env.WORKSPACE_STATE_DO.getByName(`${tenant}/${workspace}`);
+    return workspaceObject(this.env, tenant, workspace);
   }
 }

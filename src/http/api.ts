@@ -31,20 +31,20 @@ api.get("/sessions", async (c) => {
 });
 
 api.get("/sessions/:id", async (c) => {
-  const session = await sessionOf(c.env, c.req.param("id")).view(c.get("caller"));
+  const session = await sessionOf(c, c.req.param("id")).view(c.get("caller"));
   if (!session) throw unknownSession();
   return c.body(session, 200, { "Content-Type": "application/json" });
 });
 
 api.delete("/sessions/:id/queue/:turn", requireScope("session:prompt"), async (c) => {
-  const removed = await sessionOf(c.env, c.req.param("id")).unqueue(c.get("caller"), c.req.param("turn"));
+  const removed = await sessionOf(c, c.req.param("id")).unqueue(c.get("caller"), c.req.param("turn"));
   if (!removed) throw new HTTPException(404, { message: "No such prompt is waiting" });
   return c.body(null, 204);
 });
 
 /** The log as NDJSON: a page of it with `limit`, without it all there is; live for who wants an event stream. */
 api.get("/sessions/:id/events", liveEvents, async (c) => {
-  const session = sessionOf(c.env, c.req.param("id"));
+  const session = sessionOf(c, c.req.param("id"));
   const { after, limit } = parse(EVENTS_QUERY, c.req.query());
   const caller = c.get("caller");
   const first = await session.events(caller, after, limit);

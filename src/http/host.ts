@@ -1,5 +1,6 @@
 import { type Context, Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
+import { workspaceObject } from "../objects.ts";
 import { mayUseWorkspace, ownWorkspace } from "../protocol/caller.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
 import { sessionOf, unknownSession } from "./params.ts";
@@ -13,13 +14,13 @@ host.use(requireScope("host"), requireUpgrade);
 host.get("/control", async (c) => {
   const workspace = workspaceOf(c);
   const caller = c.get("caller");
-  const object = c.env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${workspace}`);
+  const object = workspaceObject(c.env, caller.tenant, workspace);
   return upgraded(c.req.raw, await object.fetch("https://workspace/", asHost(c)));
 });
 
 host.get("/sessions/:id", async (c) => {
   workspaceOf(c);
-  const session = sessionOf(c.env, c.req.param("id"));
+  const session = sessionOf(c, c.req.param("id"));
   const response = await session.fetch("https://session/", asHost(c));
   if (!response.webSocket) throw unknownSession();
   return upgraded(c.req.raw, response);

@@ -1,6 +1,7 @@
 import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
+import { sessionObject, workspaceObject } from "../objects.ts";
 import { mayUseWorkspace, ownWorkspace } from "../protocol/caller.ts";
 import { isUuid } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
@@ -50,7 +51,7 @@ async function orderOf(c: Context<AppEnv>): Promise<Order> {
   const workspace = query.workspace ?? ownWorkspace(caller);
   if (workspace === undefined) throw new HTTPException(400, { message: "Say which workspace: ?workspace=" });
   if (!mayUseWorkspace(caller, workspace)) throw new HTTPException(404, { message: "Unknown workspace" });
-  const object = c.env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${workspace}`);
+  const object = workspaceObject(c.env, caller.tenant, workspace);
   const { agents } = await object.view(caller, workspace);
   const defaultAgent = agents.find((agent) => agent.default)?.id ?? "";
   return { as: query.as, caller, workspace, agent: query.agent ?? null, defaultAgent };
@@ -92,7 +93,7 @@ class Intake {
     this.#sessionId = as === "new" ? crypto.randomUUID() : recordId;
     const sessionId = this.#sessionId;
     const copy = as === "new" ? { copy: { originSeq: await this.#originSeq(recordId) } } : {};
-    const object = this.#env.ACP_SESSION_DO.getByName(sessionId);
+    const object = this.#object(sessionId);
     const target = await object.import({ ...order, sessionId, recordId, format, cwd, ...copy });
     if (!target)
       throw new HTTPException(409, {
@@ -104,7 +105,11 @@ class Intake {
   /** How far the original is, if it is here: its agent may know more by now than the archive. */
   async #originSeq(recordId: string): Promise<number | null> {
     if (!isUuid(recordId)) return null;
-    return (await this.#env.ACP_SESSION_DO.getByName(recordId).origin(this.#order.caller))?.lastSeq ?? null;
+    return (await this.#object(recordId).origin(this.#order.caller))?.lastSeq ?? null;
+  }
+
+  #object(sessionId: string) {
+    return sessionObject(this.#env, this.#order.caller.tenant, sessionId);
   }
 
   async write(file: string, bytes: Uint8Array): Promise<void> {

@@ -13,7 +13,7 @@ export const liveEvents = createMiddleware<AppEnv>(async (c, next) => {
   // A browser that reconnects repeats the address it was given, so its header is the newer word.
   const { after } = parse(QUERY, { after: c.req.header("Last-Event-ID") ?? c.req.query("after") });
   const watch: WatchRequest = { caller: c.get("caller"), after };
-  const response = await objectStream(c, sessionOf(c.env, c.req.param("id") ?? ""), "X-Acp-Watch", watch);
+  const response = await objectStream(c, sessionOf(c, c.req.param("id") ?? ""), "X-Acp-Watch", watch);
   if (response.ok) return response;
   if (response.status !== 429) throw unknownSession();
   const message = `A session has at most ${LIMITS.watchersPerSession} live readers`;

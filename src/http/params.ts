@@ -1,7 +1,10 @@
+import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
+import { sessionObject } from "../objects.ts";
 import { isUuid } from "../protocol/ids.ts";
 import type { AcpSession } from "../session/session.ts";
+import type { AppEnv } from "./auth.ts";
 
 /** What requests name, checked before anything is asked of an object. */
 
@@ -11,9 +14,9 @@ export function parse<T>(schema: z.ZodType<T>, query: unknown): T {
   throw new HTTPException(400, { message: z.prettifyError(result.error) });
 }
 
-export function sessionOf(env: Env, id: string): DurableObjectStub<AcpSession> {
+export function sessionOf(c: Context<AppEnv>, id: string): DurableObjectStub<AcpSession> {
   if (!isUuid(id)) throw unknownSession();
-  return env.ACP_SESSION_DO.getByName(id);
+  return sessionObject(c.env, c.get("caller").tenant, id);
 }
 
 export function unknownSession(): HTTPException {

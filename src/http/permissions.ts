@@ -19,7 +19,7 @@ permissions.post("/permissions/:id", requireScope("permission:answer"), async (c
   const target = parseClientRequestId(id);
   if (!target) throw notPending();
   const { optionId } = parse(ANSWER, await c.req.json().catch(() => null));
-  const session = sessionOf(c.env, target.sessionId);
+  const session = sessionOf(c, target.sessionId);
   const caller = c.get("caller");
   const result = await session.answerPermission(caller, target.seq, { optionId }, "rest");
   if (result === "unknown") throw notPending();

@@ -16,7 +16,7 @@ shares.get("/shares", requireScope("share"), async (c) =>
 shares.post("/shares", requireScope("share"), async (c) => {
   const { session, expiresIn } = parse(ORDER, await c.req.json().catch(() => null));
   const caller = c.get("caller");
-  const origin = await sessionOf(c.env, session).origin(caller);
+  const origin = await sessionOf(c, session).origin(caller);
   if (!origin) throw unknownSession();
   const token = makeShareToken(caller.tenant);
   const order = { session, workspace: origin.workspace, expires: Date.now() + expiresIn * 1000 };

@@ -13,7 +13,7 @@ transfer.post("/sessions/import", requireScope("session:prompt"), importSession)
 transfer.get("/sessions/:id/export", async (c) => {
   const { format } = parse(EXPORT_QUERY, c.req.query());
   const id = c.req.param("id");
-  const session = sessionOf(c.env, id);
+  const session = sessionOf(c, id);
   const caller = c.get("caller");
   const projection = await session.describe(caller);
   if (projection === null) throw unknownSession();

@@ -3,6 +3,7 @@ import { createMiddleware } from "hono/factory";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import { cannotStart } from "../container/starter.ts";
+import { workspaceObject } from "../objects.ts";
 import { mayUseWorkspace, ownWorkspace } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { type Act, audit } from "../tenant/audit.ts";
@@ -62,7 +63,7 @@ export function workspaceOf(c: Context<AppEnv>, id: string): DurableObjectStub<W
   // Who came by a link knows of one session and nothing around it.
   if (!mayUseWorkspace(caller, id) || caller.session !== undefined)
     throw new HTTPException(404, { message: "Unknown workspace" });
-  return c.env.WORKSPACE_STATE_DO.getByName(`${caller.tenant}/${id}`);
+  return workspaceObject(c.env, caller.tenant, id);
 }
 
 function inWords(change: SettingsChange): NonNullable<Act["detail"]> {

@@ -105,7 +105,7 @@ export class Archive {
       if (isFrame(stored)) chars += stored.frame.raw.length;
       lines.push(`${line}\n`);
     }
-    const key = `sessions/${state.sessionId}/events/${String(first).padStart(12, "0")}.ndjson`;
+    const key = `sessions/${state.identity?.tenant}/${state.sessionId}/events/${String(first).padStart(12, "0")}.ndjson`;
     return { first, last: end, key, chars, text: lines.join("") };
   }
 }

@@ -65,7 +65,7 @@ function sessionRow(index: D1Database, row: IndexRow): D1PreparedStatement {
     .prepare(
       `INSERT INTO sessions (${Object.values(INDEX_COLUMNS).join(", ")})
        VALUES (${fields.map(() => "?").join(", ")})
-       ON CONFLICT (id) DO UPDATE SET cwd = excluded.cwd, title = excluded.title, state = excluded.state,
+       ON CONFLICT (tenant, id) DO UPDATE SET cwd = excluded.cwd, title = excluded.title, state = excluded.state,
          updated_at = excluded.updated_at, last_seq = excluded.last_seq
        WHERE excluded.last_seq > sessions.last_seq`,
     )
@@ -75,9 +75,11 @@ function sessionRow(index: D1Database, row: IndexRow): D1PreparedStatement {
 /** What waits is replaced as a whole, unless the line written before this knows more. */
 function permissionRows(index: D1Database, entry: IndexEntry) {
   const { sessionId, lastSeq, tenant, workspace, permissions } = entry;
-  const newest = "(SELECT last_seq FROM sessions WHERE id = ?1) = ?2";
+  const newest = "(SELECT last_seq FROM sessions WHERE tenant = ?3 AND id = ?1) = ?2";
   return [
-    index.prepare(`DELETE FROM permissions WHERE session = ?1 AND ${newest}`).bind(sessionId, lastSeq),
+    index
+      .prepare(`DELETE FROM permissions WHERE tenant = ?3 AND session = ?1 AND ${newest}`)
+      .bind(sessionId, lastSeq, tenant),
     index
       .prepare(
         `INSERT INTO permissions (session, seq, tenant, workspace, tool_call_id, title, kind, options, requested_at)
@@ -89,9 +91,12 @@ function permissionRows(index: D1Database, entry: IndexEntry) {
   ];
 }
 
-export async function removeFromIndex(index: D1Database, sessionId: string): Promise<void> {
+export async function removeFromIndex(
+  index: D1Database,
+  { tenant, sessionId }: Pick<IndexRow, "tenant" | "sessionId">,
+): Promise<void> {
   await index.batch([
-    index.prepare("DELETE FROM sessions WHERE id = ?").bind(sessionId),
-    index.prepare("DELETE FROM permissions WHERE session = ?").bind(sessionId),
+    index.prepare("DELETE FROM sessions WHERE tenant = ? AND id = ?").bind(tenant, sessionId),
+    index.prepare("DELETE FROM permissions WHERE tenant = ? AND session = ?").bind(tenant, sessionId),
   ]);
 }

@@ -46,9 +46,9 @@ export class IndexWriter {
     return this.#writing;
   }
 
-  async remove(sessionId: string): Promise<void> {
+  async remove({ sessionId, identity }: SessionState): Promise<void> {
     await this.#writing;
-    await removeFromIndex(this.#index, sessionId);
+    if (identity) await removeFromIndex(this.#index, { tenant: identity.tenant, sessionId });
   }
 }
 

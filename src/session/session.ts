@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import { objectName, sessionObject, workspaceObject } from "../objects.ts";
 import { type Caller, isHost, isReader, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
 import { answerClose } from "../protocol/close.ts";
 import { ErrorCode } from "../protocol/errors.ts";
@@ -163,7 +164,7 @@ export class AcpSession extends DurableObject<Env> {
    */
   async fork(order: ForkOrder): Promise<Forked | null> {
     const { sessionId, from, connection, caller, opening, hears } = order;
-    const source = this.env.ACP_SESSION_DO.getByName(from);
+    const source = sessionObject(this.env, caller.tenant, from);
     const origin = await source.origin(caller);
     if (!origin || !mayWork(caller, origin.workspace)) return null;
     const { workspace, agent, lastSeq } = origin;
@@ -271,7 +272,7 @@ export class AcpSession extends DurableObject<Env> {
     this.#journal.forget();
     this.#clients.forget();
     await this.ctx.storage.deleteAll();
-    await this.#index.remove(sessionId);
+    await this.#index.remove(state);
     await this.#workspaceOf(state)?.release(sessionId, state.lastSeq);
   }
 
@@ -313,7 +314,7 @@ export class AcpSession extends DurableObject<Env> {
     if (watch !== null) return this.#watch(JSON.parse(watch) as WatchRequest);
     const host = JSON.parse(request.headers.get("X-Acp-Host") ?? "null") as Caller | null;
     if (!host || !this.#isServedBy(host)) return new Response("Unknown session", { status: 404 });
-    const pass = passFor(host, "host", this.#holder());
+    const pass = passFor(host, "host", this.#holder(host));
     const socket = this.#link.accept(passTags(pass));
     this.#access.admit(pass);
     this.#checkHostTokens();
@@ -532,7 +533,7 @@ export class AcpSession extends DurableObject<Env> {
 
   #watch({ caller, after }: WatchRequest): Response {
     if (!this.#readable(caller)) return new Response("Unknown session", { status: 404 });
-    const pass = passFor(caller, "watcher", this.#holder());
+    const pass = passFor(caller, "watcher", this.#holder(caller));
     const response = this.#watchers.accept(after, passTags(pass));
     if (response.webSocket) this.#access.admit(pass);
     return response;
@@ -550,7 +551,7 @@ export class AcpSession extends DurableObject<Env> {
     for (const connection of connections) this.#clients.detach(connection);
     await Promise.all([
       ...connections.map((id) => this.env.ACP_CONNECTION_DO.getByName(id).endSocket(id, "session revoked")),
-      this.#index.remove(state.sessionId),
+      this.#index.remove(state),
     ]);
     return true;
   }
@@ -576,8 +577,8 @@ export class AcpSession extends DurableObject<Env> {
     else this.#clients.detach(connection);
   }
 
-  #holder(): Holder {
-    return { class: "session", name: this.#journal.state?.sessionId ?? "" };
+  #holder({ tenant }: Caller): Holder {
+    return { class: "session", name: objectName(tenant, this.#journal.state?.sessionId ?? "") };
   }
 
   /** Takes in a session from elsewhere; null when there is one here. The caller must dispose of it. */
@@ -704,7 +705,7 @@ export class AcpSession extends DurableObject<Env> {
 
   #workspaceOf({ identity }: SessionState) {
     if (!identity) return undefined;
-    return this.env.WORKSPACE_STATE_DO.getByName(`${identity.tenant}/${identity.workspace}`);
+    return workspaceObject(this.env, identity.tenant, identity.workspace);
   }
 
   async #place(state: SessionState): Promise<void> {

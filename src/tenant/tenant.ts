@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import { sessionObject } from "../objects.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { Act } from "./audit.ts";
@@ -201,7 +202,7 @@ export class TenantState extends DurableObject<Env> {
   }
 
   #session(id: string) {
-    return this.env.ACP_SESSION_DO.getByName(id);
+    return sessionObject(this.env, this.ctx.id.name ?? "", id);
   }
 }
 

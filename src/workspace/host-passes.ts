@@ -1,4 +1,5 @@
 import { verifyToken } from "../auth/verify.ts";
+import { objectName } from "../objects.ts";
 import { type Caller, isHost } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { GatewayControl } from "../protocol/link.ts";
@@ -93,7 +94,7 @@ export class HostPasses {
     return passFor(
       caller,
       "host",
-      { class: "workspace", name: `${caller.tenant}/${caller.workspaces[0]}` },
+      { class: "workspace", name: objectName(caller.tenant, caller.workspaces[0] as string) },
       id,
     );
   }

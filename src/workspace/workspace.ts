@@ -1,5 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import { CONTAINER_HOST } from "../container/starter.ts";
+import { objectName, sessionObject } from "../objects.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose, UNAUTHORIZED } from "../protocol/close.ts";
 import { LIMITS } from "../protocol/limits.ts";
@@ -69,7 +70,7 @@ export class WorkspaceState extends DurableObject<Env> {
     const { sql } = ctx.storage;
     this.#store = new Store(sql);
     this.#hosts = new Hosts(sql, this.#store);
-    this.#words = new Words(sql, (session) => env.ACP_SESSION_DO.getByName(session));
+    this.#words = new Words(sql, (session) => this.#session(session));
     this.#watchers = new Watchers(ctx, (id) => JSON.stringify(this.#view(id)));
     this.#deadlines = new Deadlines(ctx.storage);
     this.#passes = new HostPasses(ctx, env, this.#deadlines, (ws, reason) => this.#dismiss(ws, reason));
@@ -355,7 +356,7 @@ export class WorkspaceState extends DurableObject<Env> {
 
   #watch({ caller, id }: WatchRequest): Response {
     checkRight(this.ctx.id, caller, "session:read");
-    const holder = { class: "workspace", name: `${caller.tenant}/${id}` } as const;
+    const holder = { class: "workspace", name: objectName(caller.tenant, id) } as const;
     const pass = passFor(caller, "watcher", holder);
     const response = this.#watchers.accept(id, passTags(pass));
     if (response.webSocket)
@@ -560,12 +561,15 @@ export class WorkspaceState extends DurableObject<Env> {
     return wouldHelp(CONTAINER_HOST, wish, candidates, this.#store.settings(), Date.now());
   }
 
+  /** A session here is of the same tenant. */
+  #session(id: string) {
+    return sessionObject(this.env, this.#store.identity()?.tenant ?? "", id);
+  }
+
   /** When a session in the container last had something to do; null while one has. */
   async #lastUse(): Promise<number | null> {
     const sessions = this.#store.placedOn(CONTAINER_HOST);
-    const times = await Promise.all(
-      sessions.map(({ session }) => this.env.ACP_SESSION_DO.getByName(session).lastActive()),
-    );
+    const times = await Promise.all(sessions.map(({ session }) => this.#session(session).lastActive()));
     return times.includes(null) ? null : Math.max(0, ...times.map((at) => at ?? 0));
   }
 

@@ -9,6 +9,7 @@ import {
   get,
   type Opened,
   openSession,
+  sessionStub,
   texts,
   token,
   updateText,
@@ -18,7 +19,7 @@ const original = { ...LIMITS };
 
 afterEach(() => overrideLimits(JSON.stringify(original)));
 
-const session = (id: string) => env.ACP_SESSION_DO.getByName(id);
+const session = (id: string) => sessionStub(id);
 
 /** A session with a history past its limit, in rows of a few thousand characters. */
 async function longSession(): Promise<Opened & { sent: string[] }> {
@@ -58,7 +59,7 @@ describe("a history past its limit", () => {
     const before = await eventsText(workspace, sessionId);
     await archive(sessionId);
     expect(await firstStored(sessionId)).toBeGreaterThan(1);
-    const { objects } = await env.ARCHIVE!.list({ prefix: `sessions/${sessionId}/` });
+    const { objects } = await env.ARCHIVE!.list({ prefix: `sessions/acme/${sessionId}/` });
     expect(objects.length).toBeGreaterThan(1);
 
     // Whole, in pages, from the middle, and as an archive.
@@ -127,10 +128,10 @@ describe("a history past its limit", () => {
     const { sessionId, workspace } = await longSession();
     const before = await eventsText(workspace, sessionId);
     await archive(sessionId);
-    const { objects } = await env.ARCHIVE!.list({ prefix: `sessions/${sessionId}/` });
+    const { objects } = await env.ARCHIVE!.list({ prefix: `sessions/acme/${sessionId}/` });
     await archive(sessionId);
     await archive(sessionId);
-    const again = await env.ARCHIVE!.list({ prefix: `sessions/${sessionId}/` });
+    const again = await env.ARCHIVE!.list({ prefix: `sessions/acme/${sessionId}/` });
     expect(again.objects.map((o) => [o.key, o.etag])).toEqual(objects.map((o) => [o.key, o.etag]));
     expect((await eventsText(workspace, sessionId)).startsWith(before)).toBe(true);
   });
@@ -140,13 +141,13 @@ describe("a history past its limit", () => {
     await archive(sessionId);
     const id = client.call("session/delete", { sessionId });
     await client.until(id);
-    expect((await env.ARCHIVE!.list({ prefix: `sessions/${sessionId}/` })).objects).toEqual([]);
+    expect((await env.ARCHIVE!.list({ prefix: `sessions/acme/${sessionId}/` })).objects).toEqual([]);
   });
 
   it("that was removed from the archive is reported as gone, and the rest stays readable", async () => {
     const { sessionId, workspace, sent } = await longSession();
     await archive(sessionId);
-    const { objects } = await env.ARCHIVE!.list({ prefix: `sessions/${sessionId}/` });
+    const { objects } = await env.ARCHIVE!.list({ prefix: `sessions/acme/${sessionId}/` });
     for (const { key } of objects) await env.ARCHIVE!.delete(key);
     // A segment may still be at hand in memory.
     await evictDurableObject(session(sessionId));

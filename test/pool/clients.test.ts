@@ -9,6 +9,7 @@ import {
   get,
   type Opened,
   openSession,
+  sessionStub,
   texts,
   token,
   updateText,
@@ -151,7 +152,7 @@ describe("presence", () => {
     const opened = await openSession();
     const { sessionId, workspace } = opened;
     const observer = await join(opened, "&role=observer", { subject: "onlooker" });
-    await evictDurableObject(env.ACP_SESSION_DO.getByName(sessionId));
+    await evictDurableObject(sessionStub(sessionId));
     const { clients } = await view(opened);
     expect(clients).toMatchObject([
       { subject: "someone", role: "controller" },
@@ -244,7 +245,7 @@ describe("twenty clients on one session", () => {
       agent.update(word);
       if (random() < 0.2) clients[Math.floor(random() * clients.length)]?.drop();
       if (random() < 0.1) await scheduler.wait(Math.floor(random() * 10));
-      if (i === 150) await evictDurableObject(env.ACP_SESSION_DO.getByName(sessionId));
+      if (i === 150) await evictDurableObject(sessionStub(sessionId));
       if (i === 150) await agent.reconnect();
     }
     await Promise.all(clients.map((client) => client.done));

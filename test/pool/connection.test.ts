@@ -1,8 +1,8 @@
 import { runInDurableObject } from "cloudflare:test";
-import { env, exports } from "cloudflare:workers";
+import { exports } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import { Client, get, Host, openSession, Peer, texts, token } from "./harness.ts";
+import { Client, get, Host, openSession, Peer, sessionStub, texts, token } from "./harness.ts";
 
 const workspaceName = () => `w-${crypto.randomUUID()}`;
 const initialize = '{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":1}}';
@@ -253,7 +253,7 @@ describe("a second client", () => {
     client.socket.close();
     const readers = () =>
       runInDurableObject(
-        env.ACP_SESSION_DO.getByName(sessionId),
+        sessionStub(sessionId),
         (_, state) => state.storage.sql.exec("SELECT connection FROM client").toArray().length,
       );
     await vi.waitUntil(async () => (await readers()) === 0);

@@ -1,10 +1,16 @@
 import { env, exports } from "cloudflare:workers";
 import { importJWK, type JWK, SignJWT } from "jose";
+import { sessionObject } from "../../src/objects.ts";
 import { encodeLink, type HostControl, type HostHead, LINK_VERSION } from "../../src/protocol/link.ts";
 
 /** Peers of the gateway, over the same sockets as the real ones: a client and a host with a scripted agent. */
 
 type Json = Record<string, unknown>;
+
+/** The object of a session. */
+export function sessionStub(sessionId: string, tenant = "acme") {
+  return sessionObject(env, tenant, sessionId);
+}
 
 export async function token(claims: {
   workspace: string;

@@ -2,7 +2,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import { type Agent, Client, Host, texts, token, updateText } from "./harness.ts";
+import { type Agent, Client, Host, sessionStub, texts, token, updateText } from "./harness.ts";
 import {
   type EventReader,
   HttpPeer,
@@ -18,7 +18,7 @@ const workspaceName = () => `w-${crypto.randomUUID()}`;
 const UNKNOWN = crypto.randomUUID();
 const LONG = "x".repeat(LIMITS.idChars + 1);
 const connectionOf = (peer: HttpPeer) => env.ACP_CONNECTION_DO.getByName(peer.connection);
-const sessionOf = (sessionId: string) => env.ACP_SESSION_DO.getByName(sessionId);
+const sessionOf = (sessionId: string) => sessionStub(sessionId);
 
 const DEFAULTS = { ...LIMITS };
 // Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.

@@ -1,7 +1,15 @@
 import { evictDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { type Agent, events, get, type Opened, openSession, token, updateText } from "./harness.ts";
+import {
+  type Agent,
+  events,
+  get,
+  type Opened,
+  openSession,
+  sessionStub,
+  token,
+  updateText,
+} from "./harness.ts";
 
 type Json = Record<string, unknown>;
 
@@ -80,7 +88,7 @@ describe("what an agent must not do", () => {
     agent.items(...Array.from({ length: 50 }, () => strange));
     expect(await violations(opened)).toHaveLength(20);
     expect((await violations(opened)).at(-1)).toMatchObject({ last: true });
-    await evictDurableObject(env.ACP_SESSION_DO.getByName(sessionId));
+    await evictDurableObject(sessionStub(sessionId));
     await agent.reconnect();
     agent.items(strange);
     expect(await violations(opened)).toHaveLength(20);

@@ -1,8 +1,17 @@
 import { runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import { type Agent, Client, events, get, openSession, texts, token, updateText } from "./harness.ts";
+import {
+  type Agent,
+  Client,
+  events,
+  get,
+  openSession,
+  sessionStub,
+  texts,
+  token,
+  updateText,
+} from "./harness.ts";
 
 const prompt = (sessionId: string, text = "go", meta?: object) => ({
   sessionId,
@@ -21,7 +30,7 @@ async function describeSession(workspace: string, sessionId: string): Promise<Re
 /** Lets time pass for the session's object, and its alarm ring. */
 async function later(sessionId: string, ms: number): Promise<void> {
   vi.setSystemTime(Date.now() + ms);
-  await runInDurableObject(env.ACP_SESSION_DO.getByName(sessionId), (session) => session.alarm());
+  await runInDurableObject(sessionStub(sessionId), (session) => session.alarm());
 }
 
 function crash(agent: Agent, code = 1): void {

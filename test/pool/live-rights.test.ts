@@ -2,7 +2,17 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { LIMITS, overrideLimits } from "../../src/protocol/limits.ts";
-import { Client, events, eventsText, HELLO, type Opened, openSession, Peer, texts } from "./harness.ts";
+import {
+  Client,
+  events,
+  eventsText,
+  HELLO,
+  type Opened,
+  openSession,
+  Peer,
+  sessionStub,
+  texts,
+} from "./harness.ts";
 import { EventReader, INITIALIZE, JSON_TYPE } from "./http-peer.ts";
 import { ALL_OF_A_CLIENT, type Claims, CONTROLLER, mint } from "./tokens.ts";
 
@@ -412,7 +422,7 @@ describe("a revoked session", () => {
 
   it("stays so when its object starts again", async () => {
     const { workspace, sessionId } = await revoked();
-    const stub = env.ACP_SESSION_DO.getByName(sessionId);
+    const stub = sessionStub(sessionId);
     await runInDurableObject(stub, (_, state) => state.abort("killed")).catch(() => {});
     const bearer = await mint({ workspaces: [workspace] });
     await vi.waitFor(async () =>
@@ -458,7 +468,7 @@ describe("a host's token", () => {
     const { workspace, sessionId } = await openSession();
     const bearer = await mint({ workspaces: [workspace], scopes: ["host"] });
     const link = await Peer.connect(`/host/sessions/${sessionId}`, bearer);
-    await pass(HOUR, env.ACP_SESSION_DO.getByName(sessionId));
+    await pass(HOUR, sessionStub(sessionId));
     expect(await link.closed).toMatchObject({ code: 4401, reason: "token expired" });
   });
 
@@ -475,7 +485,7 @@ describe("a host's token", () => {
     const token = await mint({ workspaces: [workspace], exp: 7200 });
     const renewed = await client.request("_acp-edge/renew", { token });
     expect(renewed.response).toHaveProperty("result");
-    await pass(HOUR, env.ACP_SESSION_DO.getByName(sessionId));
+    await pass(HOUR, sessionStub(sessionId));
     expect(await link.closed).toMatchObject({ code: 4401, reason: "token expired" });
     await agent.reconnect();
     agent.update("after");
@@ -586,7 +596,7 @@ describe("who has no right to anything", () => {
     await ask("GET", `/api/sessions/${sessionId}`, bearer);
     await ask("GET", `/acp?workspace=${name}`, bearer);
     expect(await tables(env.WORKSPACE_STATE_DO.getByName(`${tenant}/${name}`))).toEqual([]);
-    expect(await tables(env.ACP_SESSION_DO.getByName(sessionId))).toEqual([]);
+    expect(await tables(sessionStub(sessionId, tenant))).toEqual([]);
     expect(await tables(env.TENANT_DO.getByName(tenant))).toEqual([]);
   });
 });

@@ -1,8 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import { events, eventsText, openSession } from "./harness.ts";
+import { events, eventsText, openSession, sessionStub } from "./harness.ts";
 
 /** A frame whose text is exactly `length` characters long, filled with the given character. */
 function frameOf(length: number, fill = "x"): string {
@@ -65,7 +64,7 @@ describe("frames of any size", () => {
     const { agent, sessionId } = await openSession();
     agent.items(...Array.from({ length: 50 }, () => frameOf(50_000, "€")), frameOf(1_500_000, "€"));
     await agent.durable();
-    const largest = await runInDurableObject(env.ACP_SESSION_DO.getByName(sessionId), (_, state) =>
+    const largest = await runInDurableObject(sessionStub(sessionId), (_, state) =>
       state.storage.sql
         .exec<{ n: number }>(
           `SELECT max(n) AS n FROM (

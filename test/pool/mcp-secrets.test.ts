@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, type MockInstance, vi } from "vitest";
-import { type Agent, Client, eventsText, get, Host, token } from "./harness.ts";
+import { type Agent, Client, eventsText, get, Host, sessionStub, token } from "./harness.ts";
 
 /** Credentials of MCP servers: the agent has them as they were given, and nobody can read them. */
 
@@ -140,7 +140,7 @@ describe("credentials of MCP servers", () => {
     "are there again when the process is started anew with %s, also by an object that forgot",
     async (method, capabilities) => {
       const opened = await open(capabilities);
-      await evictDurableObject(env.ACP_SESSION_DO.getByName(opened.sessionId));
+      await evictDurableObject(sessionStub(opened.sessionId));
       const { request } = await restarted(opened, "again");
       expect(request.method).toBe(method);
       expect(request.params).toMatchObject(opening({ cwd: "/workspace" }));
@@ -156,7 +156,7 @@ describe("credentials of MCP servers", () => {
     expect((await agent.line()).params).toEqual(opening({ sessionId: "agent-session" }));
     expect(await everything(workspace, sessionId)).not.toContain(MARK);
     // What no agent will see is not kept at all.
-    const kept = await runInDurableObject(env.ACP_SESSION_DO.getByName(sessionId), (_, { storage }) =>
+    const kept = await runInDurableObject(sessionStub(sessionId), (_, { storage }) =>
       storage.sql.exec("SELECT * FROM hidden").toArray(),
     );
     expect(kept).toHaveLength(4);

@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { type Agent, Client, events, Host, type Opened, openSession, texts } from "./harness.ts";
+import { type Agent, Client, events, Host, type Opened, openSession, sessionStub, texts } from "./harness.ts";
 import { HttpPeer } from "./http-peer.ts";
 
 type Json = Record<string, unknown>;
@@ -263,7 +263,7 @@ describe("authenticate and logout", () => {
     const id = client.call("authenticate", login);
     const agent = await host.agent();
     await answered(client, agent, id);
-    await evictDurableObject(env.ACP_SESSION_DO.getByName(agent.sessionId));
+    await evictDurableObject(sessionStub(agent.sessionId));
     const session = client.call("session/new", opening);
     await agent.openSession();
     expect((await client.until(session)).response.result).toMatchObject({ sessionId: agent.sessionId });
@@ -349,7 +349,7 @@ describe("authenticate and logout", () => {
     expect(await agent.stopped()).toBe("deleted");
     await vi.waitUntil(() =>
       runInDurableObject(
-        env.ACP_SESSION_DO.getByName(agent.sessionId),
+        sessionStub(agent.sessionId),
         (_, state) =>
           state.storage.sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'log'").toArray().length === 0,
       ),

@@ -2,7 +2,18 @@ import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { type IndexEntry, removeFromIndex, writeIndex } from "../../src/session/index-row.ts";
-import { type Agent, Client, events, get, Host, type Opened, openSession, send, token } from "./harness.ts";
+import {
+  type Agent,
+  Client,
+  events,
+  get,
+  Host,
+  type Opened,
+  openSession,
+  send,
+  sessionStub,
+  token,
+} from "./harness.ts";
 
 type Json = Record<string, unknown>;
 
@@ -164,7 +175,7 @@ describe("a pending permission", () => {
     const asked = await client.takeJson();
     client.socket.close();
     await client.closed;
-    await evictDurableObject(env.ACP_SESSION_DO.getByName(sessionId));
+    await evictDurableObject(sessionStub(sessionId));
     const bearer = await token({ workspace, subject: "phone" });
     const list = async () =>
       (await (await get("/api/permissions?state=pending", bearer)).json<{ permissions: Json[] }>())
@@ -232,7 +243,7 @@ describe("a pending permission", () => {
     expect(await listed()).toEqual([9]);
     await writeIndex(env.INDEX, row(9, [{ seq: 9, since }]));
     expect(await listed()).toEqual([9]);
-    await removeFromIndex(env.INDEX, sessionId);
+    await removeFromIndex(env.INDEX, { tenant: "acme", sessionId });
     expect(await listed()).toEqual([]);
   });
 
@@ -315,7 +326,7 @@ describe("a workspace's policy", () => {
     const view = async () =>
       (await get(`/api/sessions/${opened.sessionId}`, await token({ workspace }))).json();
     const before = await view();
-    await evictDurableObject(env.ACP_SESSION_DO.getByName(opened.sessionId));
+    await evictDurableObject(sessionStub(opened.sessionId));
     expect(await view()).toEqual(before);
     ask(agent, 5, { kind: "execute" });
     expect(await agent.line()).toMatchObject({ id: 5, result: selected("no") });
@@ -347,7 +358,7 @@ describe("a workspace's policy", () => {
     ask(agent, 1);
     const { id } = await client.takeJson();
     client.socket.close();
-    const stub = env.ACP_SESSION_DO.getByName(sessionId);
+    const stub = sessionStub(sessionId);
     await vi.waitFor(async () => {
       await runDurableObjectAlarm(stub);
       expect(await notes(opened, "permission.responded")).toMatchObject([

@@ -11,7 +11,19 @@ import {
   splitMessage,
 } from "../../src/protocol/resume.ts";
 import * as seed000 from "../fixtures/seeds/seed-000.ts";
-import { type Agent, Client, events, get, Host, Peer, send, texts, token, updateText } from "./harness.ts";
+import {
+  type Agent,
+  Client,
+  events,
+  get,
+  Host,
+  Peer,
+  send,
+  sessionStub,
+  texts,
+  token,
+  updateText,
+} from "./harness.ts";
 import { ALL_OF_A_CLIENT, type Claims, mint } from "./tokens.ts";
 
 type Json = Record<string, unknown>;
@@ -157,7 +169,7 @@ async function another(client: Resumable, host: Host): Promise<{ agent: Agent; s
 /** A session that answers nobody until it is let go on. */
 async function holdUp(sessionId: string): Promise<() => Promise<void>> {
   let [held, over] = [false, false];
-  const holding = runInDurableObject(env.ACP_SESSION_DO.getByName(sessionId), (_, state) =>
+  const holding = runInDurableObject(sessionStub(sessionId), (_, state) =>
     state.blockConcurrencyWhile(async () => {
       held = true;
       while (!over) await scheduler.wait(5);
@@ -185,8 +197,7 @@ describe("a resumable client", () => {
       agent.update(text);
       await agent.durable();
       if (Number(text) % 7 === 3) client.peer.socket.close(4000, "cut");
-      if (Number(text) % 14 === 3)
-        await evictDurableObject(env.ACP_SESSION_DO.getByName(sessionId)).catch(() => {});
+      if (Number(text) % 14 === 3) await evictDurableObject(sessionStub(sessionId)).catch(() => {});
       if (Number(text) % 21 === 3)
         await runInDurableObject(client.object, (_, state) => state.abort()).catch(() => {});
       if (Number(text) % 7 !== 5) continue;
@@ -370,9 +381,7 @@ describe("the sessions of a resumable client", () => {
         client.acknowledge();
         await client.request("session/list", {});
         client.acknowledge();
-        return runInDurableObject(env.ACP_SESSION_DO.getByName(sessionId), (session) =>
-          session.letsGo(crypto.randomUUID()),
-        );
+        return runInDurableObject(sessionStub(sessionId), (session) => session.letsGo(crypto.randomUUID()));
       })
       .toBe(true);
     client.acknowledge();

@@ -1,8 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import { eventsText, get, type Opened, openSession, token, updateText } from "./harness.ts";
+import { eventsText, get, type Opened, openSession, sessionStub, token, updateText } from "./harness.ts";
 
 const EVENTS = 100_000;
 
@@ -15,7 +14,7 @@ describe("a session of 100,000 events", () => {
   let last: number;
 
   const inObject = <T>(look: (sql: SqlStorage) => T) =>
-    runInDurableObject(env.ACP_SESSION_DO.getByName(opened.sessionId), (_, state) => look(state.storage.sql));
+    runInDurableObject(sessionStub(opened.sessionId), (_, state) => look(state.storage.sql));
 
   beforeAll(async () => {
     opened = await openSession();
@@ -52,7 +51,7 @@ describe("a session of 100,000 events", () => {
       return damageAllBut(sql, seq, last);
     });
     expect(kept).toBeLessThan(LIMITS.eventsPerSnapshot / 10);
-    await evictDurableObject(env.ACP_SESSION_DO.getByName(sessionId));
+    await evictDurableObject(sessionStub(sessionId));
     expect(await (await get(`/api/sessions/${sessionId}`, bearer)).text()).toBe(before);
     await inObject((sql) => restore(sql));
   });

@@ -15,6 +15,7 @@ import {
   Host,
   openSession,
   Peer,
+  sessionStub,
   texts,
   token,
   updateText,
@@ -172,7 +173,7 @@ describe("requests of the agent", () => {
 describe("eviction", () => {
   it("at rest and between the frames of a turn changes nothing a client can see", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
-    const session = env.ACP_SESSION_DO.getByName(sessionId);
+    const session = sessionStub(sessionId);
     await evictAllDurableObjects();
     const id = client.call("session/prompt", prompt(sessionId));
     const request = await agent.line();
@@ -211,7 +212,7 @@ describe("eviction", () => {
       agent.items(...items.map((text) => updateText(text)));
       if (i % 10 !== 3) continue;
       await agent.durable();
-      await evictDurableObject(env.ACP_SESSION_DO.getByName(sessionId));
+      await evictDurableObject(sessionStub(sessionId));
     }
     const got: string[] = [];
     while (got.length < sent.length) got.push(...texts([await client.takeJson()]));
@@ -394,7 +395,7 @@ describe("an unknown session", () => {
       message: "Unknown session",
       data: { sessionId: unknown },
     });
-    const tables = await runInDurableObject(env.ACP_SESSION_DO.getByName(unknown), (_, state) =>
+    const tables = await runInDurableObject(sessionStub(unknown), (_, state) =>
       state.storage.sql.exec("SELECT name FROM sqlite_master").toArray(),
     );
     expect(tables).toEqual([]);
@@ -425,7 +426,7 @@ describe("the log", () => {
     const { before } = await client.until(id);
     expect(texts(before)).toEqual(Array.from({ length: 1000 }, (_, i) => String(i)));
     const rows = await runInDurableObject(
-      env.ACP_SESSION_DO.getByName(sessionId),
+      sessionStub(sessionId),
       (_, state) => state.storage.sql.exec<{ n: number }>("SELECT count(*) AS n FROM log").one().n,
     );
     expect(rows).toBeLessThan(40);
@@ -453,7 +454,7 @@ describe("the log", () => {
       agent.items(...Array.from({ length: 100 }, (_, k) => updateText(`${i}.${k}`)));
     agent.answer(request, { stopReason: "end_turn" });
     await client.until(id);
-    const session = env.ACP_SESSION_DO.getByName(sessionId);
+    const session = sessionStub(sessionId);
     const bearer = await token({ workspace });
     const before = await (await get(`/api/sessions/${sessionId}`, bearer)).text();
     const snapshots = await runInDurableObject(

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { app } from "../../src/http/app.ts";
 import { ASK_ALWAYS } from "../../src/protocol/policy.ts";
 import type { WorkspaceState } from "../../src/workspace/workspace.ts";
-import { events, Host, openSession, Peer } from "./harness.ts";
+import { events, Host, openSession, Peer, sessionStub } from "./harness.ts";
 import { mint } from "./tokens.ts";
 
 const ORIGIN = "https://edge.test";
@@ -253,7 +253,7 @@ describe("hosts and clients", () => {
   it("the objects check it as well", async () => {
     const { sessionId, workspace: name } = await openSession();
     const caller = { tenant: "acme", subject: "s", workspaces: [name], expires: 0 } as const;
-    const session = env.ACP_SESSION_DO.getByName(sessionId);
+    const session = sessionStub(sessionId);
     expect(await session.view({ ...caller, scopes: ["host"] })).toBeNull();
     expect(await session.view({ ...caller, scopes: [] })).toBeNull();
     expect(await session.view({ ...caller, scopes: ["session:read"] })).not.toBeNull();

@@ -13,6 +13,7 @@ import {
   Host,
   type Opened,
   openSession,
+  sessionStub,
   token,
   updateText,
 } from "./harness.ts";
@@ -54,11 +55,16 @@ function tarOf(files: Iterable<readonly [string, string]>): Promise<Uint8Array<A
 
 async function upload(
   body: BodyInit,
-  { workspace, query = "", type = "application/x-tar" }: { workspace: string; query?: string; type?: string },
+  {
+    workspace,
+    tenant = "acme",
+    query = "",
+    type = "application/x-tar",
+  }: { workspace: string; tenant?: string; query?: string; type?: string },
 ): Promise<{ status: number; json: Json & { sessionId?: string; error?: Json } }> {
   const response = await exports.default.fetch(`https://edge.test/api/sessions/import${query}`, {
     method: "POST",
-    headers: { Authorization: `Bearer ${await token({ workspace })}`, "Content-Type": type },
+    headers: { Authorization: `Bearer ${await token({ workspace, tenant })}`, "Content-Type": type },
     body,
   });
   return { status: response.status, json: (await response.json()) as Json };
@@ -83,7 +89,7 @@ function foreign(sessionId: string, seq: number, more: Json = {}): string {
 const segments = (files: Files) => [...files].filter(([name]) => name.startsWith("events/"));
 
 const emptyState = (sessionId: string) =>
-  runInDurableObject(env.ACP_SESSION_DO.getByName(sessionId), (_, state) =>
+  runInDurableObject(sessionStub(sessionId), (_, state) =>
     state.storage.sql
       .exec<{ name: string }>(
         "SELECT name FROM sqlite_master WHERE name IN ('log', 'log_part', 'session', 'snapshot', 'client', 'deadline')",
@@ -99,7 +105,7 @@ async function deleteSession(sessionId: string): Promise<void> {
     scopes: ["session:prompt"],
     expires: 0,
   };
-  expect(await env.ACP_SESSION_DO.getByName(sessionId).delete(caller)).toBe(true);
+  expect(await sessionStub(sessionId).delete(caller)).toBe(true);
 }
 
 const ODD = [
@@ -181,7 +187,7 @@ describe("an archive", () => {
     expect(added).toHaveLength(1);
     expect(JSON.parse(added[0]?.[1].split("\n")[0] as string)).toMatchObject({ kind: "session.imported" });
     // And once more, through storage, with what was added.
-    await evictDurableObject(env.ACP_SESSION_DO.getByName(sessionId));
+    await evictDurableObject(sessionStub(sessionId));
     await deleteSession(sessionId);
     await upload(await tarOf(after), { workspace });
     const again = await archive(workspace, sessionId);
@@ -193,7 +199,7 @@ describe("an archive", () => {
     agent.items(...Array.from({ length: 500 }, (_, i) => updateText(`chunk ${i}`)));
     await agent.durable();
     const rows = () =>
-      runInDurableObject(env.ACP_SESSION_DO.getByName(sessionId), (_, state) =>
+      runInDurableObject(sessionStub(sessionId), (_, state) =>
         state.storage.sql.exec("SELECT seq, at, ids, context, heads, body FROM log ORDER BY seq").toArray(),
       );
     const before = await rows();
@@ -373,6 +379,26 @@ describe("an imported session", () => {
     );
   });
 
+  it("may have the id of another tenant's, as if that were not there", async () => {
+    const { workspace, sessionId, client } = await openSession();
+    const files = await archive(workspace, sessionId);
+    const tenant = `t-${crypto.randomUUID()}`;
+    expect(await upload(await tarOf(files), { workspace, tenant })).toMatchObject({
+      status: 201,
+      json: { sessionId },
+    });
+    const listed = async (of: string) => {
+      const page = await get("/api/sessions", await token({ workspace, tenant: of }));
+      return ((await page.json()) as { sessions: Json[] }).sessions.map((one) => one.sessionId);
+    };
+    expect(await listed(tenant)).toEqual([sessionId]);
+    // What one of them does with its own leaves the other's alone.
+    await client.request("session/delete", { sessionId });
+    expect((await get(`/api/sessions/${sessionId}`, await token({ workspace }))).status).toBe(404);
+    expect((await get(`/api/sessions/${sessionId}`, await token({ workspace, tenant }))).status).toBe(200);
+    expect(await listed(tenant)).toEqual([sessionId]);
+  });
+
   it("needs a workspace its caller may use, and the right to prompt", async () => {
     const { workspace, sessionId } = await openSession();
     const tar = await tarOf(await archive(workspace, sessionId));
@@ -506,7 +532,7 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
 
   it("also when the object died in the middle of it", async () => {
     const id = crypto.randomUUID();
-    const stub = env.ACP_SESSION_DO.getByName(id);
+    const stub = sessionStub(id);
     await runInDurableObject(stub, (_, state) => void state.storage.sql.exec(LOG_SCHEMA));
     await evictDurableObject(stub);
     expect(await emptyState(id)).toEqual([]);
@@ -522,7 +548,7 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
       expires: 0,
     };
     const order = { caller, workspace: "w", agent: null, defaultAgent: "", cwd: null };
-    const stub = env.ACP_SESSION_DO.getByName(id);
+    const stub = sessionStub(id);
     const target = await stub.import({ ...order, sessionId: id, recordId: id, format: "acpx" });
     expect(await target?.write(FIRST, new TextEncoder().encode(lines(id, 1, 2)))).toBeNull();
     expect(await stub.describe(caller)).toBeNull();
@@ -714,7 +740,7 @@ class Watcher {
 
 /** What the object remembers of its watchers. */
 const attachments = (sessionId: string) =>
-  runInDurableObject(env.ACP_SESSION_DO.getByName(sessionId), (_, state) =>
+  runInDurableObject(sessionStub(sessionId), (_, state) =>
     state
       .getWebSockets("watch")
       .map((ws) => ws.deserializeAttachment() as { watch: number; waiting: boolean }),
@@ -763,7 +789,7 @@ describe("an event stream", () => {
     );
     for (let i = 0; i < 2; i += 1) {
       await get(`/api/sessions/${sessionId}`, await token({ workspace }));
-      await evictDurableObject(env.ACP_SESSION_DO.getByName(sessionId));
+      await evictDurableObject(sessionStub(sessionId));
     }
     agent.update("awake");
     expect(await coming).toMatchObject({ id: length + 1, data: expect.stringContaining("awake") as string });

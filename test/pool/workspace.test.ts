@@ -3,7 +3,19 @@ import { env, exports } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { AcpSession } from "../../src/session/session.ts";
-import { Client, events, get, HELLO, Host, openSession, Peer, send, texts, token } from "./harness.ts";
+import {
+  Client,
+  events,
+  get,
+  HELLO,
+  Host,
+  openSession,
+  Peer,
+  send,
+  sessionStub,
+  texts,
+  token,
+} from "./harness.ts";
 
 type Json = Record<string, unknown>;
 
@@ -134,7 +146,7 @@ describe("placement", () => {
     const id = client.call("session/prompt", prompt(sessionId));
     await logged(workspace, sessionId, "runtime.reconnect_attempt");
     await vi.waitUntil(async () => ((await view(workspace)).sessions as Json).total === 1);
-    const object = env.ACP_SESSION_DO.getByName(sessionId);
+    const object = sessionStub(sessionId);
     await runInDurableObject(object, async (instance, { storage }) => {
       storage.sql.exec("UPDATE deadline SET at = 0 WHERE name = 'agent-start'");
       await instance.alarm();
