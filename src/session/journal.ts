@@ -21,11 +21,10 @@ export class Journal {
     this.#snapshots = new Snapshots(sql);
     const exists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'session'").toArray().length > 0;
     if (exists) this.#state = this.#snapshots.load();
-    this.catchUp();
   }
 
   /**
-   * Folds the rest of the log into the state. False: the rest begins in the archive, because there is no
+   * Folds the rest of the log into the state, which has to be done before anything else. False: the rest begins in the archive, because there is no
    * snapshot that knows it; the caller brings it within reach and calls again.
    */
   catchUp(): boolean {
