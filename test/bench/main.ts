@@ -9,12 +9,13 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { contenders } from "./contenders.ts";
 import { environment, heading, NOTES, type Result, type Rounds, summarize, table } from "./report.ts";
+import { type Comparison, comparisonTable, probes } from "./rights.ts";
 import { type Scenario, scenarios } from "./scenarios.ts";
 import type { Stage } from "./stage.ts";
 
 const USAGE = `npm run bench -- [--rounds N] [--only a,b] [--contenders direct,acp-edge] [--json]
 
-${scenarios.map(({ id, title }) => `  ${id}  ${title}`).join("\n")}`;
+${[...scenarios, ...probes].map(({ id, title }) => `  ${id}  ${title}`).join("\n")}`;
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
@@ -36,7 +37,7 @@ async function main(): Promise<boolean> {
   }
   const rounds = Number(values.rounds);
   if (!Number.isInteger(rounds) || rounds < 1) throw new Error("--rounds: a number from 1");
-  const chosen = pick("--only", scenarios, ({ id }) => id, values.only);
+  const chosen = pick("--only", [...scenarios, ...probes], ({ id }) => id, values.only);
   const names = pick("--contenders", contenders, ({ name }) => name, values.contenders).map(
     ({ name }) => name,
   );
@@ -44,13 +45,20 @@ async function main(): Promise<boolean> {
   const env = environment();
   const results: Result[] = [];
   print(heading(env, rounds));
-  for (const scenario of chosen) {
-    const result = await measure(scenario, names, rounds);
-    results.push(result);
-    print(`\n${table(result)}`);
+  const comparisons: Comparison[] = [];
+  for (const one of chosen) {
+    if ("prepare" in one) {
+      const result = await measure(one, names, rounds);
+      results.push(result);
+      print(`\n${table(result)}`);
+    } else {
+      const compared = await one.measure();
+      comparisons.push(...compared);
+      for (const each of compared) print(`\n${comparisonTable(each)}`);
+    }
   }
   print(`\n${NOTES}`);
-  if (values.json) console.log(JSON.stringify({ environment: env, rounds, results }, null, 2));
+  if (values.json) console.log(JSON.stringify({ environment: env, rounds, results, comparisons }, null, 2));
   return results.every(({ rows }) => rows.every(({ failure }) => failure === undefined));
 }
 

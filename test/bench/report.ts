@@ -88,6 +88,8 @@ export const NOTES = `Notes
       acp-edge runs one process per session.
   (e) acp-edge replays from its own log, without the agent, and joins the chunks of a message on the way.
       The others have no log: there the agent itself reads its history from disk, if it can.
+  (f) Each session has 2,000 updates of history. × compares with an id that is not there, asked for just before.
+      The first time, workerd makes the object's database file if there is none, which takes longer than to open one.
   lost, repeated, reordered: updates over all rounds and the warm-up, by the number each one carries.
   deflate: the client offers compression of WebSocket messages, as browsers do; whether the server took it.
   acp-edge makes every update durable before it passes it on; the others keep nothing.`;

@@ -1,10 +1,10 @@
-import { createExecutionContext } from "cloudflare:test";
+import { createExecutionContext, evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { app } from "../../src/http/app.ts";
 import { clientRequestId } from "../../src/protocol/ids.ts";
 import { RESUMABLE } from "../../src/protocol/resume.ts";
-import { Client, Host, type Opened, openSession, token } from "./harness.ts";
+import { Client, Host, type Opened, openSession, sessionStub, token } from "./harness.ts";
 import { ALL_OF_A_CLIENT, type Claims, CONTROLLER, mint, mintHmac, mintUnsigned } from "./tokens.ts";
 
 /**
@@ -444,6 +444,27 @@ describe("what belongs to others and what is not there", () => {
     expect(nothing.status).toBe(404);
     expect(await answer(place, { ...base, tenant: "other" })).toEqual(nothing);
     expect(await answer(place, { ...base, workspaces: ["elsewhere"] })).toEqual(nothing);
+  });
+
+  it("take the same way: of a session nothing is read for who may not know of it", async () => {
+    const place = await makePlace();
+    const session = sessionStub(place.sessionId);
+    // Whoever reads the log stumbles; an alarm would, again and again.
+    const spoil = (change: string) =>
+      runInDurableObject(session, async (_, { storage }) => {
+        storage.sql.exec(`UPDATE log SET heads = ${change}`);
+        await storage.deleteAlarm();
+      });
+    await spoil("'spoilt' || heads");
+    await evictDurableObject(session);
+    const ask = { path: `/api/sessions/${place.sessionId}` };
+    const status = async (claims: Claims) => statusOf(await fetchAs(ask, await mint(claims)));
+    const claims = { workspaces: [place.workspace], scopes: ALL_OF_A_CLIENT };
+    expect(await status({ ...claims, workspaces: ["elsewhere"] })).toBe(404);
+    expect(await status({ ...claims, scopes: ["session:read"], tenant: "other" })).toBe(404);
+    expect(await status(claims)).toBe(500);
+    await spoil("substr(heads, 7)");
+    expect(await status(claims)).toBe(200);
   });
 
   it("look the same to a client on its connection", async () => {

@@ -1,0 +1,142 @@
+/** What refusing takes, and revoking: measured on the gateway alone, each next to what it is compared with. */
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { performance } from "node:perf_hooks";
+import { WebSocket } from "ws";
+import { CLIENT_CLAIMS, loadSigner, type TokenClaims } from "../../src/cli/keys.ts";
+import { type Gateway, startGateway } from "../e2e/gateway.ts";
+import { BenchClient, type Load } from "./client.ts";
+import { overWebSocket } from "./contender.ts";
+import { median, quantile } from "./stats.ts";
+
+/** Times of several things in each of many rounds; the first one is what the others are compared with. */
+export type Comparison = { id: string; title: string; what: readonly string[]; rounds: readonly number[][] };
+
+export type Probe = { id: string; title: string; measure(): Promise<Comparison[]> };
+
+export const probes: readonly Probe[] = [
+  { id: "f", title: "what a refusal tells: unknown ids and those of others", measure: refusals },
+  { id: "g", title: "revoking a subject with open sockets", measure: revocation },
+];
+
+const SESSIONS = 24;
+const HISTORY: Load = { count: 2_000, size: 120 };
+const SOCKETS = 100;
+const REVOCATIONS = 10;
+
+/** Sessions of some length, and a gateway that has just been started: none of them is in memory. */
+async function refusals(): Promise<Comparison[]> {
+  const state = mkdtempSync(join(tmpdir(), "acp-edge-bench-"));
+  try {
+    const { sessions, port } = await manySessions(state);
+    const unknown = new Map(sessions.map((session) => [session, randomUUID()]));
+    await using gateway = await startGateway({ state, port });
+    const ask = await asking(gateway);
+    const kinds: Record<string, (session: string) => Promise<number>> = {
+      "not there": (session) => ask(unknown.get(session) as string, {}, 404),
+      "another tenant's": (session) => ask(session, { tenant: "other" }, 404),
+      "another workspace's": (session) => ask(session, { workspaces: ["elsewhere"] }, 404),
+      "one's own": (session) => ask(session, {}, 200),
+    };
+    // One that wakes nobody, so that the first of the round is not slower for that alone.
+    await ask(randomUUID(), {}, 404);
+    const what = Object.keys(kinds);
+    const inTurn = async () => {
+      const rounds: number[][] = [];
+      // The owner comes last: after that the session is in memory.
+      for (const session of sessions) {
+        const times: number[] = [];
+        for (const kind of Object.values(kinds)) times.push(await kind(session));
+        rounds.push(times);
+      }
+      return rounds;
+    };
+    return [
+      { id: "f", title: "first request for each session since the start", what, rounds: await inTurn() },
+      { id: "f", title: "the same again", what, rounds: await inTurn() },
+    ];
+  } finally {
+    rmSync(state, { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+async function manySessions(state: string): Promise<{ sessions: string[]; port: number }> {
+  await using gateway = await startGateway({ state });
+  const client = await BenchClient.open(overWebSocket(`${gateway.wsUrl}?token=${gateway.token}`));
+  const sessions: string[] = [];
+  for (let i = 0; i < SESSIONS; i++) {
+    const session = await client.newSession(gateway.root);
+    await client.stream(session, HISTORY);
+    await client.closeSession(session);
+    sessions.push(session);
+  }
+  await client.close();
+  return { sessions, port: Number(new URL(gateway.url).port) };
+}
+
+/** Milliseconds until a session is shown, or refused, to a caller whose token differs from the right one in `claims`. */
+async function asking(gateway: Gateway) {
+  const signer = await loadSigner(gateway.state);
+  const tokens = new Map<string, Promise<string>>();
+  return async (session: string, claims: Partial<TokenClaims>, expected: number): Promise<number> => {
+    const key = JSON.stringify(claims);
+    if (!tokens.has(key)) tokens.set(key, signer.sign({ ...CLIENT_CLAIMS, ...claims }, "1 hour"));
+    const headers = { authorization: `Bearer ${await tokens.get(key)}` };
+    const started = performance.now();
+    const response = await fetch(`${gateway.url}/api/sessions/${session}`, { headers });
+    await response.arrayBuffer();
+    const ms = performance.now() - started;
+    if (response.status !== expected) throw new Error(`${response.status} where ${expected} was expected`);
+    return ms;
+  };
+}
+
+/** From the order to the end of the last of the subject's sockets, next to a list that changes nothing. */
+async function revocation(): Promise<Comparison[]> {
+  await using gateway = await startGateway();
+  const signer = await loadSigner(gateway.state);
+  const rounds: number[][] = [];
+  for (let i = 0; i < REVOCATIONS; i++) {
+    const subject = `subject-${i}`;
+    const token = await signer.sign({ ...CLIENT_CLAIMS, sub: subject }, "1 hour");
+    const closed = await Promise.all(Array.from({ length: SOCKETS }, () => openSocket(gateway, token)));
+    const list = performance.now();
+    await (await gateway.api("/api/revocations")).arrayBuffer();
+    const order = performance.now();
+    const headers = { "content-type": "application/json" };
+    const body = JSON.stringify({ subject });
+    const { status } = await gateway.api("/api/revocations", { method: "POST", headers, body });
+    const codes = await Promise.all(closed.map((one) => one()));
+    const end = performance.now();
+    if (status !== 201 || codes.some((code) => code !== 4401)) throw new Error("Not all were closed");
+    rounds.push([order - list, end - order]);
+  }
+  const what = ["listing revocations", `revoking, ${SOCKETS} sockets closed`];
+  return [{ id: "g", title: `a subject with ${SOCKETS} sockets`, what, rounds }];
+}
+
+async function openSocket(gateway: Gateway, token: string): Promise<() => Promise<number>> {
+  const socket = new WebSocket(`${gateway.wsUrl}?token=${token}`);
+  await once(socket, "open");
+  const closed = once(socket, "close");
+  const initialize = { jsonrpc: "2.0", id: 0, method: "initialize", params: { protocolVersion: 1 } };
+  socket.send(JSON.stringify(initialize));
+  await once(socket, "message");
+  return async () => ((await closed) as [number])[0];
+}
+
+export function comparisonTable({ id, title, what, rounds }: Comparison): string {
+  const width = Math.max(...what.map((name) => name.length));
+  const lines = what.map((name, i) => {
+    const times = rounds.map((round) => round[i] as number);
+    const ratios = rounds.map((round) => (round[i] as number) / (round[0] as number));
+    const range = `(${quantile(ratios, 0.05).toFixed(2)} – ${quantile(ratios, 0.95).toFixed(2)})`;
+    const cells = [median(times).toFixed(3), quantile(times, 0.95).toFixed(3), median(ratios).toFixed(2)];
+    return `  ${name.padEnd(width)}  ${cells.map((cell) => cell.padStart(9)).join("")}  ${range}`;
+  });
+  const head = ["ms", "p95 ms", `× ${what[0]}`].map((cell) => cell.padStart(9)).join("");
+  return [`(${id}) ${title}`, `  ${"".padEnd(width)}  ${head}  (5 – 95 %)`, ...lines].join("\n");
+}
