@@ -4,23 +4,20 @@ import { objectName, sessionObject } from "../objects.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose, UNAUTHORIZED } from "../protocol/close.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import {
-  type GatewayControl,
-  type GitState,
-  type HostSettings,
-  LINK_VERSION,
-  SUPERSEDED,
-} from "../protocol/link.ts";
+import { type GitState, type HostSettings, LINK_VERSION } from "../protocol/link.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
 import { Deadlines } from "../session/deadlines.ts";
 import { type Act, type AuditKind, audit } from "../tenant/audit.ts";
 import { enter, leave, passFor, passOf, passTags } from "../tenant/pass.ts";
+import { type AgentChoice, AgentChoices } from "./agent-choice.ts";
 import { type Agent, agentsOf } from "./agents.ts";
 import { type Hello, parseControl } from "./control.ts";
+import { Departures } from "./departures.ts";
 import { HostPasses } from "./host-passes.ts";
+import { HostSockets, sendControl } from "./host-sockets.ts";
 import { Hosts } from "./hosts.ts";
 import { type IndexRow, indexRow, writeIndex } from "./index-row.ts";
-import { availableIds, whyNot } from "./offers.ts";
+import { whyNot } from "./offers.ts";
 import { OnDemandHost } from "./on-demand-host.ts";
 import { type Candidate, decide, isOverdue, wouldHelp } from "./placement.ts";
 import { checkRight } from "./rights.ts";
@@ -32,12 +29,6 @@ import { Watchers } from "./watchers.ts";
 import { Words } from "./words.ts";
 
 export type { WorkspaceView } from "./view.ts";
-
-/** What a connection needs to answer `initialize`: the agent it gets, and what that agent said, as JSON. */
-export type AgentChoice =
-  | { agent: string; initialize: string | null }
-  /** It cannot be had; these can. */
-  | { refused: string; agents: string[] };
 
 /** A session asks for an agent process. `wish` is its own number for it, higher each time. */
 export type PlaceOrder = Identity & { sessionId: string; agent: string; wish: number; home: string | null };
@@ -52,27 +43,29 @@ export type WatchRequest = { caller: Caller; id: string };
 export class WorkspaceState extends DurableObject<Env> {
   readonly #store: Store;
   readonly #hosts: Hosts;
+  readonly #sockets: HostSockets;
   readonly #words: Words;
+  readonly #departures: Departures;
   readonly #watchers: Watchers;
   readonly #passes: HostPasses;
   readonly #deadlines: Deadlines<
     "grace" | "silence" | "words" | "show" | "index" | "host-token" | "container" | "container-token"
   >;
   readonly #onDemand: OnDemandHost;
-  /** Connections that wait for an agent's first word. They are calls in progress: nothing to restore. */
-  #waiting: (() => void)[] = [];
-  /** Hellos that are being dealt with, and hosts that have been asked whether they are there; likewise. */
+  readonly #choices: AgentChoices;
+  /** Hellos that are being dealt with. They are calls in progress: nothing to restore. */
   readonly #greetings = new Map<WebSocket, Promise<void>>();
-  readonly #probes = new Map<WebSocket, (alive: boolean) => void>();
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     const { sql } = ctx.storage;
     this.#store = new Store(sql);
     this.#hosts = new Hosts(sql, this.#store);
+    this.#sockets = new HostSockets(ctx, (ws, reason) => this.#forget(ws, reason));
     this.#words = new Words(sql, (session) => this.#session(session));
     this.#watchers = new Watchers(ctx, (id) => JSON.stringify(this.#view(id)));
     this.#deadlines = new Deadlines(ctx.storage);
+    this.#departures = new Departures(this.#store, this.#hosts, this.#words, this.#deadlines);
     this.#passes = new HostPasses(ctx, env, this.#deadlines, (ws, reason) => this.#dismiss(ws, reason));
     this.#onDemand = new OnDemandHost(ctx, env, this.#store, this.#deadlines, {
       lastUse: () => this.#lastUse(),
@@ -82,14 +75,19 @@ export class WorkspaceState extends DurableObject<Env> {
       },
       ended: (life, reason) => this.hostEnded(life, reason),
       leaves: () => {
-        this.#hosts.drains(CONTAINER_HOST);
-        this.#tellToLeave(CONTAINER_HOST);
+        this.#departures.drains(CONTAINER_HOST);
       },
     });
+    this.#choices = new AgentChoices(
+      () => this.#agents(),
+      () => this.#store.settings().defaultAgent,
+      this.#sockets,
+      this.#onDemand,
+    );
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     // After a crash nobody has been told that the sockets are gone.
     for (const { name } of this.#hosts.present())
-      if (!this.#socketOf(name)) this.#goes(name, Date.now(), false);
+      if (!this.#sockets.of(name)?.ws) this.#goes(name, Date.now(), false);
   }
 
   // ---- for sessions and connections -------------------------------------------------------------------
@@ -138,44 +136,9 @@ export class WorkspaceState extends DurableObject<Env> {
   }
 
   /** The agent a connection asked for, or the default; waits a while for one that has not said yet what it can do. */
-  async choose(caller: Caller, wanted: string | null): Promise<AgentChoice> {
+  choose(caller: Caller, wanted: string | null): Promise<AgentChoice> {
     checkRight(this.ctx.id, caller, "session:read", "session:prompt");
-    const deadline = Date.now() + LIMITS.agentStartMs;
-    for (let warmed = false; ; ) {
-      const agents = this.#agents();
-      const agent = agents.find((a) => (wanted === null ? a.default : a.id === wanted));
-      const refused = whyNot(agents, agent?.id ?? wanted ?? "");
-      if (refused !== undefined && (agent || wanted !== null))
-        return { refused, agents: availableIds(agents) };
-      const late = Date.now() >= deadline;
-      if (!agent && (late || !this.#onDemand.isComing))
-        return { agent: wanted ?? this.#store.settings().defaultAgent ?? "", initialize: null };
-      if (!agent) {
-        this.#onDemand.need();
-        await this.#news(deadline);
-        continue;
-      }
-      const [host] = agent.startable;
-      const ws = host === undefined ? undefined : this.#socketOf(host);
-      // A session is likely to follow. Hosts keep their own default agent warm unasked.
-      const kept = agent.default && agent.initialize !== null;
-      if (ws && !warmed && !kept) send(ws, { t: "warm", agent: agent.id });
-      warmed = true;
-      if (agent.initialize || agent.error || !ws || late)
-        return { agent: agent.id, initialize: agent.initialize };
-      await this.#news(deadline);
-    }
-  }
-
-  /** Resolves when a host has something to say, or when it is too late. */
-  #news(deadline: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, deadline - Date.now());
-      this.#waiting.push(() => {
-        clearTimeout(timer);
-        resolve();
-      });
-    });
+    return this.#choices.choose(wanted);
   }
 
   view(caller: Caller, id: string): WorkspaceView {
@@ -194,14 +157,14 @@ export class WorkspaceState extends DurableObject<Env> {
     }
     if (change.sharedFiles !== undefined || change.hostGraceMs !== undefined) {
       for (const { name } of this.#hosts.all()) this.#hosts.told(name, false);
-      this.#giveUpAbsent();
+      this.#departures.giveUpAbsent();
     }
     if (change.container !== undefined) this.#onDemand.reconsider();
     if (change.clientIo !== undefined)
-      for (const { ws } of this.#sockets()) send(ws, { t: "settings", ...this.#hostSettings() });
+      for (const { ws } of this.#sockets.all()) sendControl(ws, { t: "settings", ...this.#hostSettings() });
     this.#settle();
     this.#changed();
-    this.#wake();
+    this.#choices.wake();
     await this.#deliver();
     return this.#view(workspace);
   }
@@ -215,15 +178,15 @@ export class WorkspaceState extends DurableObject<Env> {
   /** The container has ended, or could not be started. */
   async hostEnded(life: number, reason: string): Promise<void> {
     if (!this.#store.exists || !this.#onDemand.ended(life, reason)) return;
-    const ws = this.#socketOf(CONTAINER_HOST);
+    const ws = this.#sockets.of(CONTAINER_HOST)?.ws;
     // If it is there after all, it dials again and is greeted anew.
     if (ws) this.#forget(ws, "ended");
     ws?.close(4408, "ended");
     this.#hosts.ended(CONTAINER_HOST, Date.now());
-    this.#giveUpAbsent();
+    this.#departures.giveUpAbsent();
     this.#settle();
     this.#changed();
-    this.#wake();
+    this.#choices.wake();
     await this.#deliver();
   }
 
@@ -268,7 +231,7 @@ export class WorkspaceState extends DurableObject<Env> {
   async #tellSecrets(): Promise<void> {
     this.#hosts.doubt();
     const values = await this.#openSecrets();
-    for (const { ws } of this.#sockets()) send(ws, { t: "secrets", values });
+    for (const { ws } of this.#sockets.all()) sendControl(ws, { t: "secrets", values });
   }
 
   /** Nothing else happens meanwhile: neither does a host's next word overtake its hello, nor an older list a newer one. */
@@ -289,9 +252,7 @@ export class WorkspaceState extends DurableObject<Env> {
     const caller = JSON.parse(request.headers.get("X-Acp-Host") ?? "") as Caller;
     checkRight(this.ctx.id, caller, "host");
     this.#store.create({ tenant: caller.tenant, workspace: caller.workspaces[0] as string });
-    const { 0: client, 1: server } = new WebSocketPair();
-    this.ctx.acceptWebSocket(server, [HOST, ...this.#passes.admit(caller)]);
-    return new Response(null, { status: 101, webSocket: client });
+    return new Response(null, { status: 101, webSocket: this.#sockets.accept(this.#passes.admit(caller)) });
   }
 
   override async webSocketMessage(ws: WebSocket, text: string | ArrayBuffer): Promise<void> {
@@ -302,7 +263,7 @@ export class WorkspaceState extends DurableObject<Env> {
       this.#note(ws, "host.refused", { linkVersion: message.version });
       return refuseVersion(ws, message.version);
     }
-    if (message.t === "renew") return send(ws, await this.#passes.renew(ws, message.token));
+    if (message.t === "renew") return sendControl(ws, await this.#passes.renew(ws, message.token));
     if (message.t === "hello") {
       const greeting = this.#hello(ws, message);
       this.#greetings.set(ws, greeting);
@@ -310,7 +271,7 @@ export class WorkspaceState extends DurableObject<Env> {
     }
     // A hello takes its time if the name is taken; what the host says meanwhile is not lost.
     if (message.t !== "alive") await this.#greetings.get(ws);
-    const name = hostOf(ws);
+    const name = this.#sockets.hostOf(ws);
     if (name === undefined) return;
     switch (message.t) {
       case "agent":
@@ -332,26 +293,25 @@ export class WorkspaceState extends DurableObject<Env> {
         return this.#show();
       }
       case "draining":
-        this.#hosts.drains(name);
-        this.#tellToLeave(name);
+        this.#departures.drains(name);
         break;
       case "alive":
-        return this.#probes.get(ws)?.(true);
+        return this.#sockets.probed(ws, true);
     }
     this.#changed();
-    this.#wake();
+    this.#choices.wake();
     await this.#deliver();
   }
 
   override async webSocketClose(ws: WebSocket, code: number, reason: string): Promise<void> {
     answerClose(ws, code, reason);
     if (this.#watchers.isWatcher(ws)) return this.#unwatched(ws);
-    this.#probes.get(ws)?.(false);
+    this.#sockets.probed(ws, false);
     const name = this.#forget(ws, reason);
     this.#passes.left(ws);
     if (name === undefined) return;
     this.#goes(name, Date.now(), code === GOODBYE);
-    this.#wake();
+    this.#choices.wake();
   }
 
   #watch({ caller, id }: WatchRequest): Response {
@@ -379,7 +339,7 @@ export class WorkspaceState extends DurableObject<Env> {
     ws.close(UNAUTHORIZED, reason);
     if (name === undefined) return;
     this.#goes(name, Date.now(), false);
-    this.#wake();
+    this.#choices.wake();
   }
 
   /** The token of a host or of a watcher was revoked. */
@@ -391,8 +351,8 @@ export class WorkspaceState extends DurableObject<Env> {
 
   async #hello(ws: WebSocket, hello: Hello): Promise<void> {
     const { name, instance, runs, software, agents, draining, root, capacity, maxAgents } = hello;
-    if (!(await this.#claim(ws, hello))) {
-      send(ws, {
+    if (!(await this.#sockets.claim(ws, hello))) {
+      sendControl(ws, {
         t: "refused",
         reason: `Another host with the name "${name}" is connected; it keeps the name until it is gone`,
         why: "name",
@@ -400,7 +360,7 @@ export class WorkspaceState extends DurableObject<Env> {
       return ws.close(4410, "name in use");
     }
     // While the other one was asked, this one may have gone.
-    if (hostOf(ws) === undefined) return;
+    if (this.#sockets.hostOf(ws) === undefined) return;
     this.#hosts.greet({
       name,
       instance,
@@ -416,50 +376,15 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#hosts.offer(name, hasSecrets ? agents.map((offer) => ({ ...offer, available: true })) : agents);
     this.#onDemand.connected(name);
     this.#hosts.prune(Date.now());
-    send(ws, { t: "welcome", ...this.#hostSettings() });
-    if (hasSecrets || hello.secrets) send(ws, { t: "secrets", values: secrets });
+    sendControl(ws, { t: "welcome", ...this.#hostSettings() });
+    if (hasSecrets || hello.secrets) sendControl(ws, { t: "secrets", values: secrets });
     this.#note(ws, "host.joined", { name });
     this.#sortOut(ws, name, instance, new Set(runs.map(({ sessionId }) => sessionId)));
-    if (draining) this.#tellToLeave(name);
+    if (draining) this.#departures.tellToLeave(name);
     this.#settle();
     this.#changed();
-    this.#wake();
+    this.#choices.wake();
     await this.#deliver();
-  }
-
-  /**
-   * Two hosts of one name would share each other's sessions. A host that comes back takes over its own old
-   * socket; another one gets the name only if the one that has it does not answer.
-   */
-  async #claim(ws: WebSocket, { name, instance }: Hello): Promise<boolean> {
-    for (;;) {
-      const holder = this.#socketOf(name);
-      if (!holder || holder === ws) {
-        if (ws.readyState === WebSocket.OPEN)
-          ws.serializeAttachment({ host: name, instance } satisfies Attachment);
-        return true;
-      }
-      const same = attachmentOf(holder)?.instance === instance;
-      if (!same && (await this.#isAlive(holder))) return false;
-      this.#forget(holder, same ? "replaced" : "superseded");
-      holder.close(same ? 4408 : SUPERSEDED, same ? "replaced" : "superseded");
-    }
-  }
-
-  #isAlive(ws: WebSocket): Promise<boolean> {
-    return new Promise((resolve) => {
-      const before = this.#probes.get(ws);
-      const settle = (alive: boolean) => {
-        clearTimeout(timer);
-        this.#probes.delete(ws);
-        before?.(alive);
-        resolve(alive);
-      };
-      // Not at rest: the message that made us ask is still being dealt with.
-      const timer = setTimeout(() => settle(false), LIMITS.probeMs);
-      this.#probes.set(ws, settle);
-      send(ws, { t: "probe" });
-    });
   }
 
   /** What this host was asked to run, against what it does run. */
@@ -468,58 +393,26 @@ export class WorkspaceState extends DurableObject<Env> {
       if (running.has(session)) continue;
       if (asked === instance) {
         // The order may have been lost on the way; a host that has it will know.
-        send(ws, { t: "open", sessionId: session, agent, wish });
+        sendControl(ws, { t: "open", sessionId: session, agent, wish });
         continue;
       }
-      this.#store.release(session, wish);
-      const reason = `host ${name} was restarted`;
-      this.#words.add(session, { kind: "lost", body: { host: name, wish, reason } });
+      this.#departures.restarted(name, { session, wish });
     }
   }
 
-  #tellToLeave(host: string): void {
-    for (const { session, wish } of this.#store.placedOn(host)) {
-      const reason = `host ${host} is being drained`;
-      this.#words.add(session, { kind: "drain", body: { host, wish, reason } });
-    }
-  }
-
-  /** Its sessions stay where they are for now: it may come back, with the same processes or with news of them. */
   #goes(name: string, lastSeenAt: number, left: boolean): void {
-    this.#hosts.goes(name, lastSeenAt, left);
-    this.#giveUpAbsent();
+    this.#departures.goes(name, lastSeenAt, left);
     this.#changed();
-  }
-
-  /** Sessions whose host has been away for too long hear of it: they are to go elsewhere, or they wait. */
-  #giveUpAbsent(): void {
-    const { sharedFiles, hostGraceMs } = this.#store.settings();
-    const now = Date.now();
-    const untold = this.#hosts.all().filter(({ state, told }) => state === "gone" && !told);
-    for (const host of untold.filter((one) => isOverdue(one, hostGraceMs, now))) {
-      this.#hosts.told(host.name, true);
-      const reason = `host ${host.name} is gone since ${new Date(host.lastSeenAt).toISOString()}`;
-      for (const { session, wish } of this.#store.placedOn(host.name)) {
-        const body = { host: host.name, wish, reason };
-        // Of a host that has left nothing can come back but its name.
-        const lost = sharedFiles || host.left;
-        if (lost) this.#store.release(session, wish);
-        this.#words.add(session, { kind: lost ? "lost" : "absent", body });
-        this.#deadlines.setUnlessSet("words", now);
-      }
-    }
-    const next = untold.map(({ lastSeenAt }) => lastSeenAt + hostGraceMs).filter((at) => at > now);
-    if (next.length > 0) this.#deadlines.set("grace", Math.min(...next));
   }
 
   /** Hosts that have not said anything for long, not even to their socket, are asked; no answer means gone. */
   async #findSilent(): Promise<void> {
     await Promise.all(
-      this.#sockets().map(async ({ ws, host }) => {
+      this.#sockets.all().map(async ({ ws, host }) => {
         const ponged = this.ctx.getWebSocketAutoResponseTimestamp(ws)?.getTime() ?? 0;
         const heard = Math.max(ponged, this.#hosts.get(host)?.lastSeenAt ?? 0);
         if (heard + LIMITS.hostSilentMs > Date.now()) return;
-        if ((await this.#isAlive(ws)) || hostOf(ws) === undefined) return;
+        if ((await this.#sockets.isAlive(ws)) || this.#sockets.hostOf(ws) === undefined) return;
         this.#forget(ws, "silent");
         ws.close(4408, "silent");
         this.#goes(host, heard, false);
@@ -536,15 +429,15 @@ export class WorkspaceState extends DurableObject<Env> {
     for (const placement of this.#store.waiting()) {
       const { session, agent, wish } = this.#wishOf(placement);
       const decision = decide({ ...placement, agent }, candidates, settings, Date.now());
-      const ws = "host" in decision ? this.#socketOf(decision.host) : undefined;
-      const { host, instance } = (ws && attachmentOf(ws)) ?? {};
-      if (!ws || host === undefined || instance === undefined) {
+      const socket = "host" in decision ? this.#sockets.of(decision.host) : undefined;
+      if (!socket) {
         if (this.#needsContainer({ ...placement, agent }, candidates)) this.#onDemand.need();
         continue;
       }
+      const { host, instance } = socket;
       this.#store.assign(session, agent, host, instance);
       for (const candidate of candidates) if (candidate.name === host) candidate.placed += 1;
-      send(ws, { t: "open", sessionId: session, agent, wish });
+      sendControl(socket.ws, { t: "open", sessionId: session, agent, wish });
     }
   }
 
@@ -592,7 +485,7 @@ export class WorkspaceState extends DurableObject<Env> {
 
   /** Whether hosts are there matters only while sessions depend on them: otherwise nothing wakes this object. */
   #listen(): void {
-    if (this.#store.counts().size > 0 && this.#sockets().length > 0)
+    if (this.#store.counts().size > 0 && this.#sockets.all().length > 0)
       this.#deadlines.setUnlessSet("silence", Date.now() + LIMITS.hostSilentMs);
   }
 
@@ -620,7 +513,7 @@ export class WorkspaceState extends DurableObject<Env> {
     for (const name of this.#deadlines.due(Date.now())) {
       switch (name) {
         case "grace":
-          this.#giveUpAbsent();
+          this.#departures.giveUpAbsent();
           this.#settle();
           this.#changed();
           await this.#deliver();
@@ -656,19 +549,14 @@ export class WorkspaceState extends DurableObject<Env> {
 
   async #renewToken(): Promise<void> {
     const token = await this.#onDemand.token();
-    const ws = this.#socketOf(CONTAINER_HOST);
-    if (ws && token !== undefined) send(ws, { t: "token", token });
-  }
-
-  #wake(): void {
-    for (const resolve of this.#waiting.splice(0)) resolve();
+    const ws = this.#sockets.of(CONTAINER_HOST)?.ws;
+    if (ws && token !== undefined) sendControl(ws, { t: "token", token });
   }
 
   /** From now on the socket speaks for nobody. Returns for whom it did. */
   #forget(ws: WebSocket, reason: string): string | undefined {
-    const name = hostOf(ws);
+    const name = this.#sockets.silence(ws);
     if (name !== undefined) this.#note(ws, "host.left", { name, reason });
-    ws.serializeAttachment(null);
     return name;
   }
 
@@ -678,43 +566,13 @@ export class WorkspaceState extends DurableObject<Env> {
     const [workspace] = caller.workspaces;
     this.ctx.waitUntil(audit(this.env, caller.tenant, { kind, subject: caller.subject, workspace, detail }));
   }
-
-  /** Control sockets that have said hello. */
-  #sockets(): { ws: WebSocket; host: string }[] {
-    return this.ctx.getWebSockets(HOST).flatMap((ws) => {
-      const host = hostOf(ws);
-      return host !== undefined && ws.readyState === WebSocket.OPEN ? [{ ws, host }] : [];
-    });
-  }
-
-  #socketOf(name: string): WebSocket | undefined {
-    return this.#sockets().find(({ host }) => host === name)?.ws;
-  }
 }
 
 /** How a host closes its socket when it ends, after all its processes have. */
 const GOODBYE = 1000;
 
-/** Tells a host's socket from those of watchers. */
-const HOST = "host";
-
-/** What the object remembers of a control socket: who it speaks for. */
-type Attachment = { host: string; instance: string };
-
-function attachmentOf(ws: WebSocket): Attachment | undefined {
-  return (ws.deserializeAttachment() as Attachment | null) ?? undefined;
-}
-
-function hostOf(ws: WebSocket): string | undefined {
-  return attachmentOf(ws)?.host;
-}
-
 function refuseVersion(ws: WebSocket, version: number): void {
   const reason = `This gateway speaks link version ${LINK_VERSION}, the host ${version}`;
-  send(ws, { t: "refused", reason, why: "version" });
+  sendControl(ws, { t: "refused", reason, why: "version" });
   ws.close(4426, "link version");
-}
-
-function send(ws: WebSocket, message: GatewayControl): void {
-  ws.send(JSON.stringify(message));
 }
