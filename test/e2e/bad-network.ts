@@ -13,6 +13,8 @@ export class BadNetwork implements AsyncDisposable {
   #delayMs = 0;
   #bytesPerMs = Number.POSITIVE_INFINITY;
   #refusing = false;
+  /** While it is there nothing passes. */
+  #held: PromiseWithResolvers<void> | undefined;
   /** Connections that came so far. */
   accepted = 0;
 
@@ -58,6 +60,19 @@ export class BadNetwork implements AsyncDisposable {
     for (const pair of this.#pairs) pair.frozen = true;
   }
 
+  /**
+   * Nothing passes in either direction, new connections included, and nobody is told. What was under way arrives
+   * after `release`, as TCP sees to it, unless one end has given up; the other end never hears of that.
+   */
+  hold(): void {
+    this.#held ??= Promise.withResolvers();
+  }
+
+  release(): void {
+    this.#held?.resolve();
+    this.#held = undefined;
+  }
+
   /** New connections are refused, or not. */
   refuse(refusing: boolean): void {
     this.#refusing = refusing;
@@ -73,13 +88,17 @@ export class BadNetwork implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.release();
     this.cut();
     this.#server.close();
   }
 
-  #accept(near: Socket): void {
+  async #accept(near: Socket): Promise<void> {
     this.accepted += 1;
     if (this.#refusing) return void near.resetAndDestroy();
+    near.on("error", () => {});
+    await this.#held?.promise;
+    if (near.destroyed) return;
     const far = connect(this.#port, "127.0.0.1");
     const pair = { near, far, frozen: false };
     this.#pairs.add(pair);
@@ -88,6 +107,7 @@ export class BadNetwork implements AsyncDisposable {
         for await (const chunk of from as AsyncIterable<Buffer>) {
           const delay = this.#delayMs + chunk.length / this.#bytesPerMs;
           if (delay > 0) await sleep(delay);
+          await this.#held?.promise;
           if (pair.frozen) continue;
           // A budget may end in the middle of a message.
           const part = chunk.subarray(0, Math.min(chunk.length, this.#budget));
@@ -99,10 +119,9 @@ export class BadNetwork implements AsyncDisposable {
       } catch {
         // Cut, which is the point.
       }
-      if (!pair.frozen) to.destroy();
-      this.#pairs.delete(pair);
+      if (!pair.frozen && !this.#held) to.destroy();
+      if (near.destroyed && far.destroyed) this.#pairs.delete(pair);
     };
-    near.on("error", () => {});
     far.on("error", () => {});
     void pipe(near, far);
     void pipe(far, near);

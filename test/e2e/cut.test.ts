@@ -5,8 +5,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { TIMING } from "../../src/host/timing.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
+import { BadNetwork } from "./bad-network.ts";
 import { Client, type LogEvent, loggedUpdates, readLog, streamed, textOf, upTo } from "./client.ts";
-import { CutProxy } from "./cut-proxy.ts";
 import {
   eventually,
   type Gateway,
@@ -24,7 +24,7 @@ const scaled = (times: Record<string, number>) =>
   JSON.stringify(Object.fromEntries(Object.entries(times).map(([name, ms]) => [name, ms * SCALE])));
 
 let gateway: Gateway;
-let proxy: CutProxy;
+let network: BadNetwork;
 let host: HostProcess;
 
 beforeAll(async () => {
@@ -38,14 +38,14 @@ let workspaces = 0;
 beforeEach(async () => {
   workspaces += 1;
   workspace = await withWorkspace(gateway, `cut-${workspaces}`);
-  proxy = await CutProxy.to(gateway.url);
+  network = await BadNetwork.to(gateway.url);
   const { pingEveryMs, pongWithinMs, dialMs, retryMaxMs } = TIMING;
   host = startHost(workspace, {
     name: "far",
     workspace: workspace.workspace,
     token: workspace.hostToken,
     root: gateway.root,
-    url: proxy.url,
+    url: network.url(gateway.url),
     args: ["--drain", "0"],
     env: { ACP_EDGE_TIMING: scaled({ pingEveryMs, pongWithinMs, dialMs, retryMaxMs }) },
   });
@@ -54,7 +54,7 @@ beforeEach(async () => {
 afterEach(async () => {
   host.kill("SIGTERM");
   await host.exited;
-  proxy.close();
+  await network[Symbol.asyncDispose]();
 });
 
 /** Long enough to go on after the cut. */
@@ -68,10 +68,10 @@ test("a turn goes on after the network was gone for longer than the heartbeat", 
   const session = await client.newSession();
   const turn = client.prompt(session, STREAM);
   await client.hears(session, "000020 ");
-  proxy.cut();
+  network.hold();
   await new Promise((resolve) => setTimeout(resolve, CUT_MS));
   const cutOff = streamed(client.updates(session)).length;
-  proxy.mend();
+  network.release();
   const { stopReason, updates } = await turn;
   expect(stopReason).toBe("end_turn");
   expect(streamed(updates)).toEqual(upTo(COUNT));
@@ -99,7 +99,7 @@ test("a host that is gone past the grace pauses its session, and goes on when it
   const session = await client.newSession();
   const turn = client.prompt(session, STREAM);
   await client.hears(session, "000020 ");
-  proxy.cut();
+  network.hold();
   await eventually(
     async () => kinds(await readLog(workspace, session)).includes("runtime.paused"),
     PATIENCE_MS,
@@ -107,7 +107,7 @@ test("a host that is gone past the grace pauses its session, and goes on when it
   expect(await hostState()).toBe("gone");
   const view = (await (await workspace.api(`/api/sessions/${session}`)).json()) as { state: string };
   expect(view.state).toBe("paused");
-  proxy.mend();
+  network.release();
   const { stopReason, updates } = await turn;
   expect(stopReason).toBe("end_turn");
   expect(streamed(updates)).toEqual(upTo(COUNT));
