@@ -24,14 +24,9 @@ import {
   unavailable,
   wishLost,
 } from "./agent-life.ts";
-import {
-  choosePermission,
-  openToClients,
-  optionsIn,
-  type PermissionChoice,
-  type PermissionOption,
-} from "./answers.ts";
+import { choosePermission, openToClients, type PermissionChoice } from "./answers.ts";
 import { Archive } from "./archive.ts";
+import { type AskedPermission, askedPermission } from "./asked.ts";
 import type { Batch } from "./batch.ts";
 import { anticipate, clientFrame, open, relayed } from "./client-input.ts";
 import { ioClientGone } from "./client-io.ts";
@@ -232,10 +227,11 @@ export class AcpSession extends DurableObject<Env> {
     return result;
   }
 
-  /** What may be answered to a permission request; null when it is not open. */
-  permissionOptions(caller: Caller, seq: number): PermissionOption[] | null {
-    if (!this.#readable(caller)?.asking[seq]?.permission) return null;
-    return optionsIn(this.#journal.frameAt(seq)?.frame.value.params);
+  /** What a permission request is about, and what may be answered; null when it is not open. */
+  askedPermission(caller: Caller, seq: number): AskedPermission | null {
+    const state = this.#readable(caller);
+    if (!state?.asking[seq]?.permission) return null;
+    return askedPermission(state, seq, this.#journal.frameAt(seq)?.frame.value.params);
   }
 
   /** Takes a waiting prompt out of the queue; false if it does not wait. */
