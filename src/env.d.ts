@@ -15,7 +15,10 @@ interface Env {
   AUTH_JWKS: string;
   /** Seconds that its clock may differ from ours. */
   AUTH_CLOCK_SKEW?: string;
-  /** Encrypts the secrets of workspaces: 32 random bytes in base64url. Without it none can be stored. */
+  /**
+   * Encrypts the secrets of workspaces, and is what the key of answer links is made from: 32 random bytes in base64url.
+   * Without it there are neither.
+   */
   SECRETS_KEY?: string;
   /** Starts containers; only in the environment `containers` of wrangler.toml, as are the next two. */
   AGENT_CONTAINER?: DurableObjectNamespace<

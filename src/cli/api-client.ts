@@ -58,6 +58,14 @@ export type Permission = {
   requestedAt: string;
 };
 
+/** A way to give each answer to one permission request. */
+export type AnswerLinks = {
+  id: string;
+  permission: string;
+  expiresAt: string;
+  links: { optionId: string; name: string | null; kind: string | null; url: string }[];
+};
+
 export type Share = {
   id: string;
   session: string;
@@ -138,6 +146,12 @@ export class ApiClient {
   answer(id: string, optionId: string): Promise<unknown> {
     const body = JSON.stringify({ optionId });
     return this.#json(`/api/permissions/${encodeURIComponent(id)}`, { method: "POST", body });
+  }
+
+  /** `expiresIn` in seconds; without it the gateway says how long. */
+  answerLinks(id: string, expiresIn?: number): Promise<AnswerLinks> {
+    const body = JSON.stringify({ expiresIn });
+    return this.#json(`/api/permissions/${encodeURIComponent(id)}/links`, { method: "POST", body });
   }
 
   /** `expiresIn` in seconds. */

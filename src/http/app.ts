@@ -2,6 +2,7 @@ import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { acp } from "./acp.ts";
 import { agentWs } from "./agent-ws.ts";
+import { answer } from "./answer.ts";
 import { api } from "./api.ts";
 import type { AppEnv } from "./auth.ts";
 import { headers, limitAddress, limitJson, limitLength, refuseForeignSockets } from "./edges.ts";
@@ -18,6 +19,7 @@ app.get("/", (c) => c.text("acp-edge: connect an ACP client to /acp, read sessio
 app.route("/acp", acp);
 app.route("/agent/ws", agentWs);
 app.route("/host", host);
+app.route("/answer", answer);
 app.route("/api", login);
 app.route("/api", api);
 

@@ -1,7 +1,10 @@
 import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
+import { makeAnswerLinks } from "../auth/answer-link.ts";
 import { parseClientRequestId } from "../protocol/ids.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import { audit } from "../tenant/audit.ts";
 import { type AppEnv, requireScope } from "./auth.ts";
 import { parse, sessionOf } from "./params.ts";
 import { listPermissions } from "./permission-index.ts";
@@ -24,11 +27,42 @@ permissions.post("/permissions/:id", requireScope("permission:answer"), async (c
   const result = await session.answerPermission(caller, target.seq, { optionId }, "rest");
   if (result === "unknown") throw notPending();
   if (result === "answered") return c.json({ id, outcome: { outcome: "selected", optionId } });
-  const options = await session.permissionOptions(caller, target.seq);
-  if (!options) throw notPending();
+  const asked = await session.askedPermission(caller, target.seq);
+  if (!asked) throw notPending();
   const message = `There is no option ${JSON.stringify(optionId)}`;
-  return c.json({ error: { code: "bad_option", message, options } }, 400);
+  return c.json({ error: { code: "bad_option", message, options: asked.options } }, 400);
 });
+
+/** A link for each answer, so that it can be given by whoever gets the link; see answer.ts. */
+permissions.post(
+  "/permissions/:id/links",
+  requireScope("share"),
+  requireScope("permission:answer"),
+  async (c) => {
+    const permission = c.req.param("id");
+    const target = parseClientRequestId(permission);
+    if (!target) throw notPending();
+    const body = (await c.req.text()) === "" ? {} : await c.req.json().catch(() => null);
+    const { expiresIn } = parse(linksOrder(), body);
+    const { sessionId: session, seq } = target;
+    const caller = c.get("caller");
+    const asked = await sessionOf(c, session).askedPermission(caller, seq);
+    if (!asked) throw notPending();
+    const { tenant, subject } = caller;
+    const { workspace, options } = asked;
+    const id = crypto.randomUUID();
+    const expires = Math.floor(Date.now() / 1000) + expiresIn;
+    const { origin } = new URL(c.req.url);
+    const request = { tenant, workspace, session, seq, by: subject, id, expires };
+    const links = await makeAnswerLinks(c.env, origin, request, options);
+    if (!links)
+      throw new HTTPException(501, { message: "This gateway makes no such links: SECRETS_KEY is not set" });
+    const expiresAt = new Date(expires * 1000).toISOString();
+    const detail = { id, request: seq, expiresAt };
+    await audit(c.env, tenant, { kind: "link.made", subject, workspace, session, detail });
+    return c.json({ id, permission, expiresAt, links }, 201);
+  },
+);
 
 /** What is settled, what never was and what belongs to others: there is nothing here to answer. */
 function notPending(): HTTPException {
@@ -41,3 +75,9 @@ const QUERY = z.object({
   cursor: z.string().max(500).optional(),
 });
 const ANSWER = z.object({ optionId: z.string().max(1024) });
+
+/** Read when it is needed: a deployment may set other limits. */
+function linksOrder() {
+  const { answerLinkSeconds, answerLinkMaxSeconds } = LIMITS;
+  return z.strictObject({ expiresIn: z.int().min(1).max(answerLinkMaxSeconds).default(answerLinkSeconds) });
+}

@@ -13,13 +13,8 @@ import type { HostWord } from "../workspace/words.ts";
 import { Access } from "./access.ts";
 import { currentSetup } from "./acp-state.ts";
 import { close, drain, hostAbsent, hostGone, isUnopened, processLost, wishLost } from "./agent-life.ts";
-import {
-  choosePermission,
-  openToClients,
-  optionsIn,
-  type PermissionChoice,
-  type PermissionOption,
-} from "./answers.ts";
+import { choosePermission, openToClients, type PermissionChoice } from "./answers.ts";
+import { type AskedPermission, askedPermission } from "./asked.ts";
 import { anticipate, clientFrame, open, relayed } from "./client-input.ts";
 import { ioClientGone } from "./client-io.ts";
 import { newId } from "./event.ts";
@@ -205,11 +200,11 @@ export class AcpSession extends DurableObject<Env> {
     return result;
   }
 
-  /** What may be answered to a permission request; null when it is not open. */
-  async permissionOptions(caller: Caller, seq: number): Promise<PermissionOption[] | null> {
+  /** What a permission request is about, and what may be answered; null when it is not open. */
+  async askedPermission(caller: Caller, seq: number): Promise<AskedPermission | null> {
     const session = await this.#readable(caller);
     if (!session?.state.asking[seq]?.permission) return null;
-    return optionsIn(session.journal.frameAt(seq)?.frame.value.params);
+    return askedPermission(session.state, seq, session.journal.frameAt(seq)?.frame.value.params);
   }
 
   /** Takes a waiting prompt out of the queue; false if it does not wait. */

@@ -10,6 +10,7 @@ export type AuditKind =
   | "revocation.lifted"
   | "share.made"
   | "share.revoked"
+  | "link.made"
   | "host.joined"
   | "host.left"
   | "host.refused";

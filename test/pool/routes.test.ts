@@ -14,8 +14,14 @@ import { ALL_OF_A_CLIENT, type Claims, CONTROLLER, mint, mintHmac, mintUnsigned 
 
 const JSON_TYPE = { "Content-Type": "application/json" };
 
-/** A session in which a turn runs, a prompt waits and a permission is open. */
-type Place = Opened & { turnId: string; permission: string; connection: string; resumable: string };
+/** A session in which a turn runs, a prompt waits and a permission is open; `answer` is a link that answers it. */
+type Place = Opened & {
+  turnId: string;
+  permission: string;
+  answer: string;
+  connection: string;
+  resumable: string;
+};
 type Ask = { path: string; method?: string; headers?: Record<string, string>; body?: string };
 type Expected = Record<Kind, number>;
 type Probe = {
@@ -184,6 +190,18 @@ const ROUTES: Record<string, Probe | Probe[]> = {
     ({ sessionId }) => ({ path: `/host/sessions/${sessionId}`, headers: UPGRADE }),
     { "other tenant": 404 },
   ),
+  // For whoever has the link, and for nobody else: no token makes a difference.
+  "GET /answer": [
+    probe(everyone(200), ({ answer }) => ({ path: answer })),
+    probe(everyone(404), (_place, bearer) => ({
+      path: `/answer?link=${bearer}`,
+      headers: { Accept: "application/json" },
+    })),
+  ],
+  "POST /answer": spending(
+    // The first one has answered.
+    probe(everyone(410), ({ answer }) => ({ path: answer, method: "POST" }), { none: 200 }),
+  ),
   "POST /api/login": probe(
     everyone(401),
     (_place, bearer) => ({
@@ -229,6 +247,10 @@ const ROUTES: Record<string, Probe | Probe[]> = {
       }),
       { right: 404 },
     ),
+  ),
+  "POST /api/permissions/:id/links": probe(
+    { ...reader(201), observer: 403, controller: 403 },
+    ({ permission }) => ({ path: `/api/permissions/${permission}/links`, method: "POST" }),
   ),
   "GET /api/revocations": probe(admin(), "/api/revocations"),
   "POST /api/revocations": [
@@ -339,6 +361,12 @@ async function makePlace(): Promise<Place> {
   const view = (await (await fetchAs({ path: `/api/sessions/${sessionId}` }, bearer)).json()) as {
     queue: { turnId: string }[];
   };
+  const sharer = await mint({ workspaces: [workspace], scopes: ALL_OF_A_CLIENT });
+  const path = `/api/permissions/${permission}/links`;
+  const { links } = (await (await fetchAs({ path, method: "POST" }, sharer)).json()) as {
+    links: { url: string }[];
+  };
+  const answer = links[0]?.url.replace("https://edge.test", "") as string;
   const initialized = await fetchAs(
     { path: "/acp", method: "POST", headers: JSON_TYPE, body: INITIALIZE },
     bearer,
@@ -347,7 +375,7 @@ async function makePlace(): Promise<Place> {
   const dialled = await fetchAs({ path: "/acp", headers: RESUME }, bearer);
   dialled.webSocket?.accept();
   const resumable = dialled.headers.get("Acp-Connection-Id") as string;
-  return { ...opened, permission, turnId: view.queue[0]?.turnId as string, connection, resumable };
+  return { ...opened, permission, answer, turnId: view.queue[0]?.turnId as string, connection, resumable };
 }
 
 let shared: Promise<Place> | undefined;

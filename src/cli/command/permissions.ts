@@ -1,15 +1,16 @@
 import { Command } from "commander";
-import type { ApiClient, Permission } from "../api-client.ts";
+import type { AnswerLinks, ApiClient, Permission } from "../api-client.ts";
 import { CliError, EXIT } from "../exit.ts";
 import { ago, brief, table } from "../terminal.ts";
-import { apiOf, type GatewayOptions, print, stdout, talking } from "./context.ts";
+import { apiOf, type GatewayOptions, print, stdout, talking, whole } from "./context.ts";
 
 export function permissionsCommand(): Command {
   return new Command("permissions")
-    .description("What agents wait for: list, allow, deny")
+    .description("What agents wait for: list, allow, deny, let others answer")
     .addCommand(ls())
     .addCommand(answering("allow", "Allow what an agent asks for"))
-    .addCommand(answering("deny", "Deny what an agent asks for"));
+    .addCommand(answering("deny", "Deny what an agent asks for"))
+    .addCommand(link());
 }
 
 function ls(): Command {
@@ -33,14 +34,34 @@ function list(permissions: readonly Permission[]): string {
   return table(["PERMISSION", "SINCE", "KIND", "OPTIONS", "TITLE"], rows, stdout);
 }
 
+const ARGUMENT = [
+  "<permission>",
+  "its id, as `permissions ls` shows it, or the session's if only one waits there",
+] as const;
+
+function link(): Command {
+  return talking("link", "Make a link for each answer; whoever has one can give it, once")
+    .argument(...ARGUMENT)
+    .option("--expires-in <seconds>", "how long they are good (default: a day)", whole)
+    .action(async (text: string, options: GatewayOptions & { expiresIn?: number }) => {
+      const api = apiOf(options);
+      const { id } = await find(api, text);
+      const made = await api.answerLinks(id, options.expiresIn);
+      print(options, made, () => linkList(made));
+    });
+}
+
+/** The links last: they are long, and to be copied. */
+function linkList({ links }: AnswerLinks): string {
+  const rows = links.map(({ optionId, name, url }) => [brief(name ?? optionId, 30), url]);
+  return table(["ANSWER", "LINK"], rows, stdout);
+}
+
 type AnswerOptions = GatewayOptions & { option?: string; always?: boolean };
 
 function answering(name: "allow" | "deny", summary: string): Command {
   return talking(name, summary)
-    .argument(
-      "<permission>",
-      "its id, as `permissions ls` shows it, or the session's if only one waits there",
-    )
+    .argument(...ARGUMENT)
     .option("--always", "from now on, if the agent offers that")
     .option("--option <id>", "exactly this one of its options")
     .action(async (text: string, options: AnswerOptions) => {
