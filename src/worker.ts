@@ -1,8 +1,5 @@
-import { env } from "cloudflare:workers";
+import "./configure.ts";
 import { app } from "./http/app.ts";
-import { overrideLimits } from "./protocol/limits.ts";
-
-overrideLimits(env.LIMITS);
 
 export { AcpConnection } from "./connection/connection.ts";
 export { AcpSession } from "./session/session.ts";
