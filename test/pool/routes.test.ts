@@ -62,8 +62,17 @@ const CALLERS = {
   host: ({ workspaces }) => mint({ workspaces: workspaces ?? [], scopes: ["host"] }),
   observer: ({ workspaces }) => mint({ workspaces: workspaces ?? [], scopes: ["session:read"] }),
   controller: ({ workspaces }) => mint({ workspaces: workspaces ?? [], scopes: CONTROLLER }),
+  link: (_base, place) => linkTo(place),
   right: (base) => mint(base),
-} satisfies Record<string, (base: Claims) => Promise<string> | string | undefined>;
+} satisfies Record<string, (base: Claims, place: Place) => Promise<string> | string | undefined>;
+
+/** The token in a link to the place's session. */
+async function linkTo({ workspace, sessionId }: Place): Promise<string> {
+  const bearer = await mint({ workspaces: [workspace], scopes: ALL_OF_A_CLIENT });
+  const body = JSON.stringify({ session: sessionId });
+  const made = await fetchAs({ path: "/api/shares", method: "POST", headers: JSON_TYPE, body }, bearer);
+  return ((await made.json()) as { token: string }).token;
+}
 
 async function revoke(what: object): Promise<void> {
   const bearer = await mint({ scopes: ALL_OF_A_CLIENT, sub: "admin" });
@@ -84,6 +93,7 @@ const NOT_LET_IN: Expected = {
   host: 403,
   observer: 403,
   controller: 403,
+  link: 403,
 };
 
 /** About something that has an id: those who may not know of it hear the same as if it were not there. */
@@ -93,13 +103,17 @@ const reader = (ok = 200): Expected => ({
   "other workspace": 404,
   observer: ok,
   controller: ok,
+  link: ok,
   right: ok,
 });
-const controller = (ok = 200): Expected => ({ ...reader(ok), observer: 403 });
+/** The same where it is nothing of the session itself: who came by a link knows of that alone. */
+const beside = (ok = 200): Expected => ({ ...reader(ok), link: 404 });
+const controller = (ok = 200): Expected => ({ ...reader(ok), observer: 403, link: 403 });
+const privileged = (ok = 200): Expected => ({ ...controller(ok), controller: 403 });
 /** About whatever is the caller's own: others have their own. */
 const list = (ok = 200): Expected => ({ ...reader(ok), "other tenant": ok, "other workspace": ok });
 /** About all of the tenant. */
-const admin = (ok = 200): Expected => ({ ...list(ok), observer: 403, controller: 403 });
+const admin = (ok = 200): Expected => ({ ...list(ok), observer: 403, controller: 403, link: 403 });
 const hostOnly = (ok = 101): Expected => ({
   ...NOT_LET_IN,
   "other tenant": ok,
@@ -134,7 +148,7 @@ const ROUTES: Record<string, Probe | Probe[]> = {
     probe(reader(101), ({ workspace }) => ({ path: `/acp?workspace=${workspace}`, headers: RESUME }), {
       "other tenant": 101,
     }),
-    probe(reader(101), ({ resumable }) => ({
+    probe(beside(101), ({ resumable }) => ({
       path: "/acp",
       headers: { ...RESUME, "Acp-Connection-Id": resumable },
     })),
@@ -148,19 +162,19 @@ const ROUTES: Record<string, Probe | Probe[]> = {
       }),
       { "other tenant": 200 },
     ),
-    probe(reader(202), ({ connection }) => ({
+    probe(beside(202), ({ connection }) => ({
       path: "/acp",
       method: "POST",
       headers: { ...JSON_TYPE, "Acp-Connection-Id": connection },
       body: '{"jsonrpc":"2.0","id":2,"method":"session/list","params":{}}',
     })),
-    probe(reader(), ({ connection }) => ({
+    probe(beside(), ({ connection }) => ({
       path: "/acp",
       headers: { Accept: "text/event-stream", "Acp-Connection-Id": connection, "Last-Event-ID": "0" },
     })),
     spending(
       probe(
-        reader(202),
+        beside(202),
         ({ connection }) => ({
           path: "/acp",
           method: "DELETE",
@@ -212,7 +226,7 @@ const ROUTES: Record<string, Probe | Probe[]> = {
     }),
     {
       ...{ none: 400, host: 403, "no scopes": 200, "other tenant": 200, "other workspace": 200 },
-      ...{ observer: 200, controller: 200, right: 200 },
+      ...{ observer: 200, controller: 200, link: 200, right: 200 },
     },
   ),
   "POST /api/logout": probe(everyone(204), () => ({ path: "/api/logout", method: "POST" })),
@@ -248,10 +262,10 @@ const ROUTES: Record<string, Probe | Probe[]> = {
       { right: 404 },
     ),
   ),
-  "POST /api/permissions/:id/links": probe(
-    { ...reader(201), observer: 403, controller: 403 },
-    ({ permission }) => ({ path: `/api/permissions/${permission}/links`, method: "POST" }),
-  ),
+  "POST /api/permissions/:id/links": probe(privileged(201), ({ permission }) => ({
+    path: `/api/permissions/${permission}/links`,
+    method: "POST",
+  })),
   "GET /api/revocations": probe(admin(), "/api/revocations"),
   "POST /api/revocations": [
     probe(admin(201), () => ({
@@ -274,7 +288,7 @@ const ROUTES: Record<string, Probe | Probe[]> = {
     method: "DELETE",
   })),
   "GET /api/shares": probe(admin(), "/api/shares"),
-  "POST /api/shares": probe({ ...reader(201), observer: 403, controller: 403 }, ({ sessionId }) => ({
+  "POST /api/shares": probe(privileged(201), ({ sessionId }) => ({
     path: "/api/shares",
     method: "POST",
     headers: JSON_TYPE,
@@ -287,9 +301,9 @@ const ROUTES: Record<string, Probe | Probe[]> = {
   "GET /api/audit": probe(admin(), "/api/audit"),
   "GET /api/workspaces": probe(list(), "/api/workspaces"),
   "GET /api/workspaces/:id": [
-    probe(reader(), ({ workspace }) => ({ path: `/api/workspaces/${workspace}` }), { "other tenant": 200 }),
+    probe(beside(), ({ workspace }) => ({ path: `/api/workspaces/${workspace}` }), { "other tenant": 200 }),
     probe(
-      reader(),
+      beside(),
       ({ workspace }) => ({
         path: `/api/workspaces/${workspace}`,
         headers: { Accept: "text/event-stream" },
@@ -298,7 +312,7 @@ const ROUTES: Record<string, Probe | Probe[]> = {
     ),
   ],
   "PUT /api/workspaces/:id": probe(
-    { ...controller(), controller: 403 },
+    privileged(),
     ({ workspace }) => ({
       path: `/api/workspaces/${workspace}`,
       method: "PUT",
@@ -307,16 +321,16 @@ const ROUTES: Record<string, Probe | Probe[]> = {
     }),
     { "other tenant": 200 },
   ),
-  "GET /api/agents": probe(reader(), ({ workspace }) => ({ path: `/api/agents?workspace=${workspace}` }), {
+  "GET /api/agents": probe(beside(), ({ workspace }) => ({ path: `/api/agents?workspace=${workspace}` }), {
     "other tenant": 200,
   }),
   "GET /api/workspaces/:id/secrets": probe(
-    { ...controller(), controller: 403 },
+    privileged(),
     ({ workspace }) => ({ path: `/api/workspaces/${workspace}/secrets` }),
     { "other tenant": 200 },
   ),
   "PUT /api/workspaces/:id/secrets/:name": probe(
-    { ...controller(204), controller: 403 },
+    privileged(204),
     ({ workspace }) => ({
       path: `/api/workspaces/${workspace}/secrets/A_KEY`,
       method: "PUT",
@@ -326,7 +340,7 @@ const ROUTES: Record<string, Probe | Probe[]> = {
     { "other tenant": 204 },
   ),
   "DELETE /api/workspaces/:id/secrets/:name": probe(
-    { ...controller(204), controller: 403 },
+    privileged(204),
     ({ workspace }) => ({ path: `/api/workspaces/${workspace}/secrets/B_KEY`, method: "DELETE" }),
     { "other tenant": 204 },
   ),
@@ -428,7 +442,7 @@ describe("every route and every caller", () => {
     const base = baseFor(each, place.workspace);
     const got: Partial<Expected> = {};
     for (const kind of KINDS) {
-      const bearer = await CALLERS[kind](base);
+      const bearer = await CALLERS[kind](base, place);
       got[kind] = await statusOf(await fetchAs(each.ask(place, bearer), bearer));
     }
     expect(got).toEqual({ ...each.group, ...each.differs });
