@@ -46,6 +46,7 @@ import { Journal } from "./journal.ts";
 import { expirePermissions, nextTimeout, setPolicy } from "./policy.ts";
 import { presenceOf } from "./presence.ts";
 import { project } from "./projection.ts";
+import { sessionFor } from "./redaction/redaction.ts";
 import { attachment } from "./replay.ts";
 import type { SessionState } from "./state.ts";
 import { copyLog, type Forked, type ForkOrder } from "./transfer/fork.ts";
@@ -488,7 +489,7 @@ export class AcpSession extends DurableObject<Env> {
     const workspaceState = await this.#workspaceState();
     const state = this.#readable(caller);
     return state
-      ? JSON.stringify({ ...project(state), clients: this.#clients.present(), workspaceState })
+      ? sessionFor(caller, { ...project(state), clients: this.#clients.present(), workspaceState })
       : null;
   }
 
@@ -510,7 +511,7 @@ export class AcpSession extends DurableObject<Env> {
   /** The projection as JSON text; null for an unknown session. */
   describe(caller: Caller): string | null {
     const state = this.#readable(caller);
-    return state ? JSON.stringify(project(state)) : null;
+    return state ? sessionFor(caller, project(state)) : null;
   }
 
   /** A page of the log as NDJSON; null for an unknown session. */
@@ -519,7 +520,8 @@ export class AcpSession extends DurableObject<Env> {
     if (!state) return null;
     const gone = await this.#archive.missing(after);
     if (gone !== undefined) return { text: "", last: after, count: 0, gone };
-    return this.#journal.log.readEnvelopes(state.sessionId, after, LIMITS.deliverChars, maxEvents);
+    const { deliverChars } = LIMITS;
+    return this.#journal.log.readEnvelopes(state.sessionId, after, deliverChars, maxEvents, caller.redacted);
   }
 
   /** A piece of a segment file of the log; null for an unknown session. */
@@ -527,14 +529,14 @@ export class AcpSession extends DurableObject<Env> {
     const state = this.#readable(caller);
     if (!state) return null;
     await this.#archive.reach(cursor.after);
-    const envelopes = this.#journal.log.envelopes(state.sessionId, cursor.after);
+    const envelopes = this.#journal.log.envelopes(state.sessionId, cursor.after, caller.redacted);
     return segmentPage(envelopes, cursor, upTo, LIMITS.deliverChars);
   }
 
   #watch({ caller, after }: WatchRequest): Response {
     if (!this.#readable(caller)) return new Response("Unknown session", { status: 404 });
     const pass = passFor(caller, "watcher", this.#holder(caller));
-    const response = this.#watchers.accept(after, passTags(pass));
+    const response = this.#watchers.accept(after, passTags(pass), caller.redacted);
     if (response.webSocket) this.#access.admit(pass);
     return response;
   }
