@@ -10,7 +10,7 @@ import {
   slices,
   storedIn,
 } from "./log-row.ts";
-import { redactedLine } from "./redaction/redaction.ts";
+import { redacted, redactedLine } from "./redaction/redaction.ts";
 
 /**
  * The append-only log of one session in SQLite.
@@ -93,7 +93,8 @@ export class EventLog {
   *envelopes(sessionId: string, after: number, redact = false): Generator<Envelope> {
     for (const { seq, event, line } of this.#from(after)) {
       const text = line(sessionId);
-      yield { seq, event, line: redact ? redactedLine(text, event()) : text };
+      if (!redact) yield { seq, event, line: text };
+      else yield { seq, event: () => redacted(event()), line: redactedLine(text, event()) };
     }
   }
 

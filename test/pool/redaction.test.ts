@@ -429,6 +429,7 @@ describe("a link without what tools have to do with it", () => {
       line(1, "vendor.thing", { value: secret }, { extra: secret }),
       line(2, "acp.frame", { direction: "sideways", message: secret }),
       line(3, "acp.frame", { direction: "in", message: { ...message, extra: secret }, extra: secret }),
+      line(4, "turn.vendor", { turnId: secret, stopReason: secret }),
     ].map((one) => JSON.stringify(one));
     const body = new TextEncoder().encode(`${lines.join("\n")}\n`);
     const file = {
