@@ -73,6 +73,7 @@ export type Share = {
   by: string;
   at: string;
   expiresAt: string;
+  redact: boolean;
 };
 
 export type Agent = {
@@ -155,8 +156,13 @@ export class ApiClient {
   }
 
   /** `expiresIn` in seconds. */
-  share(session: string, expiresIn: number): Promise<Share & { token: string; url: string }> {
-    return this.#json("/api/shares", { method: "POST", body: JSON.stringify({ session, expiresIn }) });
+  share(
+    session: string,
+    expiresIn: number,
+    redact: boolean,
+  ): Promise<Share & { token: string; url: string }> {
+    const order = { session, expiresIn, ...(redact && { redact }) };
+    return this.#json("/api/shares", { method: "POST", body: JSON.stringify(order) });
   }
 
   shares(): Promise<{ shares: Share[] }> {

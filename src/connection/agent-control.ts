@@ -1,4 +1,5 @@
 import { sessionObject, workspaceObject } from "../objects.ts";
+import type { Caller } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { AGENT_NEWS, type AgentNews } from "../protocol/news.ts";
 import { whyNot } from "../workspace/offers.ts";
@@ -49,7 +50,7 @@ export class AgentControl {
     this.#client.change({ agent: agentType, initialized: false });
     // Waits for an agent that is about to say what it can do.
     await workspace.choose(caller, agentType);
-    this.#say(statusIn(await workspace.view(caller, id), agentType));
+    this.#say(statusIn(await workspace.view(caller, id), agentType, caller));
   }
 
   async #leaveSessions(): Promise<void> {
@@ -91,13 +92,14 @@ function agentStatus(status: AgentStatus, agentType: string, error?: string): st
 }
 
 /** How an agent is that has been chosen: ready when a host is there that has not failed to start it. */
-function statusIn({ id, hosts, agents, container }: WorkspaceView, agentType: string): string {
+function statusIn(view: WorkspaceView, agentType: string, { redacted }: Caller): string {
+  const { id, hosts, agents, container } = view;
   const agent = agents.find((one) => one.id === agentType);
   // A container is started by the session that needs it.
   const isServed = container !== null || hosts.some(({ state }) => state !== "gone");
   if (!isServed || !agent)
     return agentStatus("error", agentType, `No host of the workspace ${id} is connected`);
-  return agent.error === null
-    ? agentStatus("ready", agentType)
-    : agentStatus("error", agentType, agent.error);
+  if (agent.error === null) return agentStatus("ready", agentType);
+  // It may have what the process wrote before it ended.
+  return agentStatus("error", agentType, redacted ? "The agent could not be started" : agent.error);
 }

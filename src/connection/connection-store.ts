@@ -58,6 +58,7 @@ export class ConnectionStore {
       (state.resumable ? "resumable" : "http") === kind &&
       state.caller.tenant === caller.tenant &&
       state.caller.subject === caller.subject &&
+      state.caller.session === caller.session &&
       isReader(caller) &&
       mayUseWorkspace(caller, state.workspace)
     );

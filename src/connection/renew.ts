@@ -55,7 +55,9 @@ async function checked(
 ): Promise<Caller | undefined> {
   const caller = await verifyToken(env, token);
   if ("refused" in caller || !isReader(caller)) return undefined;
-  const isSame = caller.tenant === before.tenant && caller.subject === before.subject;
+  // Who came by a link has what that shows, and no more.
+  const isSame =
+    caller.tenant === before.tenant && caller.subject === before.subject && caller.session === before.session;
   if (!isSame || !mayUseWorkspace(caller, workspace)) return undefined;
   return (await isRevoked(env, caller)) ? undefined : caller;
 }

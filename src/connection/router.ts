@@ -1,4 +1,5 @@
 import { sessionObject, workspaceObject } from "../objects.ts";
+import type { Caller } from "../protocol/caller.ts";
 import { type DialectName, readOffer, translate, translateOpening } from "../protocol/dialects/index.ts";
 import {
   ErrorCode,
@@ -12,6 +13,7 @@ import { derivedUuid, isUuid, parseClientRequestId } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { hasMcpServers, longestValue } from "../protocol/mcp-secrets.ts";
 import { offeredIo } from "../protocol/methods.ts";
+import { redactedResult } from "../session/redaction/redaction.ts";
 import { mayOpenSession } from "../tenant/quotas.ts";
 import { answerPermission } from "./answer-permission.ts";
 import { type Client, type Exchange, hearing } from "./client.ts";
@@ -48,7 +50,7 @@ export class Router {
       return answer(errorResponse(id, { code: ErrorCode.invalidParams, message, data: { agents } }));
     }
     this.#client.change({ initialized: true, agent: choice.agent, dialect, serves: offeredIo(offer) });
-    const result = initializeResult(choice.initialize === null ? null : JSON.parse(choice.initialize));
+    const result = initializeResult(answerOf(choice.initialize, state.caller));
     answer(resultResponse(id, answered(result)));
   }
 
@@ -273,6 +275,11 @@ export class Router {
     const { caller, workspace } = this.#client.state;
     return workspaceObject(this.#env, caller.tenant, workspace);
   }
+}
+
+/** What the agent has answered to `initialize`, as far as the client may know it. */
+function answerOf(answer: string | null, { redacted }: Caller): Record<string, unknown> | null {
+  return answer === null ? null : JSON.parse(redacted ? redactedResult(answer) : answer);
 }
 
 const NO_SESSION_ID: RpcError = {

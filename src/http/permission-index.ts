@@ -1,5 +1,6 @@
 import type { Caller } from "../protocol/caller.ts";
 import { clientRequestId } from "../protocol/ids.ts";
+import { redactedOptions } from "../session/redaction/redaction.ts";
 import { inWorkspacesOf } from "./workspace-filter.ts";
 
 type Row = {
@@ -54,12 +55,14 @@ export async function listPermissions(
   const page = results.slice(0, limit);
   const last = page.at(-1);
   return {
-    permissions: page.map(pending),
+    permissions: page.map((row) => pending(caller, row)),
     nextCursor: results.length > limit && last ? `${last.requested_at} ${last.session} ${last.seq}` : null,
   };
 }
 
-function pending({ session, seq, workspace, tool_call_id, title, kind, options, requested_at }: Row) {
+function pending({ redacted }: Caller, row: Row): PendingPermission {
+  const { session, seq, workspace, tool_call_id, title, kind, requested_at } = row;
+  const options = redacted && row.options !== null ? redactedOptions(row.options) : row.options;
   return {
     id: clientRequestId(session, seq),
     sessionId: session,

@@ -14,12 +14,12 @@ shares.get("/shares", requireScope("share"), async (c) =>
 );
 
 shares.post("/shares", requireScope("share"), async (c) => {
-  const { session, expiresIn } = parse(ORDER, await c.req.json().catch(() => null));
+  const { session, expiresIn, redact } = parse(ORDER, await c.req.json().catch(() => null));
   const caller = c.get("caller");
   const origin = await sessionOf(c, session).origin(caller);
   if (!origin) throw unknownSession();
   const token = makeShareToken(caller.tenant);
-  const order = { session, workspace: origin.workspace, expires: Date.now() + expiresIn * 1000 };
+  const order = { session, workspace: origin.workspace, expires: Date.now() + expiresIn * 1000, redact };
   const share = await tenantOf(c).share(caller, order, await hashOf(token));
   const url = `${new URL(c.req.url).origin}/api/sessions/${session}?token=${token}`;
   return c.json({ ...share, token, url }, 201);
@@ -39,4 +39,6 @@ const ORDER = z.strictObject({
   session: z.string(),
   /** Seconds. */
   expiresIn: z.number().int().min(1).max(LIMITS.shareSeconds).default(86_400),
+  /** Nothing of what tools were given, nor of what came out of them. */
+  redact: z.boolean().default(false),
 });

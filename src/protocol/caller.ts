@@ -36,6 +36,8 @@ export type Caller = {
   readonly jti?: string | undefined;
   /** The only session it may know of: it came by a link. */
   readonly session?: string | undefined;
+  /** Of which it sees the conversation alone: nothing that tools were given or that came out of them. */
+  readonly redacted?: true | undefined;
 };
 
 /** What a client may do in a session: steer it, or look on. Which one follows from its scopes alone. */

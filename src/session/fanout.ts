@@ -3,6 +3,7 @@ import { LIMITS } from "../protocol/limits.ts";
 import { HistoryGone } from "./archive.ts";
 import { isFrame, type LogEvent } from "./event.ts";
 import type { Presence } from "./presence.ts";
+import { redacted } from "./redaction/redaction.ts";
 import { forClient } from "./render.ts";
 import { letsIn, merged, type Reading } from "./replay.ts";
 
@@ -266,12 +267,13 @@ export class ClientCursor {
   }
 
   /** The frames a client gets for these events; `seqs`, if given, gets the event of each. */
-  #render(events: readonly LogEvent[], sessionId: string, log: Reader, seqs?: number[]): string[] {
+  #render(logged: readonly LogEvent[], sessionId: string, log: Reader, seqs?: number[]): string[] {
     const { attach, merge, offers, as } = this.#stretch;
     const { connection, presence } = this;
     const { answers, hears = {} } = presence;
     const replayUntil = as === undefined ? attach : 0;
     const viewer = { connection, as, replayUntil, answers, hears };
+    const events = presence.redacted ? logged.map(redacted) : logged;
     const replaying = merge && (this.#position ?? 0) < attach;
     const render = (part: readonly LogEvent[]) =>
       replaying
@@ -292,11 +294,11 @@ export class ClientCursor {
    * client reads that further on.
    */
   #offers(offers: readonly number[], sessionId: string, log: Reader): string[] {
-    const { answers } = this.presence;
+    const { answers, redacted: isRedacted } = this.presence;
     const viewer = { connection: this.connection, replayUntil: 0, answers, hears: {} };
     return offers.flatMap((seq) => {
       const event = log.eventAt(seq);
-      return event ? forClient(event, sessionId, viewer) : [];
+      return event ? forClient(isRedacted ? redacted(event) : event, sessionId, viewer) : [];
     });
   }
 }

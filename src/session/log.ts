@@ -10,6 +10,7 @@ import {
   slices,
   storedIn,
 } from "./log-row.ts";
+import { redacted, redactedLine } from "./redaction/redaction.ts";
 
 /**
  * The append-only log of one session in SQLite.
@@ -74,11 +75,12 @@ export class EventLog {
     after: number,
     maxChars: number,
     maxEvents: number,
+    redact?: boolean,
   ): { text: string; last: number; count: number } {
     let text = "";
     let last = after;
     let count = 0;
-    for (const { seq, line } of this.envelopes(sessionId, after)) {
+    for (const { seq, line } of this.envelopes(sessionId, after, redact)) {
       if (count > 0 && (text.length + line.length > maxChars || count >= maxEvents)) break;
       text += `${line}\n`;
       last = seq;
@@ -88,8 +90,12 @@ export class EventLog {
   }
 
   /** Envelopes after `after`, one by one. Not to be held across an await: it reads from an open cursor. */
-  *envelopes(sessionId: string, after: number): Generator<Envelope> {
-    for (const { seq, event, line } of this.#from(after)) yield { seq, event, line: line(sessionId) };
+  *envelopes(sessionId: string, after: number, redact = false): Generator<Envelope> {
+    for (const { seq, event, line } of this.#from(after)) {
+      const text = line(sessionId);
+      if (!redact) yield { seq, event, line: text };
+      else yield { seq, event: () => redacted(event()), line: redactedLine(text, event()) };
+    }
   }
 
   *#from(after: number): Generator<Stored> {

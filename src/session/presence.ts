@@ -9,6 +9,8 @@ export type Presence = {
   /** Whether the agent's requests are put to it. */
   readonly answers: boolean;
   readonly hears?: Hears;
+  /** It sees the conversation alone. */
+  readonly redacted?: true;
   /** Where it has the workspace, if it said so. */
   readonly cwd?: string;
   /** Milliseconds since the epoch. */
@@ -25,10 +27,12 @@ export function presenceOf(caller: Caller, since: number, hears: Hears, params?:
     since,
     hears,
     ...(typeof cwd === "string" && { cwd }),
+    ...(caller.redacted && { redacted: true }),
   };
 }
 
-/** The same client with other rights. */
+/** The same client with other rights. Who sees the conversation alone goes on to do so. */
 export function renewed(presence: Presence, caller: Caller): Presence {
-  return { ...presence, role: roleOf(caller), answers: mayAnswer(caller) };
+  const rights = { role: roleOf(caller), answers: mayAnswer(caller) };
+  return { ...presence, ...rights, ...(caller.redacted && { redacted: true }) };
 }

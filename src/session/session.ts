@@ -24,6 +24,7 @@ import { LiveSession } from "./live-session.ts";
 import { setPolicy } from "./policy.ts";
 import { presenceOf } from "./presence.ts";
 import { project } from "./projection.ts";
+import { sessionFor } from "./redaction/redaction.ts";
 import { attachment } from "./replay.ts";
 import { copyLog, type Forked, type ForkOrder } from "./transfer/fork.ts";
 import { isStaged, SessionImport } from "./transfer/import.ts";
@@ -397,13 +398,13 @@ export class AcpSession extends DurableObject<Env> {
     // It may have been deleted, or closed to the caller, while its workspace was asked.
     if (session.isOver || !this.#access.mayRead(caller)) return null;
     const clients = session.clients.present();
-    return JSON.stringify({ ...project(session.state), clients, workspaceState });
+    return sessionFor(caller, { ...project(session.state), clients, workspaceState });
   }
 
   /** The projection as JSON text; null for an unknown session. */
   async describe(caller: Caller): Promise<string | null> {
     const session = await this.#readable(caller);
-    return session ? JSON.stringify(project(session.state)) : null;
+    return session ? sessionFor(caller, project(session.state)) : null;
   }
 
   /** A page of the log as NDJSON; null for an unknown session. */
@@ -413,7 +414,8 @@ export class AcpSession extends DurableObject<Env> {
     const gone = await session.archive.missing(after);
     if (gone !== undefined) return { text: "", last: after, count: 0, gone };
     const { sessionId } = session.state;
-    return session.journal.log.readEnvelopes(sessionId, after, LIMITS.deliverChars, maxEvents);
+    const { log } = session.journal;
+    return log.readEnvelopes(sessionId, after, LIMITS.deliverChars, maxEvents, caller.redacted);
   }
 
   /** A piece of a segment file of the log; null for an unknown session. */
@@ -421,7 +423,7 @@ export class AcpSession extends DurableObject<Env> {
     const session = await this.#readable(caller);
     if (!session) return null;
     await session.archive.reach(cursor.after);
-    const envelopes = session.journal.log.envelopes(session.state.sessionId, cursor.after);
+    const envelopes = session.journal.log.envelopes(session.state.sessionId, cursor.after, caller.redacted);
     return segmentPage(envelopes, cursor, upTo, LIMITS.deliverChars);
   }
 
@@ -429,7 +431,7 @@ export class AcpSession extends DurableObject<Env> {
     const session = await this.#readable(caller);
     if (!session) return new Response("Unknown session", { status: 404 });
     const pass = passFor(caller, "watcher", holderOf(caller, session));
-    const response = session.watchers.accept(after, passTags(pass));
+    const response = session.watchers.accept(after, passTags(pass), caller.redacted);
     if (response.webSocket) this.#access.admit(pass);
     return response;
   }

@@ -4,8 +4,8 @@ import type { Archive } from "./archive.ts";
 import type { Journal } from "./journal.ts";
 import { slices } from "./log-row.ts";
 
-/** What the object remembers of a watcher's socket: the last event sent, and whether it wants the next. */
-type Attachment = { watch: number; waiting: boolean };
+/** What the object remembers of a watcher's socket: the last event sent, whether it wants the next, and how it sees it. */
+type Attachment = { watch: number; waiting: boolean; redact?: boolean | undefined };
 
 /**
  * Readers of the live log. Each asks for a page when it has room for one, and gets it as soon as there is
@@ -23,12 +23,12 @@ export class Watchers {
     this.#archive = archive;
   }
 
-  accept(after: number, tags: readonly string[]): Response {
+  accept(after: number, tags: readonly string[], redact?: boolean): Response {
     if (this.#ctx.getWebSockets(TAG).length >= LIMITS.watchersPerSession)
       return new Response("Too many watchers", { status: 429 });
     const { 0: client, 1: server } = new WebSocketPair();
     this.#ctx.acceptWebSocket(server, [TAG, ...tags]);
-    server.serializeAttachment({ watch: after, waiting: false } satisfies Attachment);
+    server.serializeAttachment({ watch: after, waiting: false, redact } satisfies Attachment);
     return new Response(null, { status: 101, webSocket: client });
   }
 
@@ -38,11 +38,11 @@ export class Watchers {
 
   /** A watcher has room for a page. */
   async next(ws: WebSocket): Promise<void> {
-    const { watch } = ws.deserializeAttachment() as Attachment;
+    const { watch, redact } = ws.deserializeAttachment() as Attachment;
     const reaching = this.#archive.reach(watch);
     if (reaching) await reaching;
-    const { text, last } = this.#page(watch);
-    ws.serializeAttachment({ watch: last, waiting: text === "" } satisfies Attachment);
+    const { text, last } = this.#page(watch, redact);
+    ws.serializeAttachment({ watch: last, waiting: text === "", redact } satisfies Attachment);
     for (const piece of text === "" ? [] : slices(text)) ws.send(piece);
   }
 
@@ -60,12 +60,12 @@ export class Watchers {
   }
 
   /** Events as an event stream has them. A line break in an envelope can only be white space. */
-  #page(after: number): { text: string; last: number } {
+  #page(after: number, redact?: boolean): { text: string; last: number } {
     const { state, log } = this.#journal;
     let text = "";
     let last = after;
     if (!state || after >= state.lastSeq) return { text, last };
-    for (const { seq, line } of log.envelopes(state.sessionId, after)) {
+    for (const { seq, line } of log.envelopes(state.sessionId, after, redact)) {
       if (text !== "" && text.length + line.length > LIMITS.deliverChars) break;
       text += `id: ${seq}\ndata: ${oneLine(line)}\n\n`;
       last = seq;

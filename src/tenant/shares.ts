@@ -9,6 +9,8 @@ export type Share = {
   by: string;
   at: string;
   expiresAt: string;
+  /** It shows the conversation without what tools have to do with it. */
+  redact: boolean;
 };
 
 type Row = {
@@ -18,6 +20,7 @@ type Row = {
   by_subject: string;
   at: number;
   expires: number;
+  redact: number;
 };
 
 /** Links to sessions, as rows. Of the secret in a link only the hash is kept. */
@@ -27,17 +30,21 @@ export class Shares {
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    this.#exists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'share'").toArray().length > 0;
+    const [table] = sql.exec<{ sql: string }>("SELECT sql FROM sqlite_master WHERE name = 'share'").toArray();
+    this.#exists = table !== undefined;
+    // Made by an older version: its links show everything.
+    if (table && !table.sql.includes("redact")) sql.exec(`ALTER TABLE share ADD COLUMN ${REDACT_COLUMN}`);
   }
 
   add(share: Omit<Row, "id">, hash: string): Share {
     this.#create();
     this.#sql.exec("DELETE FROM share WHERE expires <= ?", share.at);
-    const { session, workspace, by_subject, at, expires } = share;
+    const { session, workspace, by_subject, at, expires, redact } = share;
     const id = crypto.randomUUID();
     this.#sql.exec(
-      "INSERT INTO share (id, hash, session, workspace, by_subject, at, expires) VALUES (?, ?, ?, ?, ?, ?, ?)",
-      ...[id, hash, session, workspace, by_subject, at, expires],
+      `INSERT INTO share (id, hash, session, workspace, by_subject, at, expires, redact)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      ...[id, hash, session, workspace, by_subject, at, expires, redact],
     );
     return read({ id, ...share });
   }
@@ -49,7 +56,7 @@ export class Shares {
       .exec<Row>("SELECT * FROM share WHERE hash = ? AND expires > ?", hash, now)
       .toArray();
     if (!row) return undefined;
-    const { id, session, workspace, expires } = row;
+    const { id, session, workspace, expires, redact } = row;
     return {
       tenant,
       subject: nameOf(id),
@@ -58,6 +65,7 @@ export class Shares {
       expires: Math.floor(expires / 1000),
       jti: nameOf(id),
       session,
+      ...(redact !== 0 && { redacted: true }),
     };
   }
 
@@ -80,19 +88,24 @@ export class Shares {
     this.#sql.exec(
       `CREATE TABLE share (
          id TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, session TEXT NOT NULL, workspace TEXT NOT NULL,
-         by_subject TEXT NOT NULL, at INTEGER NOT NULL, expires INTEGER NOT NULL
+         by_subject TEXT NOT NULL, at INTEGER NOT NULL, expires INTEGER NOT NULL, ${REDACT_COLUMN}
        )`,
     );
     this.#exists = true;
   }
 }
 
+const REDACT_COLUMN = "redact INTEGER NOT NULL DEFAULT 0";
+
 /** What the bearer of a link is called, and what its sockets are found by. */
 export function nameOf(id: string): string {
   return `share:${id}`;
 }
 
-function read({ id, session, workspace, by_subject, at, expires }: Row): Share {
+function read({ id, session, workspace, by_subject, at, expires, redact }: Row): Share {
   const iso = (ms: number) => new Date(ms).toISOString();
-  return { id, session, workspace, by: by_subject, at: iso(at), expiresAt: iso(expires) };
+  return {
+    ...{ id, session, workspace, by: by_subject, at: iso(at), expiresAt: iso(expires) },
+    redact: redact !== 0,
+  };
 }

@@ -10,6 +10,7 @@ import { Openings } from "./quotas.ts";
 import { type Revocation, type RevocationKind, Revocations } from "./revocations.ts";
 import { nameOf, type Share, Shares } from "./shares.ts";
 
+export type ShareOrder = { session: string; workspace: string; expires: number; redact: boolean };
 export type RevocationOrder = { kind: RevocationKind; value: string; until: number | null };
 
 /**
@@ -136,18 +137,14 @@ export class TenantState extends DurableObject<Env> {
 
   // ---- links ------------------------------------------------------------------------------------------
 
-  share(
-    caller: Caller,
-    { session, workspace, expires }: { session: string; workspace: string; expires: number },
-    hash: string,
-  ): Share {
+  share(caller: Caller, { session, workspace, expires, redact }: ShareOrder, hash: string): Share {
     this.#checkSharer(caller);
     const { subject } = caller;
     const share = this.#shares.add(
-      { session, workspace, by_subject: subject, at: Date.now(), expires },
+      { session, workspace, by_subject: subject, at: Date.now(), expires, redact: Number(redact) },
       hash,
     );
-    this.record({ kind: "share.made", subject, workspace, session, detail: { id: share.id } });
+    this.record({ kind: "share.made", subject, workspace, session, detail: { id: share.id, redact } });
     return share;
   }
 

@@ -228,6 +228,27 @@ describe("share", () => {
     expect((await run("share", "rm", made.id as string)).code).toBe(5);
     expect((await run("share", "make", "last", "--expires", "soon")).code).toBe(2);
   });
+
+  test("make --redact shows the conversation alone", async () => {
+    await run("run", "/tool execute");
+    const make = async (...options: string[]) =>
+      (await json("share", "make", "last", ...options)) as { id: string; url: string; redact: boolean };
+    const calls = async ({ url }: { url: string }) => {
+      const { toolCalls } = (await (await fetch(url)).json()) as { toolCalls: { items: object[] } };
+      return toolCalls.items;
+    };
+    const whole = await make();
+    const redacted = await make("--redact");
+    expect([whole.redact, redacted.redact]).toEqual([false, true]);
+    expect(await calls(whole)).toMatchObject([{ rawInput: expect.anything() }]);
+    const [call] = await calls(redacted);
+    expect(call).toMatchObject({ status: "completed", _meta: { "acp-edge/redacted": true } });
+    for (const name of ["content", "rawInput", "rawOutput"]) expect(call).not.toHaveProperty(name);
+    const listed = (await run("share", "ls")).stdout;
+    expect(listed).toMatch(new RegExp(`${redacted.id}.* conversation`));
+    expect(listed).toMatch(new RegExp(`${whole.id}.* everything`));
+    for (const { id } of [whole, redacted]) expect((await run("share", "rm", id)).code).toBe(0);
+  });
 });
 
 describe("doctor", () => {

@@ -17,9 +17,11 @@ function make(): Command {
   return talking("make", "Make a link; whoever has it can read the session")
     .argument("<session>", ID_HELP)
     .option("--expires <duration>", "how long it is good: 30m, 12h, 7d", "1d")
-    .action(async (text: string, options: GatewayOptions & { expires: string }) => {
+    .option("--redact", "show the conversation, but nothing that tools were given or that came out of them")
+    .action(async (text: string, options: GatewayOptions & { expires: string; redact?: true }) => {
+      const { expires, redact = false } = options;
       const api = apiOf(options);
-      const share = await api.share(await sessionId(api, text), duration(options.expires));
+      const share = await api.share(await sessionId(api, text), duration(expires), redact);
       print(options, share, () => share.url);
     });
 }
@@ -33,8 +35,11 @@ function ls(): Command {
 
 function list(shares: readonly Share[]): string {
   if (shares.length === 0) return "nothing is shared";
-  const rows = shares.map(({ id, session, by, at, expiresAt }) => [id, session, by, ago(at), expiresAt]);
-  return table(["SHARE", "SESSION", "BY", "SINCE", "UNTIL"], rows, stdout);
+  const rows = shares.map(({ id, session, by, at, expiresAt, redact }) => [
+    ...[id, session, by, ago(at), expiresAt],
+    redact ? "conversation" : "everything",
+  ]);
+  return table(["SHARE", "SESSION", "BY", "SINCE", "UNTIL", "SHOWS"], rows, stdout);
 }
 
 function rm(): Command {

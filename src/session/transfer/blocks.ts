@@ -1,3 +1,4 @@
+import { REDACTED } from "../../protocol/allow-list.ts";
 import { unifiedDiff } from "./diff.ts";
 
 /** Parts of a transcript in Markdown. What agents and users sent is shown, never trusted to be well formed. */
@@ -64,6 +65,7 @@ export function toolCall(call: Json): string {
     `**Tool: ${title}** (${kind === "" ? "" : `${kind}, `}${status})`,
     ...(locations.length > 0 ? [locations.join(", ")] : []),
     ...(content.length > 0 ? content : rawOutput(call.rawOutput)),
+    ...(record(call._meta)[REDACTED] === true ? ["*[redacted]*"] : []),
   ].join("\n\n");
 }
 
