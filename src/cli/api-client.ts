@@ -149,8 +149,8 @@ export class ApiClient {
     return this.#json(`/api/permissions/${encodeURIComponent(id)}`, { method: "POST", body });
   }
 
-  /** `expiresIn` in seconds; without it the gateway says how long. */
-  answerLinks(id: string, expiresIn?: number): Promise<AnswerLinks> {
+  /** `expiresIn` in seconds. */
+  answerLinks(id: string, expiresIn: number): Promise<AnswerLinks> {
     const body = JSON.stringify({ expiresIn });
     return this.#json(`/api/permissions/${encodeURIComponent(id)}/links`, { method: "POST", body });
   }

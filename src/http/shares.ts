@@ -38,7 +38,7 @@ function tenantOf(c: Context<AppEnv>) {
 const ORDER = z.strictObject({
   session: z.string(),
   /** Seconds. */
-  expiresIn: z.number().int().min(1).max(LIMITS.shareSeconds).default(86_400),
+  expiresIn: z.number().int().min(1).max(LIMITS.shareSeconds).default(Math.min(86_400, LIMITS.shareSeconds)),
   /** Nothing of what tools were given, nor of what came out of them. */
   redact: z.boolean().default(false),
 });

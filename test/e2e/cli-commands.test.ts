@@ -152,13 +152,7 @@ describe("permissions", () => {
     const { session, turn, id } = await ask("Tune the piano");
     type Made = { permission: string; expiresAt: string; links: { optionId: string; url: string }[] };
     const before = Date.now();
-    const { permission, expiresAt, links } = await json<Made>(
-      "permissions",
-      "link",
-      id,
-      "--expires-in",
-      "60",
-    );
+    const { permission, expiresAt, links } = await json<Made>("permissions", "link", id, "--expires", "60s");
     expect(permission).toBe(id);
     expect(Date.parse(expiresAt)).toBeLessThanOrEqual(Date.now() + 60_000);
     expect(Date.parse(expiresAt)).toBeGreaterThan(before + 58_000);
@@ -170,7 +164,7 @@ describe("permissions", () => {
     ]);
     const shown = await run("permissions", "link", session);
     expect(shown.stdout).toMatch(/^Always allow +http\S+\/answer\?link=\S+$/m);
-    expect((await run("permissions", "link", id, "--expires-in", "soon")).code).toBe(2);
+    expect((await run("permissions", "link", id, "--expires", "soon")).code).toBe(2);
     expect((await fetch(links[2]?.url as string, { method: "POST" })).status).toBe(200);
     await turn;
     await editor.hears(session, "Permission selected: reject");

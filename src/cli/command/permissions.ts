@@ -1,8 +1,9 @@
 import { Command } from "commander";
 import type { AnswerLinks, ApiClient, Permission } from "../api-client.ts";
+import { duration } from "../duration.ts";
 import { CliError, EXIT } from "../exit.ts";
 import { ago, brief, table } from "../terminal.ts";
-import { apiOf, type GatewayOptions, print, stdout, talking, whole } from "./context.ts";
+import { apiOf, type GatewayOptions, print, stdout, talking } from "./context.ts";
 
 export function permissionsCommand(): Command {
   return new Command("permissions")
@@ -42,11 +43,11 @@ const ARGUMENT = [
 function link(): Command {
   return talking("link", "Make a link for each answer; whoever has one can give it, once")
     .argument(...ARGUMENT)
-    .option("--expires-in <seconds>", "how long they are good (default: a day)", whole)
-    .action(async (text: string, options: GatewayOptions & { expiresIn?: number }) => {
+    .option("--expires <duration>", "how long they are good: 30m, 12h, 7d", "1d")
+    .action(async (text: string, options: GatewayOptions & { expires: string }) => {
       const api = apiOf(options);
       const { id } = await find(api, text);
-      const made = await api.answerLinks(id, options.expiresIn);
+      const made = await api.answerLinks(id, duration(options.expires));
       print(options, made, () => linkList(made));
     });
 }

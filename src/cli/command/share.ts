@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import type { Share } from "../api-client.ts";
-import { CliError, EXIT } from "../exit.ts";
+import { duration } from "../duration.ts";
 import { ago, table } from "../terminal.ts";
 import { apiOf, type GatewayOptions, ID_HELP, print, sessionId, stdout, talking } from "./context.ts";
 
@@ -49,12 +49,4 @@ function rm(): Command {
       await apiOf(options).unshare(id);
       print(options, { removed: id }, () => "");
     });
-}
-
-const SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
-
-function duration(text: string): number {
-  const match = /^(\d{1,9})([smhd])$/.exec(text);
-  if (!match) throw new CliError(`${text} is no duration such as 30m, 12h or 7d`, EXIT.usage);
-  return Number(match[1]) * SECONDS[match[2] as keyof typeof SECONDS];
 }
