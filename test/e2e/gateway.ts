@@ -11,6 +11,7 @@ import type { ReadyInfo } from "../../src/cli/greeting.ts";
 import { CLIENT_CLAIMS, HOST_CLAIMS, loadSigner } from "../../src/cli/keys.ts";
 import { descendants, type Proc, processTable } from "../../src/cli/process-tree.ts";
 
+const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
 const START = fileURLToPath(new URL("../../src/cli/start.ts", import.meta.url));
 const HOST = fileURLToPath(new URL("../../src/host/main.ts", import.meta.url));
 const READY_MS = 40_000;
@@ -25,6 +26,8 @@ export type StartOptions = {
   /** More of them, for the runner. */
   args?: string[];
   env?: Record<string, string>;
+  /** By `npm start`, which puts processes of its own in between. */
+  npm?: boolean;
 };
 
 export type Exit = { code: number | null; signal: NodeJS.Signals | null };
@@ -69,7 +72,7 @@ export async function startGateway(options: StartOptions = {}): Promise<Gateway>
   if (options.agent !== undefined) args.push("--agent", options.agent);
   args.push(...(options.args ?? []));
 
-  const child = spawnRunner(args, options.env);
+  const child = spawnRunner(args, options);
   const log = collect(child.stderr);
   const exited = exitOf(child);
   const info = await firstLine(child, exited, log);
@@ -170,8 +173,10 @@ export function alive(pids: number[]): number[] {
   return pids.filter((pid) => running.has(pid));
 }
 
-function spawnRunner(args: string[], env: Record<string, string> = {}) {
-  return spawn(process.execPath, [START, ...args], {
+function spawnRunner(args: string[], { env, npm = false }: Pick<StartOptions, "env" | "npm"> = {}) {
+  const [command, ...first] = npm ? ["npm", "start", "--silent", "--"] : [process.execPath, START];
+  return spawn(command as string, [...first, ...args], {
+    cwd: npm ? PROJECT : undefined,
     env: { ...process.env, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -101,6 +101,14 @@ describe("the end of a run", { timeout: TIMEOUT }, () => {
     expect(alive(pids)).toEqual([]);
   });
 
+  test("SIGTERM for npm ends what npm has started", async () => {
+    await using gateway = await startGateway({ npm: true });
+    const pids = gateway.processes().map(({ pid }) => pid);
+    expect(pids).toContain(gateway.pid);
+    await gateway.stop();
+    await eventually(() => alive(pids).length === 0);
+  });
+
   test("kill -9 of the runner leaves no process", async () => {
     await using gateway = await startGateway();
     await newSession(gateway);
