@@ -169,6 +169,12 @@ const DEFAULTS = {
   /** How long a link to a session may be good. */
   shareSeconds: 90 * 24 * 60 * 60,
 
+  /** How long a link that answers a permission request is good, unless its maker says otherwise, and at most. */
+  answerLinkSeconds: 24 * 60 * 60,
+  answerLinkMaxSeconds: 7 * 24 * 60 * 60,
+  /** Links made for one request; an agent may offer more options than anybody puts into a message. */
+  answerLinks: 20,
+
   /** Acts a tenant's audit keeps, and how often it notes that the same bearer's token was refused. */
   auditEntries: 10_000,
   refusalNoteMs: 60_000,
