@@ -7,6 +7,7 @@ import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { decodeLink, encodeLink } from "../protocol/link.ts";
 import type { Hears } from "../protocol/news.ts";
+import type { NoticeType } from "../protocol/notice.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
 import { type Act, audit } from "../tenant/audit.ts";
 import { endSocket, type Holder, passFor, passTags } from "../tenant/pass.ts";
@@ -43,6 +44,7 @@ import { hostHello, hostItem, isWelcome } from "./host-input.ts";
 import { type HostHello, HostLink, readHead } from "./host-link.ts";
 import { IndexWriter } from "./index-writer.ts";
 import { Journal } from "./journal.ts";
+import { Notices } from "./notices.ts";
 import { expirePermissions, nextTimeout, setPolicy } from "./policy.ts";
 import { presenceOf } from "./presence.ts";
 import { project } from "./projection.ts";
@@ -93,9 +95,18 @@ export class AcpSession extends DurableObject<Env> {
   readonly #watchers: Watchers;
   readonly #access: Access;
   readonly #deadlines: Deadlines<
-    "place" | "agent-start" | "idle" | "permission" | "archive" | "index" | "release" | "host-token"
+    | "place"
+    | "agent-start"
+    | "idle"
+    | "permission"
+    | "archive"
+    | "index"
+    | "release"
+    | "host-token"
+    | "notices"
   >;
   readonly #index: IndexWriter;
+  readonly #notices: Notices;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -118,6 +129,12 @@ export class AcpSession extends DurableObject<Env> {
       env.INDEX,
       (state) => this.#journal.state === state && !this.#access.isRevoked,
       () => this.#deadlines.setUnlessSet("index", Date.now() + LIMITS.indexRetryMs),
+    );
+    this.#notices = new Notices(
+      ctx,
+      this.#deadlines,
+      (state) => this.#workspaceOf(state),
+      (state) => this.#journal.state === state,
     );
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     // What an import has left that a crash ended.
@@ -271,6 +288,7 @@ export class AcpSession extends DurableObject<Env> {
     await this.#archive.delete();
     this.#journal.forget();
     this.#clients.forget();
+    this.#notices.forget();
     await this.ctx.storage.deleteAll();
     await this.#index.remove(state);
     await this.#workspaceOf(state)?.release(sessionId, state.lastSeq);
@@ -377,6 +395,11 @@ export class AcpSession extends DurableObject<Env> {
     if (this.#journal.state) this.#record((batch) => setPolicy(batch, policy));
   }
 
+  /** The workspace's webhooks want to hear of other things than before. */
+  wantNotices(types: readonly NoticeType[]): void {
+    if (this.#journal.state) this.#notices.want(types);
+  }
+
   #hello(ws: WebSocket, state: SessionState, hello: HostHello): void {
     if (!isWelcome(state, hello)) return ws.close(4409, "superseded");
     this.#record((batch) => {
@@ -427,6 +450,9 @@ export class AcpSession extends DurableObject<Env> {
           break;
         case "index":
           await this.#index.write(state);
+          break;
+        case "notices":
+          await this.#notices.handOver(state);
           break;
         case "release":
           await this.#release(state);
@@ -631,10 +657,11 @@ export class AcpSession extends DurableObject<Env> {
     this.#journal.trim(this.#clients.slowest());
   }
 
-  /** What events ask of others: a place for the agent, a line in the index. */
+  /** What events ask of others: a place for the agent, a line in the index, a word to webhooks. */
   #followUp(events: readonly LogEvent[]): void {
     const { state } = this.#journal;
     if (!state) return;
+    this.#notices.note(state, events);
     const kinds = new Set(events.map((event) => event.kind));
     for (const event of events) {
       if (event.kind === "session.anticipated") {
@@ -715,8 +742,9 @@ export class AcpSession extends DurableObject<Env> {
     const { tenant, workspace: name, agent } = identity;
     try {
       const order = { tenant, workspace: name, sessionId, agent, wish, home };
-      const { refused, policy } = await workspace.place(order);
+      const { refused, policy, notices } = await workspace.place(order);
       if (!this.#journal.state) return;
+      this.#notices.want(notices);
       this.#record((batch) => {
         setPolicy(batch, policy);
         if (refused !== null) unavailable(batch, refused);

@@ -10,6 +10,9 @@ export type AuditKind =
   | "revocation.lifted"
   | "share.made"
   | "share.revoked"
+  | "webhook.made"
+  | "webhook.deleted"
+  | "webhook.failed"
   | "host.joined"
   | "host.left"
   | "host.refused";
