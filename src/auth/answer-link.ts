@@ -27,7 +27,10 @@ export type LinkedOption = PermissionOption & { url: string };
 
 type Key = Pick<Env, "SECRETS_KEY">;
 
-/** A link for each option of a request. Undefined: this gateway has no SECRETS_KEY. */
+/**
+ * A link for each option of a request, but for those whose ids are too long for a URL. Undefined: this gateway has no
+ * SECRETS_KEY.
+ */
 export async function makeAnswerLinks(
   env: Key,
   origin: string,
@@ -35,7 +38,8 @@ export async function makeAnswerLinks(
   options: readonly PermissionOption[],
 ): Promise<LinkedOption[] | undefined> {
   const linked: LinkedOption[] = [];
-  for (const option of options.slice(0, LIMITS.answerLinks)) {
+  const short = options.filter(({ optionId }) => optionId.length <= LIMITS.idChars);
+  for (const option of short.slice(0, LIMITS.answerLinks)) {
     const link = await makeAnswerLink(env, { ...request, optionId: option.optionId });
     if (link === undefined) return undefined;
     linked.push({ ...option, url: answerUrl(origin, link) });
