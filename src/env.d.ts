@@ -20,11 +20,11 @@ interface Env {
    * Without it there are neither.
    */
   SECRETS_KEY?: string;
-  /** Starts containers; only in the environment `containers` of wrangler.toml, as are the next two. */
+  /** Starts containers; only in the environment `containers` of wrangler.toml, as is HOST_SIGNING_KEY. */
   AGENT_CONTAINER?: DurableObjectNamespace<
     import("./container/starter.ts").HostStarter & Rpc.DurableObjectBranded
   >;
-  /** Where the hosts in containers find this gateway. */
+  /** Where this gateway is found, by hosts in containers and by those who follow links in messages of webhooks. */
   PUBLIC_URL?: string;
   /** Private key, as a JSON Web Key, that signs their tokens; its public half is in AUTH_JWKS. */
   HOST_SIGNING_KEY?: string;

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { SCOPES } from "../protocol/caller.ts";
 import { isPattern } from "../protocol/pattern.ts";
+import { isPrivateLine } from "../protocol/private-line.ts";
 import { inlineKeys, type KeySet, RemoteKeys } from "./keys.ts";
 
 /** Who may sign tokens, and how to read theirs. */
@@ -96,6 +97,7 @@ const ISSUER = z
     jwks: z.object({ keys: z.array(PUBLIC_KEY).min(1) }).optional(),
     jwksUrl: z
       .url({ protocol: /^https?$/ })
+      // Keys that came over a line anybody can write on would let anybody in.
       .refine(isPrivateLine, "keys are fetched over https")
       .optional(),
     algorithms: z.array(z.enum(ALGORITHMS)).min(1).default(["EdDSA", "ES256", "RS256"]),
@@ -127,11 +129,5 @@ const ISSUER = z
       .optional(),
   })
   .refine(({ jwks, jwksUrl }) => (jwks === undefined) !== (jwksUrl === undefined), "give jwks or jwksUrl");
-
-/** Keys that came over a line anybody can write on would let anybody in. */
-function isPrivateLine(url: string): boolean {
-  const { protocol, hostname } = new URL(url);
-  return protocol === "https:" || hostname === "127.0.0.1" || hostname === "localhost";
-}
 
 type IssuerConfig = z.infer<typeof ISSUER>;

@@ -76,6 +76,18 @@ export type Share = {
   redact: boolean;
 };
 
+export type Webhook = {
+  id: string;
+  url: string;
+  events: string[];
+  links: boolean;
+  createdAt: string;
+  waiting: number;
+  lastDelivery: { at: string; status: number | null } | null;
+  failingSince: string | null;
+  dropped: number;
+};
+
 export type Agent = {
   id: string;
   name: string;
@@ -189,6 +201,25 @@ export class ApiClient {
     return this.#json(`/api/workspaces/${encodeURIComponent(id)}`, { method: "PUT", body });
   }
 
+  webhooks(workspace: string): Promise<{ webhooks: Webhook[] }> {
+    return this.#json(webhooksPath(workspace));
+  }
+
+  addWebhook(
+    workspace: string,
+    order: { url: string; events?: string[] | undefined; links?: boolean | undefined },
+  ): Promise<Webhook & { secret: string }> {
+    return this.#json(webhooksPath(workspace), { method: "POST", body: JSON.stringify(order) });
+  }
+
+  async removeWebhook(workspace: string, id: string): Promise<void> {
+    await this.request(webhooksPath(workspace, id), { method: "DELETE" });
+  }
+
+  async testWebhook(workspace: string, id: string): Promise<void> {
+    await this.request(`${webhooksPath(workspace, id)}/test`, { method: "POST" });
+  }
+
   export(id: string, format: string): Promise<Response> {
     const path = `/api/sessions/${encodeURIComponent(id)}/export?format=${format}`;
     return this.request(path, {}, { patience: false });
@@ -268,6 +299,11 @@ export class ApiClient {
       throw new CliError(`${url} cannot be reached: ${reasonOf(error)}`, EXIT.unreachable, { cause: error });
     }
   }
+}
+
+function webhooksPath(workspace: string, id?: string): string {
+  const path = `/api/workspaces/${encodeURIComponent(workspace)}/webhooks`;
+  return id === undefined ? path : `${path}/${encodeURIComponent(id)}`;
 }
 
 /** What the gateway says of a request it does not grant. */

@@ -2,7 +2,7 @@ import { type Context, Hono } from "hono";
 import { accepts } from "hono/accepts";
 import { HTTPException } from "hono/http-exception";
 import { type AnswerLink, EXPIRED, readAnswerLink } from "../auth/answer-link.ts";
-import { sessionObject } from "../objects.ts";
+import { sessionObject, workspaceObject } from "../objects.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { clientRequestId } from "../protocol/ids.ts";
 import type { PermissionOption } from "../session/answers.ts";
@@ -63,13 +63,13 @@ async function openLink(c: Context<AppEnv>): Promise<AnswerLink> {
     c.executionCtx.waitUntil(noteRefusal(c.env, caller, "revoked link"));
     throw unknownLink();
   }
-  if (!(await isOfKnownWebhook(link))) throw unknownLink();
+  if (!(await isOfKnownWebhook(c.env, link))) throw unknownLink();
   return link;
 }
 
-/** A webhook's links end with it. Until webhooks can be looked up, those that name one are good for nothing. */
-async function isOfKnownWebhook({ webhook }: AnswerLink): Promise<boolean> {
-  return webhook === undefined;
+/** A webhook's links end with it. */
+async function isOfKnownWebhook(env: Env, { webhook, tenant, workspace }: AnswerLink): Promise<boolean> {
+  return webhook === undefined || workspaceObject(env, tenant, workspace).hasWebhook(webhook);
 }
 
 async function askedBy(

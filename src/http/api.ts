@@ -11,6 +11,7 @@ import { listSessions } from "./session-index.ts";
 import { shares } from "./shares.ts";
 import { tenant } from "./tenant.ts";
 import { transfer } from "./transfer.ts";
+import { webhooks } from "./webhooks.ts";
 import { workspaces } from "./workspaces.ts";
 
 /** What there is to see, over plain HTTP. */
@@ -22,6 +23,7 @@ api.route("/", permissions);
 api.route("/", workspaces);
 api.route("/", agents);
 api.route("/", secrets);
+api.route("/", webhooks);
 api.route("/", tenant);
 api.route("/", shares);
 

@@ -179,6 +179,25 @@ const DEFAULTS = {
   auditEntries: 10_000,
   refusalNoteMs: 60_000,
 
+  /** Notices a session keeps that its workspace could not be told of, and how long until it tries again. */
+  noticesPerSession: 100,
+  noticeRetryMs: 5_000,
+  /** Notices a workspace knows again when they are handed over twice: what many sessions have within seconds. */
+  noticesRemembered: 10_000,
+
+  /** Webhooks of a workspace, the length of an address, and messages that may wait for one of them. */
+  webhooksPerWorkspace: 20,
+  webhookUrlChars: 2000,
+  webhookQueue: 1000,
+  /** Requests under way to webhooks of a workspace. An object may have six connections, and needs some itself. */
+  webhooksAtOnce: 4,
+  /** How long a receiver may take to answer. */
+  webhookTimeoutMs: 10_000,
+  /** Pause after the first attempt that failed; what follows are multiples of it, see webhook-retry.ts. */
+  webhookRetryMs: 5_000,
+  /** How long a receiver may ask to be left alone. */
+  webhookRetryAfterMs: 60 * 60 * 1000,
+
   /** Longest line of an imported log: the largest WebSocket message, and an envelope around it. */
   importLineBytes: 32 * 1024 * 1024 + 64 * 1024,
 

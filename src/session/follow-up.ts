@@ -16,11 +16,12 @@ export type SessionDeadline =
   | "archive"
   | "index"
   | "release"
-  | "host-token";
+  | "host-token"
+  | "notices";
 
 /**
  * What events ask of others once they are in the log: a place for the agent, a line in the index, a note in the
- * audit; and what is to be done when time has passed.
+ * audit, a word to webhooks; and what is to be done when time has passed.
  */
 export class FollowUp {
   readonly #ctx: DurableObjectState;
@@ -34,7 +35,8 @@ export class FollowUp {
   }
 
   after(state: SessionState, events: readonly LogEvent[]): void {
-    const { deadlines, link, index, archive } = this.#session;
+    const { deadlines, link, index, archive, notices } = this.#session;
+    notices.note(state, events);
     const kinds = new Set(events.map((event) => event.kind));
     for (const event of events) this.#afterEvent(state, event);
     if (READY.some((kind) => kinds.has(kind)) && state.agent === "ready") {
@@ -139,8 +141,9 @@ export class FollowUp {
     const { tenant, workspace: name, agent } = identity;
     try {
       const order = { tenant, workspace: name, sessionId, agent, wish, home };
-      const { refused, policy } = await workspace.place(order);
+      const { refused, policy, notices } = await workspace.place(order);
       if (!this.#session.journal.state) return;
+      this.#session.notices.want(notices);
       this.#session.record((batch) => {
         setPolicy(batch, policy);
         if (refused !== null) unavailable(batch, refused);
@@ -168,6 +171,8 @@ export class FollowUp {
         return session.archive.run(state, (decide) => session.record(decide));
       case "index":
         return session.index.write(state);
+      case "notices":
+        return session.notices.handOver(state);
       case "release":
         return this.#release(state);
     }

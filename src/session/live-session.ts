@@ -11,6 +11,7 @@ import { Hidden } from "./hidden.ts";
 import { HostLink } from "./host-link.ts";
 import { IndexWriter } from "./index-writer.ts";
 import { Journal } from "./journal.ts";
+import { Notices } from "./notices.ts";
 import type { SessionState } from "./state.ts";
 import { Watchers } from "./watchers.ts";
 
@@ -28,6 +29,7 @@ export class LiveSession {
   readonly watchers: Watchers;
   readonly deadlines: Deadlines<SessionDeadline>;
   readonly index: IndexWriter;
+  readonly notices: Notices;
   readonly followUp: FollowUp;
   readonly #ctx: DurableObjectState;
   readonly #access: Access;
@@ -58,6 +60,12 @@ export class LiveSession {
       () => this.deadlines.setUnlessSet("index", Date.now() + LIMITS.indexRetryMs),
     );
     this.followUp = new FollowUp(ctx, env, this);
+    this.notices = new Notices(
+      ctx,
+      this.deadlines,
+      (state) => this.followUp.workspaceOf(state),
+      (state) => this.journal.state === state,
+    );
     if (!this.journal.catchUp()) this.whole = this.#replayArchive();
   }
 

@@ -59,23 +59,25 @@ function agentNews({ kind, payload }: NoteEvent): string[] {
   return news ? [notification(AGENT_NEWS, news)] : [];
 }
 
-function newsOf(kind: string, { origin, violation, method, message }: Payload): AgentNews | undefined {
+function newsOf(kind: string, payload: Payload): AgentNews | undefined {
   switch (kind) {
     case "error":
-      // What an agent does wrong while it is well is no failure.
-      return origin === "agent" && violation === undefined
-        ? { status: "error", error: String(message) }
-        : undefined;
+      return isAgentFailure(payload) ? { status: "error", error: String(payload.message) } : undefined;
     case "runtime.reconnect_attempt":
       return { status: "restarting" };
     case "session.rebound":
       return { status: "ready" };
     case "session.loaded":
       // By a new process, not by a client.
-      return method === undefined ? undefined : { status: "ready" };
+      return payload.method === undefined ? undefined : { status: "ready" };
     default:
       return undefined;
   }
+}
+
+/** Whether an `error` means that the agent failed. What it does wrong while it is well is no failure. */
+export function isAgentFailure({ origin, violation }: Payload): boolean {
+  return origin === "agent" && violation === undefined;
 }
 
 function asksClient({ frame }: FrameEvent): boolean {

@@ -7,6 +7,7 @@ import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { decodeLink, encodeLink } from "../protocol/link.ts";
 import type { Hears } from "../protocol/news.ts";
+import type { NoticeType } from "../protocol/notice.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
 import { endSocket, type Holder, passFor, passTags } from "../tenant/pass.ts";
 import type { HostWord } from "../workspace/words.ts";
@@ -373,6 +374,11 @@ export class AcpSession extends DurableObject<Env> {
   /** The workspace's policy has changed. */
   async policy(policy: PermissionPolicy): Promise<void> {
     (await this.#session())?.record((batch) => setPolicy(batch, policy));
+  }
+
+  /** The workspace's webhooks want to hear of other things than before. */
+  async wantNotices(types: readonly NoticeType[]): Promise<void> {
+    (await this.#session())?.notices.want(types);
   }
 
   // ---- time -------------------------------------------------------------------------------------------

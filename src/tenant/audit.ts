@@ -11,6 +11,9 @@ export type AuditKind =
   | "share.made"
   | "share.revoked"
   | "link.made"
+  | "webhook.made"
+  | "webhook.deleted"
+  | "webhook.failed"
   | "host.joined"
   | "host.left"
   | "host.refused";

@@ -1,9 +1,12 @@
+import type { NoticeType } from "../protocol/notice.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
 import type { AcpSession } from "../session/session.ts";
 
 /** What a workspace has to tell a session, kept until the session has heard it. */
 export type Word =
   | { kind: "policy"; body: PermissionPolicy }
+  /** What its webhooks want to hear of. */
+  | { kind: "notices"; body: NoticeType[] }
   /** Its process is gone with its host, or with an earlier life of it. */
   | { kind: "lost"; body: HostWord }
   /** Its host has been away for long; it is waited for. */
@@ -62,6 +65,8 @@ async function say(session: DurableObjectStub<AcpSession>, word: Word): Promise<
   switch (word.kind) {
     case "policy":
       return session.policy(word.body);
+    case "notices":
+      return session.wantNotices(word.body);
     case "lost":
       return session.lost(word.body);
     case "absent":

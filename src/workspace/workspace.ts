@@ -5,6 +5,7 @@ import type { Caller } from "../protocol/caller.ts";
 import { answerClose, UNAUTHORIZED } from "../protocol/close.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { type GitState, type HostSettings, LINK_VERSION } from "../protocol/link.ts";
+import type { HandedNotice, NoticeType } from "../protocol/notice.ts";
 import type { PermissionPolicy } from "../protocol/policy.ts";
 import { Deadlines } from "../session/deadlines.ts";
 import { type Act, type AuditKind, audit } from "../tenant/audit.ts";
@@ -26,6 +27,8 @@ import type { SettingsChange } from "./settings.ts";
 import { type Identity, type Placement, Store } from "./store.ts";
 import { viewOf, type WorkspaceView } from "./view.ts";
 import { Watchers } from "./watchers.ts";
+import type { WebhookInfo } from "./webhook-store.ts";
+import { type MadeWebhook, type WebhookOrder, Webhooks } from "./webhooks.ts";
 import { Words } from "./words.ts";
 
 export type { WorkspaceView } from "./view.ts";
@@ -49,10 +52,19 @@ export class WorkspaceState extends DurableObject<Env> {
   readonly #watchers: Watchers;
   readonly #passes: HostPasses;
   readonly #deadlines: Deadlines<
-    "grace" | "silence" | "words" | "show" | "index" | "host-token" | "container" | "container-token"
+    | "grace"
+    | "silence"
+    | "words"
+    | "show"
+    | "index"
+    | "host-token"
+    | "container"
+    | "container-token"
+    | "webhooks"
   >;
   readonly #onDemand: OnDemandHost;
   readonly #choices: AgentChoices;
+  readonly #webhooks: Webhooks;
   /** Hellos that are being dealt with. They are calls in progress: nothing to restore. */
   readonly #greetings = new Map<WebSocket, Promise<void>>();
 
@@ -84,6 +96,10 @@ export class WorkspaceState extends DurableObject<Env> {
       this.#sockets,
       this.#onDemand,
     );
+    this.#webhooks = new Webhooks(ctx, env, this.#deadlines, {
+      identity: () => this.#store.identity(),
+      wantedChanged: (types) => this.#wantNotices(types),
+    });
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     // After a crash nobody has been told that the sockets are gone.
     for (const { name } of this.#hosts.present())
@@ -93,17 +109,18 @@ export class WorkspaceState extends DurableObject<Env> {
   // ---- for sessions and connections -------------------------------------------------------------------
 
   /** Puts a session on a host; with none that can have it, it waits. `refused` says why there will be none. */
-  place(order: PlaceOrder): { refused: string | null; policy: PermissionPolicy } {
+  place(order: PlaceOrder): { refused: string | null; policy: PermissionPolicy; notices: NoticeType[] } {
     const { sessionId: session, agent, wish, home } = order;
     this.#store.create(order);
     const { policy } = this.#store.settings();
+    const notices = this.#webhooks.wanted();
     const refused = agent === "" ? undefined : whyNot(this.#agents(), agent);
-    if (refused !== undefined) return { refused, policy };
+    if (refused !== undefined) return { refused, policy, notices };
     const before = this.#store.placement(session);
     if (!before || before.wish < wish) this.#store.want({ session, agent, wish, home });
     this.#settle();
     this.#changed();
-    return { refused: null, policy };
+    return { refused: null, policy, notices };
   }
 
   /** The session has no process any more and wants none. */
@@ -241,6 +258,57 @@ export class WorkspaceState extends DurableObject<Env> {
 
   #secrets(): SecretStore {
     return new SecretStore(this.ctx.storage.sql, this.env.SECRETS_KEY);
+  }
+
+  // ---- webhooks ---------------------------------------------------------------------------------------
+
+  webhooks(caller: Caller): WebhookInfo[] {
+    checkRight(this.ctx.id, caller, "workspace:admin");
+    return this.#webhooks.list();
+  }
+
+  async makeWebhook(
+    caller: Caller,
+    workspace: string,
+    order: WebhookOrder,
+  ): Promise<MadeWebhook | "no key" | "too many"> {
+    checkRight(this.ctx.id, caller, "workspace:admin");
+    this.#store.create({ tenant: caller.tenant, workspace });
+    const made = await this.#webhooks.make(order);
+    await this.#deliver();
+    return made;
+  }
+
+  /** False: there is none. */
+  async deleteWebhook(caller: Caller, id: string): Promise<boolean> {
+    checkRight(this.ctx.id, caller, "workspace:admin");
+    const removed = this.#webhooks.remove(id);
+    if (removed) await this.#deliver();
+    return removed;
+  }
+
+  /** False: there is none. */
+  testWebhook(caller: Caller, id: string): boolean {
+    checkRight(this.ctx.id, caller, "workspace:admin");
+    return this.#webhooks.ping(id);
+  }
+
+  /** Links that a webhook has spread end with it. */
+  hasWebhook(id: string): boolean {
+    return this.#webhooks.has(id);
+  }
+
+  /** What a session has to tell webhooks; returns what they want to hear of. */
+  notify(notices: readonly HandedNotice[]): NoticeType[] {
+    this.#webhooks.take(notices);
+    return this.#webhooks.wanted();
+  }
+
+  /** A session without a process hears of it when it gets one. */
+  #wantNotices(types: NoticeType[]): void {
+    for (const { session } of this.#store.placements())
+      this.#words.add(session, { kind: "notices", body: types });
+    this.#deadlines.setUnlessSet("words", Date.now());
   }
 
   // ---- sockets ----------------------------------------------------------------------------------------
@@ -540,6 +608,9 @@ export class WorkspaceState extends DurableObject<Env> {
           break;
         case "index":
           await this.#writeIndex();
+          break;
+        case "webhooks":
+          this.#webhooks.deliver();
           break;
         case "host-token":
           this.#passes.check(Date.now());

@@ -209,6 +209,37 @@ describe("workspaces", () => {
   });
 });
 
+describe("webhooks", () => {
+  test("add, ls, test and rm", async () => {
+    const url = "http://127.0.0.1:9/hook?key=sesame";
+    const made = await json<Record<string, string>>(
+      "webhooks",
+      "add",
+      url,
+      "--events",
+      "turn.ended",
+      "--links",
+    );
+    expect(made).toMatchObject({ url: "http://127.0.0.1:9/hook", events: ["turn.ended"], links: true });
+    const plain = await run("webhooks", "add", "https://receiver.example");
+    expect(plain).toMatchObject({ code: 0, stdout: expect.stringMatching(/^whsec_\S{44}\n$/) });
+    const { webhooks } = await json<{ webhooks: Record<string, string>[] }>("webhooks", "ls");
+    expect(webhooks).toMatchObject([{ id: made.id, waiting: 0, lastDelivery: null }, { links: false }]);
+    expect((await run("webhooks", "test", made.id as string)).code).toBe(0);
+    await eventually(async () => (await run("webhooks")).stdout.includes("failing for"));
+    const listed = await run("webhooks", "ls");
+    expect(listed.stdout).toMatch(
+      /^WEBHOOK .*\n.* failing for \d+s: no answer +1 +0\n.* not used yet +0 +0\n$/,
+    );
+    expect(listed.stdout).not.toContain("sesame");
+    for (const { id } of webhooks) expect((await run("webhooks", "rm", id as string)).code).toBe(0);
+    expect(await json("webhooks", "ls")).toEqual({ webhooks: [] });
+    expect((await run("webhooks", "rm", made.id as string)).code).toBe(5);
+    expect((await run("webhooks", "test", made.id as string)).code).toBe(5);
+    expect((await run("webhooks", "add", "http://receiver.example")).code).toBe(1);
+  });
+});
+
 describe("share", () => {
   test("make, ls and rm", async () => {
     await run("run", "/plan");

@@ -14,13 +14,17 @@ import { ALL_OF_A_CLIENT, type Claims, CONTROLLER, mint, mintHmac, mintUnsigned 
 
 const JSON_TYPE = { "Content-Type": "application/json" };
 
-/** A session in which a turn runs, a prompt waits and a permission is open; `answer` is a link that answers it. */
+/**
+ * A session in which a turn runs, a prompt waits and a permission is open, in a workspace with a webhook; `answer` is a
+ * link that answers the permission.
+ */
 type Place = Opened & {
   turnId: string;
   permission: string;
   answer: string;
   connection: string;
   resumable: string;
+  webhook: string;
 };
 type Ask = { path: string; method?: string; headers?: Record<string, string>; body?: string };
 type Expected = Record<Kind, number>;
@@ -344,6 +348,40 @@ const ROUTES: Record<string, Probe | Probe[]> = {
     ({ workspace }) => ({ path: `/api/workspaces/${workspace}/secrets/B_KEY`, method: "DELETE" }),
     { "other tenant": 204 },
   ),
+  "GET /api/workspaces/:id/webhooks": probe(
+    { ...controller(), controller: 403 },
+    ({ workspace }) => ({ path: `/api/workspaces/${workspace}/webhooks` }),
+    { "other tenant": 200 },
+  ),
+  "POST /api/workspaces/:id/webhooks": probe(
+    { ...controller(201), controller: 403 },
+    ({ workspace }) => ({
+      path: `/api/workspaces/${workspace}/webhooks`,
+      method: "POST",
+      headers: JSON_TYPE,
+      body: '{"url":"https://receiver.test/","events":["agent.failed"]}',
+    }),
+    { "other tenant": 201 },
+  ),
+  "DELETE /api/workspaces/:id/webhooks/:webhook": spending(
+    probe(
+      { ...controller(204), controller: 403 },
+      ({ workspace, webhook }) => ({
+        path: `/api/workspaces/${workspace}/webhooks/${webhook}`,
+        method: "DELETE",
+      }),
+      // In its own workspace of the same name, where there is no such webhook.
+      { "other tenant": 404 },
+    ),
+  ),
+  "POST /api/workspaces/:id/webhooks/:webhook/test": probe(
+    { ...controller(202), controller: 403 },
+    ({ workspace, webhook }) => ({
+      path: `/api/workspaces/${workspace}/webhooks/${webhook}/test`,
+      method: "POST",
+    }),
+    { "other tenant": 404 },
+  ),
 };
 
 // ---- the tests ------------------------------------------------------------------------------------------
@@ -389,7 +427,19 @@ async function makePlace(): Promise<Place> {
   const dialled = await fetchAs({ path: "/acp", headers: RESUME }, bearer);
   dialled.webSocket?.accept();
   const resumable = dialled.headers.get("Acp-Connection-Id") as string;
-  return { ...opened, permission, answer, turnId: view.queue[0]?.turnId as string, connection, resumable };
+  const hook = await fetchAs(
+    {
+      path: `/api/workspaces/${workspace}/webhooks`,
+      method: "POST",
+      headers: JSON_TYPE,
+      // Nobody is there: what is sent comes to nothing.
+      body: '{"url":"http://127.0.0.1:9/","events":["agent.failed"]}',
+    },
+    sharer,
+  );
+  const { id: webhook } = (await hook.json()) as { id: string };
+  const turnId = view.queue[0]?.turnId as string;
+  return { ...opened, permission, answer, turnId, connection, resumable, webhook };
 }
 
 let shared: Promise<Place> | undefined;
@@ -459,6 +509,7 @@ describe("what belongs to others and what is not there", () => {
       permission: clientRequestId(sessionId, seq),
       connection: crypto.randomUUID(),
       resumable: crypto.randomUUID(),
+      webhook: "wh_unknown",
     };
   };
   const withIds = Object.entries(ROUTES).flatMap(([route, one]) =>

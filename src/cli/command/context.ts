@@ -74,6 +74,11 @@ export async function workspacesOf(target: Target): Promise<string[]> {
   throw new CliError("the token names no workspace: say which with --workspace", EXIT.usage);
 }
 
+/** The one meant, where it can be only one. */
+export async function workspaceOf(options: TargetOptions): Promise<string> {
+  return (await workspacesOf(targetOf(options)))[0] as string;
+}
+
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** A session by its id, the beginning of it, or `last` for the one used last. */

@@ -12,6 +12,7 @@ import { runCommand } from "./run.ts";
 import { sessionsCommand } from "./sessions.ts";
 import { shareCommand } from "./share.ts";
 import { tokenCommand } from "./token.ts";
+import { webhooksCommand } from "./webhooks.ts";
 import { agentsCommand, hostsCommand, workspacesCommand } from "./workspaces.ts";
 
 /** All commands. */
@@ -27,6 +28,7 @@ export function program(): Command {
     .addCommand(sessionsCommand())
     .addCommand(permissionsCommand())
     .addCommand(shareCommand())
+    .addCommand(webhooksCommand())
     .addCommand(workspacesCommand())
     .addCommand(hostsCommand())
     .addCommand(agentsCommand())

@@ -11,6 +11,7 @@ import {
   stdout,
   talking,
   targetOf,
+  workspaceOf,
   workspacesOf,
 } from "./context.ts";
 
@@ -170,7 +171,7 @@ function parseJson(option: string, text: string): unknown {
 }
 
 async function named(id: string | undefined, options: GatewayOptions): Promise<string> {
-  return id ?? ((await workspacesOf(targetOf(options)))[0] as string);
+  return id ?? workspaceOf(options);
 }
 
 async function all(options: GatewayOptions): Promise<Workspace[]> {
