@@ -11,7 +11,6 @@ import { Deadlines } from "../session/deadlines.ts";
 import { type Act, type AuditKind, audit } from "../tenant/audit.ts";
 import { enter, leave, passFor, passOf, passTags } from "../tenant/pass.ts";
 import { type AgentChoice, AgentChoices } from "./agent-choice.ts";
-import { type Agent, agentsOf } from "./agents.ts";
 import { type Hello, parseControl } from "./control.ts";
 import { Departures } from "./departures.ts";
 import { HostPasses } from "./host-passes.ts";
@@ -20,11 +19,12 @@ import { Hosts } from "./hosts.ts";
 import { type IndexRow, indexRow, writeIndex } from "./index-row.ts";
 import { whyNot } from "./offers.ts";
 import { OnDemandHost } from "./on-demand-host.ts";
-import { type Candidate, decide, isOverdue, wouldHelp } from "./placement.ts";
+import { isOverdue } from "./placement.ts";
+import { Placing } from "./placing.ts";
 import { checkRight } from "./rights.ts";
 import { type SecretInfo, SecretStore } from "./secrets.ts";
 import type { SettingsChange } from "./settings.ts";
-import { type Identity, type Placement, Store } from "./store.ts";
+import { type Identity, Store } from "./store.ts";
 import { viewOf, type WorkspaceView } from "./view.ts";
 import { Watchers } from "./watchers.ts";
 import type { WebhookInfo } from "./webhook-store.ts";
@@ -63,6 +63,7 @@ export class WorkspaceState extends DurableObject<Env> {
     | "webhooks"
   >;
   readonly #onDemand: OnDemandHost;
+  readonly #placing: Placing;
   readonly #choices: AgentChoices;
   readonly #webhooks: Webhooks;
   /** Hellos that are being dealt with. They are calls in progress: nothing to restore. */
@@ -90,8 +91,9 @@ export class WorkspaceState extends DurableObject<Env> {
         this.#departures.drains(CONTAINER_HOST);
       },
     });
+    this.#placing = new Placing(this.#store, this.#hosts, this.#sockets, this.#onDemand);
     this.#choices = new AgentChoices(
-      () => this.#agents(),
+      () => this.#placing.agents(),
       () => this.#store.settings().defaultAgent,
       this.#sockets,
       this.#onDemand,
@@ -114,11 +116,11 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#store.create(order);
     const { policy } = this.#store.settings();
     const notices = this.#webhooks.wanted();
-    const refused = agent === "" ? undefined : whyNot(this.#agents(), agent);
+    const refused = agent === "" ? undefined : whyNot(this.#placing.agents(), agent);
     if (refused !== undefined) return { refused, policy, notices };
     const before = this.#store.placement(session);
     if (!before || before.wish < wish) this.#store.want({ session, agent, wish, home });
-    this.#settle();
+    this.#placing.settle();
     this.#changed();
     return { refused: null, policy, notices };
   }
@@ -130,21 +132,13 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#store.release(sessionId, wish);
     this.#hosts.prune(Date.now());
     // Its host may have room for one that waits.
-    this.#settle();
+    this.#placing.settle();
     this.#changed();
   }
 
   /** What a session has been waiting for, in words for people. */
   explain(sessionId: string): string | null {
-    const placement = this.#store.placement(sessionId);
-    if (!placement) return null;
-    const { host } = placement;
-    if (host !== null) return `host "${host}", which was asked to start the agent`;
-    const candidates = this.#hosts.candidates();
-    const wish = this.#wishOf(placement);
-    const decision = decide(wish, candidates, this.#store.settings(), Date.now());
-    if ("host" in decision) return null;
-    return this.#needsContainer(wish, candidates) ? this.#onDemand.describe() : decision.waitsFor;
+    return this.#placing.explain(sessionId);
   }
 
   /** The state of the files a session works on. */
@@ -179,7 +173,7 @@ export class WorkspaceState extends DurableObject<Env> {
     if (change.container !== undefined) this.#onDemand.reconsider();
     if (change.clientIo !== undefined)
       for (const { ws } of this.#sockets.all()) sendControl(ws, { t: "settings", ...this.#hostSettings() });
-    this.#settle();
+    this.#placing.settle();
     this.#changed();
     this.#choices.wake();
     await this.#deliver();
@@ -201,7 +195,7 @@ export class WorkspaceState extends DurableObject<Env> {
     ws?.close(4408, "ended");
     this.#hosts.ended(CONTAINER_HOST, Date.now());
     this.#departures.giveUpAbsent();
-    this.#settle();
+    this.#placing.settle();
     this.#changed();
     this.#choices.wake();
     await this.#deliver();
@@ -350,7 +344,7 @@ export class WorkspaceState extends DurableObject<Env> {
         break;
       case "offers":
         this.#hosts.offer(name, message.agents);
-        this.#settle();
+        this.#placing.settle();
         break;
       case "workspace":
         this.#hosts.reportGit(name, message.git, Date.now());
@@ -449,7 +443,7 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#note(ws, "host.joined", { name });
     this.#sortOut(ws, name, instance, new Set(runs.map(({ sessionId }) => sessionId)));
     if (draining) this.#departures.tellToLeave(name);
-    this.#settle();
+    this.#placing.settle();
     this.#changed();
     this.#choices.wake();
     await this.#deliver();
@@ -488,40 +482,6 @@ export class WorkspaceState extends DurableObject<Env> {
     );
   }
 
-  // ---- placing ----------------------------------------------------------------------------------------
-
-  /** Everyone who waits gets a place, if there is one; for whom a container would help, it is started. */
-  #settle(): void {
-    const candidates = this.#hosts.candidates();
-    const settings = this.#store.settings();
-    for (const placement of this.#store.waiting()) {
-      const { session, agent, wish } = this.#wishOf(placement);
-      const decision = decide({ ...placement, agent }, candidates, settings, Date.now());
-      const socket = "host" in decision ? this.#sockets.of(decision.host) : undefined;
-      if (!socket) {
-        if (this.#needsContainer({ ...placement, agent }, candidates)) this.#onDemand.need();
-        continue;
-      }
-      const { host, instance } = socket;
-      this.#store.assign(session, agent, host, instance);
-      for (const candidate of candidates) if (candidate.name === host) candidate.placed += 1;
-      sendControl(socket.ws, { t: "open", sessionId: session, agent, wish });
-    }
-  }
-
-  /** Who opened a session before any agent was known gets the default one. */
-  #wishOf(placement: Placement): Placement {
-    if (placement.agent !== "") return placement;
-    const agents = this.#agents();
-    const agent = agents.find((one) => one.default) ?? agents.find((one) => one.available);
-    return agent ? { ...placement, agent: agent.id } : placement;
-  }
-
-  #needsContainer(wish: Placement, candidates: readonly Candidate[]): boolean {
-    if (!this.#onDemand.isConfigured) return false;
-    return wouldHelp(CONTAINER_HOST, wish, candidates, this.#store.settings(), Date.now());
-  }
-
   /** A session here is of the same tenant. */
   #session(id: string) {
     return sessionObject(this.env, this.#store.identity()?.tenant ?? "", id);
@@ -532,10 +492,6 @@ export class WorkspaceState extends DurableObject<Env> {
     const sessions = this.#store.placedOn(CONTAINER_HOST);
     const times = await Promise.all(sessions.map(({ session }) => this.#session(session).lastActive()));
     return times.includes(null) ? null : Math.max(0, ...times.map((at) => at ?? 0));
-  }
-
-  #agents(): Agent[] {
-    return agentsOf(this.#hosts.all(), this.#hosts.offers(), this.#store.settings(), Date.now());
   }
 
   // ---- telling ----------------------------------------------------------------------------------------
@@ -582,7 +538,7 @@ export class WorkspaceState extends DurableObject<Env> {
       switch (name) {
         case "grace":
           this.#departures.giveUpAbsent();
-          this.#settle();
+          this.#placing.settle();
           this.#changed();
           await this.#deliver();
           break;
@@ -599,7 +555,7 @@ export class WorkspaceState extends DurableObject<Env> {
           break;
         case "container":
           await this.#onDemand.due();
-          this.#settle();
+          this.#placing.settle();
           this.#changed();
           await this.#deliver();
           break;
