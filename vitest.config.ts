@@ -37,6 +37,7 @@ export default defineConfig({
         ],
         test: {
           name: "workerd",
+          maxWorkers: 2,
           include: ["test/pool/**/*.test.ts"],
           setupFiles: ["test/pool/setup.ts"],
           testTimeout: 60_000,
