@@ -16,6 +16,7 @@ import {
 import { createHttpStream } from "@agentclientprotocol/sdk/experimental/http-client";
 import { createWebSocketStream } from "@agentclientprotocol/sdk/experimental/ws-client";
 import WebSocket from "ws";
+import { Changes } from "./changes.ts";
 import type { Gateway } from "./gateway.ts";
 
 /** Nothing waited for here takes this long unless it never comes. */
@@ -34,7 +35,7 @@ export type RpcError = { code: number; message: string; data?: Record<string, un
 /** What happened, in order, for tests that wait for something to happen. */
 class Transcript<Entry> {
   readonly entries: Entry[] = [];
-  #wakers = new Set<() => void>();
+  readonly #changes = new Changes();
   #ended = false;
 
   push(entry: Entry): void {
@@ -54,27 +55,15 @@ class Transcript<Entry> {
       while (at >= this.entries.length) {
         if (this.#ended) throw new Error(`The connection ended before ${is}`);
         if (Date.now() >= deadline) throw new Error(`Not within ${PATIENCE_MS} ms: ${is}`);
-        await this.#change(deadline);
+        await this.#changes.next(deadline);
       }
       const entry = this.entries[at] as Entry;
       if (is(entry)) return entry;
     }
   }
 
-  #change(deadline: number): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = () => {
-        clearTimeout(timer);
-        this.#wakers.delete(wake);
-        resolve();
-      };
-      const timer = setTimeout(wake, deadline - Date.now());
-      this.#wakers.add(wake);
-    });
-  }
-
   #wake(): void {
-    for (const wake of this.#wakers) wake();
+    this.#changes.announce();
   }
 }
 

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
+import { Changes } from "./changes.ts";
 import type { Gateway } from "./gateway.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/cli/command/main.ts", import.meta.url));
@@ -47,7 +48,7 @@ export class Running {
   readonly ended: Promise<Outcome>;
   stdout = "";
   stderr = "";
-  readonly #wakers = new Set<() => void>();
+  readonly #changes = new Changes();
 
   constructor(child: ChildProcess) {
     this.child = child;
@@ -71,15 +72,7 @@ export class Running {
     while (!this.stdout.includes(text) && !this.stderr.includes(text)) {
       if (this.child.exitCode !== null || Date.now() > deadline)
         throw new Error(`It never printed ${JSON.stringify(text)}:\n${this.stdout}\n${this.stderr}`);
-      await new Promise<void>((resolve) => {
-        const wake = () => {
-          clearTimeout(timer);
-          this.#wakers.delete(wake);
-          resolve();
-        };
-        const timer = setTimeout(wake, deadline - Date.now());
-        this.#wakers.add(wake);
-      });
+      await this.#changes.next(deadline);
     }
   }
 
@@ -88,7 +81,7 @@ export class Running {
   }
 
   #wake(): void {
-    for (const wake of this.#wakers) wake();
+    this.#changes.announce();
   }
 }
 

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { Webhook } from "standardwebhooks";
+import { Changes } from "./changes.ts";
 import type { Gateway } from "./gateway.ts";
 
 export type Hook = { id: string; secret: string };
@@ -28,7 +29,7 @@ export class Receiver implements AsyncDisposable {
   answer: Answer = () => 204;
   readonly #server: Server;
   readonly #secrets = new Map<string, string>();
-  #wakers = new Set<() => void>();
+  readonly #changes = new Changes();
 
   private constructor(server: Server) {
     this.#server = server;
@@ -61,15 +62,7 @@ export class Receiver implements AsyncDisposable {
       const found = this.deliveries.filter(is);
       if (found.length >= count) return found as [Delivery, ...Delivery[]];
       if (Date.now() > deadline) throw new Error(`Not within ${PATIENCE_MS} ms: ${is}`);
-      await new Promise<void>((resolve) => {
-        const wake = () => {
-          clearTimeout(timer);
-          this.#wakers.delete(wake);
-          resolve();
-        };
-        const timer = setTimeout(wake, deadline - Date.now());
-        this.#wakers.add(wake);
-      });
+      await this.#changes.next(deadline);
     }
   }
 
@@ -100,7 +93,7 @@ export class Receiver implements AsyncDisposable {
       this.refused.push(String(error));
       response.writeHead(400).end();
     }
-    for (const wake of this.#wakers) wake();
+    this.#changes.announce();
   }
 }
 

@@ -190,7 +190,8 @@ describe("a receiver", () => {
     const sessionId = await client.newSession();
     const asked = async (count: number) => {
       const all = await receiver.receives(ofSession(sessionId, path, "permission.pending"), count);
-      const { options } = (all[count - 1]?.message.data as Pending).permission;
+      const { message } = all[count - 1] as (typeof all)[0];
+      const { options } = (message.data as Pending).permission;
       expect(options).toHaveLength(4);
       for (const { url } of options) expect(url.startsWith(`${gateway.url}/answer?link=`)).toBe(true);
       return options.find(({ optionId }) => optionId === "reject")?.url as string;
