@@ -169,6 +169,9 @@ export function restCalls(sessionId: string, workspace: string): Call[] {
     ["POST", `/api/sessions/import?workspace=${workspace}`, JSON.stringify(line)],
     ["GET", "/api/permissions?limit=5"],
     ["POST", `/api/permissions/${sessionId}:3`, '{"optionId":"allow"}'],
+    ["POST", `/api/permissions/${sessionId}:3/links`, '{"expiresIn":60}'],
+    ["GET", "/answer?link=a.b.c"],
+    ["POST", "/answer?link=a.b.c"],
     ["GET", "/api/revocations"],
     ["POST", "/api/revocations", `{"jti":"${sessionId}","until":"2100-01-01T00:00:00Z"}`],
     ["DELETE", `/api/revocations/${sessionId}`],
@@ -183,6 +186,11 @@ export function restCalls(sessionId: string, workspace: string): Call[] {
     ["GET", `/api/workspaces/${workspace}/secrets`],
     ["PUT", `/api/workspaces/${workspace}/secrets/KEY`, '{"value":"hidden"}'],
     ["DELETE", `/api/workspaces/${workspace}/secrets/KEY`],
+    ["GET", `/api/workspaces/${workspace}/webhooks`],
+    // Without an address: a damaged one could be anybody's.
+    ["POST", `/api/workspaces/${workspace}/webhooks`, '{"events":["turn.ended"],"links":true}'],
+    ["DELETE", `/api/workspaces/${workspace}/webhooks/${sessionId}`],
+    ["POST", `/api/workspaces/${workspace}/webhooks/${sessionId}/test`],
   ];
 }
 
