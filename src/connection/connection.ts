@@ -78,7 +78,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     this.#socketClient = undefined;
     await this.ctx.storage.deleteAll();
     await Promise.all([
-      this.#life.end(state),
+      client.settled().then((last) => this.#life.end(last)),
       ...client
         .sessions()
         .map((id) => sessionObject(this.env, state.caller.tenant, id).detach(state.connection)),

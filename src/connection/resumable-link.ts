@@ -1,6 +1,7 @@
 import { oneLine } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { type Cursor, encodeCursor, type GatewayHead, joinMessage } from "../protocol/resume.ts";
+import type { Allowance } from "../tenant/allowance.ts";
 
 /** The stream of what is in no session's log. */
 export const OWN = "";
@@ -17,6 +18,8 @@ type Attachment = {
   own: number;
   /** Null: its session has asked, and the client has got nothing yet. */
   cursors: Record<string, Cursor | null>;
+  /** What the client may still send: with a socket that is lost without a word it is lost too, and asked for again. */
+  allowance?: Allowance | undefined;
 };
 
 /** One socket of a resumable client. */
@@ -71,6 +74,14 @@ export class Link {
 
   get own(): number {
     return this.#attachment.own;
+  }
+
+  get allowance(): Allowance | undefined {
+    return this.#attachment.allowance;
+  }
+
+  holds(allowance: Allowance | undefined): void {
+    this.#save({ ...this.#attachment, allowance });
   }
 
   greet(cursors: Record<string, Cursor>, own: number): void {

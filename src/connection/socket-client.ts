@@ -8,6 +8,7 @@ import type { Page, Position, Taken } from "../session/fanout.ts";
 import { AgentControl, PING, PONG } from "./agent-control.ts";
 import { type Client, type ClientState, type Exchange, type Handover, rightsOf } from "./client.ts";
 import { FAULTS, idTooLong } from "./faults.ts";
+import { QUOTA_EXCEEDED, QuotaExceeded } from "./quota.ts";
 import { Router } from "./router.ts";
 import { EXPIRED, type TokenLife } from "./token-life.ts";
 
@@ -70,14 +71,22 @@ export class SocketClient implements Client {
     this.#routing = this.#routing
       .then(() => this.#receive(message))
       .catch((error: unknown) => {
+        if (error instanceof QuotaExceeded) return this.end(QUOTA_EXCEEDED.reason, QUOTA_EXCEEDED.code);
         console.error("connection failed", { error: String(error) });
         this.#ws.close(1011, "internal error");
       });
     return this.#routing;
   }
 
+  /** What is known of it when nothing it has sent is under way any more. */
+  async settled(): Promise<ClientState> {
+    await this.#routing;
+    return this.state;
+  }
+
   async #receive(message: string | ArrayBuffer): Promise<void> {
     const ws = this.#ws;
+    const { answer } = this.#exchange;
     if (typeof message !== "string" || ws.readyState !== WebSocket.OPEN) return;
     if (this.state.caller.expires * 1000 <= Date.now()) return this.end(EXPIRED);
     if (message.length > LIMITS.frameChars) {
@@ -89,9 +98,11 @@ export class SocketClient implements Client {
       return ws.close(1009, "message too big");
     }
     const frame = readFrame(message);
-    if (isFault(frame)) return ws.send(errorResponse("null", FAULTS[frame.fault]));
+    if (!(await this.#router.admit(message.length, isFault(frame) ? undefined : frame, this.#exchange)))
+      return;
+    if (isFault(frame)) return answer(errorResponse("null", FAULTS[frame.fault]));
     if (frame.kind === "invalid" && (await this.#control?.receive(frame.value))) return;
-    if (frame.kind === "invalid") return ws.send(errorResponse("null", FAULTS["not-object"]));
+    if (frame.kind === "invalid") return answer(errorResponse("null", FAULTS["not-object"]));
     if (idTooLong(frame)) return ws.close(1008, "id too long");
     if (frame.kind === "response" && frame.idText === STILL_THERE) return this.#isThere();
     if (frame.method === "initialize" && frame.kind === "request" && frame.value.id !== null)

@@ -54,8 +54,9 @@ export class TokenLife {
     );
   }
 
-  end({ connection, caller }: ClientState): Promise<void> {
-    return leave(this.#env, { id: connection, tenant: caller.tenant });
+  end({ connection, caller, allowance }: ClientState): Promise<void> {
+    const { tenant, subject } = caller;
+    return leave(this.#env, { id: connection, tenant }, allowance && { subject, unused: allowance });
   }
 }
 

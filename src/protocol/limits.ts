@@ -20,9 +20,25 @@ const DEFAULTS = {
   /** How long a client may take to initialize its connection. */
   handshakeMs: 60_000,
 
-  /** Sockets and connections of one subject at a time, and sessions it may open within an hour. */
+  /** Sockets and connections of one subject at a time. */
   socketsPerSubject: 1000,
+
+  /**
+   * What a subject may do within an hour, over all its connections: sessions opened, prompts sent, characters sent
+   * in, of messages and (as bytes) of imports. More than anybody types, less than would harm anybody else.
+   */
   sessionsPerHour: 1000,
+  promptsPerHour: 10_000,
+  charsPerHour: 1024 ** 3,
+
+  /**
+   * A notification or an answer of up to this length may use the part of `charsPerHour` that nothing else may:
+   * `session/cancel` and the answer to a permission request, ids at their longest, have room in it.
+   */
+  smallChars: 4 * 1024,
+
+  /** What its tenant has refused a connection is not asked for again sooner than this, however much it is sent. */
+  quotaAskMs: 1_000,
 
   /** Session and JSON-RPC ids, as in the SDK's own server. */
   idChars: 1024,
