@@ -1,6 +1,6 @@
 import { sessionObject } from "../objects.ts";
 import type { Caller } from "../protocol/caller.ts";
-import { UNAUTHORIZED } from "../protocol/close.ts";
+import { GOING_AWAY, UNAUTHORIZED } from "../protocol/close.ts";
 import { translateBack } from "../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../protocol/errors.ts";
 import { isFault, readFrame } from "../protocol/frame.ts";
@@ -69,6 +69,7 @@ export class ResumableClient implements Client {
     // Whoever only wants to know that we are here does not wake us.
     this.#ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     this.#link = new Link(server, {
+      heard: Date.now(),
       greeted: false,
       sent: this.#handedOver,
       chars: 0,
@@ -80,6 +81,7 @@ export class ResumableClient implements Client {
     if (resume) this.#goOnWith(handover.caller);
     this.#life.begin(this.state);
     this.#deadlines.set("idle", Date.now() + LIMITS.resumeMs);
+    void this.listen();
     return client;
   }
 
@@ -93,6 +95,7 @@ export class ResumableClient implements Client {
     const link = this.#socket();
     if (link?.socket !== socket || !this.#store.state) return;
     if (this.state.caller.expires * 1000 <= Date.now()) return this.hangUp(EXPIRED);
+    link.hears(Date.now());
     const { head, lines } = typeof message === "string" ? splitMessage(message) : { head: null, lines: [] };
     const said = readClientHead(head);
     if (!said || (said.t !== "hello" && !link.greeted)) return link.close(4400, "unknown message");
@@ -217,6 +220,17 @@ export class ResumableClient implements Client {
     if (code === 1000) return this.end();
     this.#save({ sent: this.#handedOver });
     this.#deadlines.set("idle", Date.now() + LIMITS.resumeMs);
+  }
+
+  /** A socket without a heartbeat is lost, whether or not anybody has told us. The client comes back on another. */
+  async listen(): Promise<void> {
+    const link = this.#socket();
+    if (!link) return;
+    const ponged = this.#ctx.getWebSocketAutoResponseTimestamp(link.socket)?.getTime() ?? 0;
+    const until = Math.max(link.heard, ponged) + LIMITS.resumeSilentMs;
+    if (until > Date.now()) return this.#deadlines.set("silence", until);
+    link.close(GOING_AWAY, "no answer");
+    await this.closed(link.socket, GOING_AWAY);
   }
 
   /** Forgets a client that has not come back for long. */

@@ -2,12 +2,13 @@ import { oneLine } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { type Cursor, encodeCursor, type GatewayHead, joinMessage } from "../protocol/resume.ts";
 import type { Allowance } from "../tenant/allowance.ts";
+import { hear, type Signs } from "./silence.ts";
 
 /** The stream of what is in no session's log. */
 export const OWN = "";
 
 /** What is remembered on a socket: the client told it when it came, or it can be told again. */
-type Attachment = {
+type Attachment = Signs & {
   greeted: boolean;
   /** Number of the client's last frame. */
   sent: number;
@@ -74,6 +75,16 @@ export class Link {
 
   get own(): number {
     return this.#attachment.own;
+  }
+
+  /** When its client last said something that we had to be woken for; about. */
+  get heard(): number {
+    return this.#attachment.heard;
+  }
+
+  hears(now: number): void {
+    const signs = hear(this.#attachment, now);
+    if (signs) this.#save({ ...this.#attachment, ...signs });
   }
 
   get allowance(): Allowance | undefined {

@@ -144,8 +144,17 @@ const DEFAULTS = {
   /** What a client on a plain WebSocket may be sent before it has to show that it reads. */
   unreadChars: 8 * 1024 * 1024,
 
+  /**
+   * A client on a WebSocket that has said nothing for this long is asked whether it is there, and how long it may take
+   * to answer; one that cannot be asked is let go when nothing was said to it either.
+   */
+  socketIdleMs: 2 * 60 * 60 * 1000,
+  pongMs: 60_000,
+
   /** A client that may come back is waited for this long. What waits is a few rows. */
   resumeMs: 30 * 24 * 60 * 60 * 1000,
+  /** Its socket is taken for lost after so much silence: five heartbeats, as far apart as they may be. */
+  resumeSilentMs: 5 * 60_000,
   /** What one message to a resumable client carries at most, unless one event alone is larger. */
   resumePageChars: 16 * 1024,
   /** What it may be sent before it acknowledges some of it. */

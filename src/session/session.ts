@@ -334,10 +334,19 @@ export class AcpSession extends DurableObject<Env> {
 
   override webSocketClose(ws: WebSocket, code: number, reason: string): void {
     answerClose(ws, code, reason);
+    this.#closed(ws, reason || `socket closed (${code})`);
+  }
+
+  /** After this there is no close. */
+  override webSocketError(ws: WebSocket): void {
+    this.#closed(ws, "socket broken");
+  }
+
+  #closed(ws: WebSocket, reason: string): void {
     this.#access.left(ws);
     const run = this.#link.runOf(ws);
     if (run === undefined || this.#journal.state?.run?.id !== run || this.#link.socket()) return;
-    this.#record((batch) => hostGone(batch, reason || `socket closed (${code})`));
+    this.#record((batch) => hostGone(batch, reason));
   }
 
   /** The workspace learnt that the host is gone, or was started anew and does not have the session's process. */
@@ -350,7 +359,9 @@ export class AcpSession extends DurableObject<Env> {
 
   /** The host has been away for long, but the session has no other place to go. */
   absent(word: HostWord): void {
-    if (this.#isMeant(word)) this.#record((batch) => hostAbsent(batch, word.host, word.reason));
+    if (!this.#isMeant(word)) return;
+    this.#record((batch) => hostAbsent(batch, word.host, word.reason));
+    this.#link.hangUp();
   }
 
   /** The host wants to leave. */
