@@ -2,6 +2,7 @@ import { asObserver, type Caller } from "../protocol/caller.ts";
 import type { DialectName } from "../protocol/dialects/index.ts";
 import type { WorkspaceIo } from "../protocol/methods.ts";
 import type { Hears } from "../protocol/news.ts";
+import type { Allowance } from "../tenant/allowance.ts";
 
 /** What the Worker tells a connection when it hands over its client. */
 export type Handover = {
@@ -20,8 +21,10 @@ export type ClientState = Handover & {
   initialized: boolean;
   /** What the client speaks in place of canonical ACP. */
   dialect: DialectName | null;
-  /** Frames sent on to sessions so far; of a client that numbers its frames, the last one's number. */
+  /** Messages taken so far; of a client that numbers its frames, the last one's number. */
   sent: number;
+  /** What it may still send of its subject's quotas, until it needs more. */
+  allowance?: Allowance;
   /** What it offered to do for agents. */
   serves?: readonly WorkspaceIo[];
   /** It comes back after it has lost its socket. */

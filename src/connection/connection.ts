@@ -1,7 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { sessionObject } from "../objects.ts";
 import type { Caller } from "../protocol/caller.ts";
-import { answerClose } from "../protocol/close.ts";
+import { answerClose, GOING_AWAY } from "../protocol/close.ts";
 import { notification } from "../protocol/errors.ts";
 import { RESUMABLE } from "../protocol/resume.ts";
 import { DEADLINE_SCHEMA, Deadlines } from "../session/deadlines.ts";
@@ -46,10 +46,11 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     return new Response(null, { status: 101, webSocket: socket, headers });
   }
 
-  #accept(handover: Handover): Response {
+  async #accept(handover: Handover): Promise<Response> {
     const response = SocketClient.accept(this.ctx, handover);
     const client = this.#socket();
     if (client) this.#life.begin(client.state);
+    await this.#listen();
     return response;
   }
 
@@ -73,21 +74,27 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     answerClose(ws, code, reason);
     if (ResumableClient.isLink(ws)) return this.#resumable().closed(ws, code);
     if (Readers.isReader(ws)) return this.#http().readerGone(ws);
-    const client = this.#over(ws);
-    const { state } = client;
+    await this.#left(this.#over(ws));
+  }
+
+  /** After this there is no close. */
+  override async webSocketError(ws: WebSocket): Promise<void> {
+    if (ResumableClient.isLink(ws)) return this.#resumable().closed(ws, LOST);
+    if (Readers.isReader(ws)) return this.#http().readerGone(ws);
+    await this.#left(this.#over(ws));
+  }
+
+  /** A client is gone with its socket, or is taken for gone. */
+  async #left(client: SocketClient): Promise<void> {
+    if (!client.leave()) return;
+    const { caller, connection } = client.state;
+    const sessions = client.sessions().map((id) => sessionObject(this.env, caller.tenant, id));
     this.#socketClient = undefined;
     await this.ctx.storage.deleteAll();
     await Promise.all([
-      this.#life.end(state),
-      ...client
-        .sessions()
-        .map((id) => sessionObject(this.env, state.caller.tenant, id).detach(state.connection)),
+      client.settled().then((last) => this.#life.end(last)),
+      ...sessions.map((session) => session.detach(connection)),
     ]);
-  }
-
-  override webSocketError(ws: WebSocket): void {
-    if (ResumableClient.isLink(ws)) return;
-    if (Readers.isReader(ws)) this.#http().readerGone(ws);
   }
 
   // ---- over HTTP --------------------------------------------------------------------------------------
@@ -116,6 +123,9 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
         case "idle":
           await this.#withoutSocket().expire();
           break;
+        case "silence":
+          await this.#listen();
+          break;
         case "token-warning":
           this.#client().notify((caller) => notification(TOKEN_EXPIRING, { expiresAt: expiresAt(caller) }));
           break;
@@ -131,6 +141,16 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     const client = this.#socket() ?? (this.#store.state?.resumable ? this.#resumable() : undefined);
     if (client && !client.state.initialized && !client.state.control)
       await client.end("not initialized in time", NOT_BEGUN);
+  }
+
+  /** One who has said nothing for long is asked, or let go. That decides nothing: what it has begun goes on. */
+  async #listen(): Promise<void> {
+    const client = this.#socket();
+    if (!client) return this.#store.state?.resumable ? this.#resumable().listen() : undefined;
+    const verdict = client.listen(Date.now());
+    if (typeof verdict === "number") return this.#deadlines.set("silence", verdict);
+    client.end(verdict, GOING_AWAY);
+    await this.#left(client);
   }
 
   /** Its token, or its session, was revoked. */
@@ -203,3 +223,5 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
 
 /** A protocol error: the client has not said what it has to say first. */
 const NOT_BEGUN = 1002;
+/** What stands for the end of a socket without a close. */
+const LOST = 1006;

@@ -11,6 +11,7 @@ import type { ConnectionStore } from "./connection-store.ts";
 import { after, eventId, parseEventId, type StreamPlace, samePlace } from "./event-id.ts";
 import { FAULTS } from "./faults.ts";
 import { answersOnConnection, badPost } from "./post-rules.ts";
+import { QuotaExceeded } from "./quota.ts";
 import { Readers, type StreamReader } from "./readers.ts";
 import { tellSessions } from "./renew.ts";
 import { Router } from "./router.ts";
@@ -20,8 +21,12 @@ import type { ConnectionDeadline, TokenLife } from "./token-life.ts";
 export type Post = { caller: Caller; session: string | undefined; raw: string };
 /** A wish to read the stream of a session, or the connection's own; from the event after `lastEventId` on. */
 export type StreamRequest = { caller: Caller; session: string | undefined; lastEventId: string | undefined };
-/** An HTTP status, with the reason where it is not a success. */
-export type Outcome = { status: 202 | 400 | 404 | 409 | 410 | 429; reason: string };
+/** An HTTP status, with the reason where it is not a success, and when to try again if that is known. */
+export type Outcome = {
+  status: 202 | 400 | 404 | 409 | 410 | 429;
+  reason: string;
+  retryAfterMs?: number;
+};
 
 /**
  * A client that posts its messages and reads the answers on event streams: one of the connection, and one per
@@ -69,7 +74,8 @@ export class HttpClient implements Client {
       },
       waitFor: () => {},
     };
-    await this.#router.initialize(ownFrame(raw), exchange);
+    const frame = ownFrame(raw);
+    if (await this.#router.admit(raw.length, frame, exchange)) await this.#router.initialize(frame, exchange);
     return answer;
   }
 
@@ -91,6 +97,8 @@ export class HttpClient implements Client {
       await this.#inOrder(() => this.#receive(frame, exchange));
       await Promise.all(handedOver);
     } catch (error) {
+      if (error instanceof QuotaExceeded)
+        return { status: 429, reason: error.message, retryAfterMs: error.retryAfterMs };
       // The connection may have been ended in between.
       if (this.#store.state) throw error;
       return UNKNOWN;
@@ -182,7 +190,8 @@ export class HttpClient implements Client {
     return done;
   }
 
-  #receive(frame: Frame, exchange: Exchange): void | Promise<void> {
+  async #receive(frame: Frame, exchange: Exchange): Promise<void> {
+    if (!(await this.#router.admit(frame.raw.length, frame, exchange))) return;
     if (frame.kind === "invalid") return exchange.answer(errorResponse("null", FAULTS["not-object"]));
     if (!this.state.initialized) {
       const error = { code: ErrorCode.invalidRequest, message: "The connection is not initialized" };

@@ -1,6 +1,6 @@
 import { sessionObject } from "../objects.ts";
 import type { Caller } from "../protocol/caller.ts";
-import { UNAUTHORIZED } from "../protocol/close.ts";
+import { GOING_AWAY, UNAUTHORIZED } from "../protocol/close.ts";
 import { translateBack } from "../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../protocol/errors.ts";
 import { isFault, readFrame } from "../protocol/frame.ts";
@@ -8,10 +8,12 @@ import { LIMITS } from "../protocol/limits.ts";
 import { type Cursor, parseCursor, RESUMABLE, readClientHead, splitMessage } from "../protocol/resume.ts";
 import type { Deadlines } from "../session/deadlines.ts";
 import type { LogPlace, Mark, Page, Position, Taken } from "../session/fanout.ts";
+import type { Allowance } from "../tenant/allowance.ts";
 import { type Client, type ClientState, type Exchange, type Handover, rightsOf } from "./client.ts";
 import type { ConnectionStore } from "./connection-store.ts";
 import { samePlace } from "./event-id.ts";
 import { FAULTS, idTooLong } from "./faults.ts";
+import { QUOTA_EXCEEDED, QuotaExceeded } from "./quota.ts";
 import { tellSessions } from "./renew.ts";
 import { Link, OWN } from "./resumable-link.ts";
 import { Router } from "./router.ts";
@@ -32,6 +34,8 @@ export class ResumableClient implements Client {
   /** Number of the last frame that was routed, and of the last one that all up to it are with their sessions. */
   #sent: number;
   #handedOver: number;
+  /** What is left of its allowance. It is kept on the socket; in the row only while there is none. */
+  #allowance: Allowance | undefined;
 
   constructor(
     ctx: DurableObjectState,
@@ -48,32 +52,36 @@ export class ResumableClient implements Client {
     this.#router = new Router(env, this);
     this.#handedOver = Math.max(store.state?.sent ?? 0, this.#socket()?.sent ?? 0);
     this.#sent = this.#handedOver;
+    this.#allowance = this.#socket()?.allowance ?? store.state?.allowance;
   }
 
   /** A new connection, or another socket for the one that is here; undefined if none is here for the caller. */
   accept(handover: Handover, resume: boolean): WebSocket | undefined {
     if (resume && !this.#store.isFor(handover.caller, "resumable")) return undefined;
-    if (resume) this.#goOnWith(handover.caller);
-    else
+    if (!resume)
       this.#store.create(
         { ...handover, initialized: false, dialect: null, sent: 0, resumable: true },
         Date.now(),
       );
-    this.#life.begin(this.state);
-    this.#deadlines.set("idle", Date.now() + LIMITS.resumeMs);
     for (const old of this.#ctx.getWebSockets(LINK)) old.close(4408, "replaced");
     const { 0: client, 1: server } = new WebSocketPair();
     this.#ctx.acceptWebSocket(server, [LINK]);
     // Whoever only wants to know that we are here does not wake us.
     this.#ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     this.#link = new Link(server, {
+      heard: Date.now(),
       greeted: false,
       sent: this.#handedOver,
       chars: 0,
       acked: 0,
       own: 0,
       cursors: {},
+      allowance: this.#allowance,
     });
+    if (resume) this.#goOnWith(handover.caller);
+    this.#life.begin(this.state);
+    this.#deadlines.set("idle", Date.now() + LIMITS.resumeMs);
+    void this.listen();
     return client;
   }
 
@@ -87,6 +95,7 @@ export class ResumableClient implements Client {
     const link = this.#socket();
     if (link?.socket !== socket || !this.#store.state) return;
     if (this.state.caller.expires * 1000 <= Date.now()) return this.hangUp(EXPIRED);
+    link.hears(Date.now());
     const { head, lines } = typeof message === "string" ? splitMessage(message) : { head: null, lines: [] };
     const said = readClientHead(head);
     if (!said || (said.t !== "hello" && !link.greeted)) return link.close(4400, "unknown message");
@@ -147,6 +156,8 @@ export class ResumableClient implements Client {
     });
     this.#routing = routed.catch((error: Error) => {
       link.failure = error;
+      // It stays unacknowledged, and so comes again.
+      if (error instanceof QuotaExceeded) return link.close(QUOTA_EXCEEDED.code, QUOTA_EXCEEDED.reason);
       console.error("connection failed", { error: String(error) });
       link.close(1011, "internal error");
     });
@@ -169,6 +180,7 @@ export class ResumableClient implements Client {
       return exchange.answer(errorResponse("null", { code: ErrorCode.invalidRequest, message }));
     }
     const frame = readFrame(raw);
+    if (!(await this.#router.admit(raw.length, isFault(frame) ? undefined : frame, exchange))) return;
     if (isFault(frame)) return exchange.answer(errorResponse("null", FAULTS[frame.fault]));
     if (frame.kind === "invalid" || idTooLong(frame))
       return exchange.answer(errorResponse("null", FAULTS["not-object"]));
@@ -202,10 +214,23 @@ export class ResumableClient implements Client {
   async closed(socket: WebSocket, code: number): Promise<void> {
     const mine = this.#link === undefined || this.#link.socket === socket;
     if (!this.#store.state || !mine) return;
+    // Should this be what has woken us, nobody has looked at the socket yet.
+    this.#allowance ??= new Link(socket).allowance;
     this.#link = undefined;
     if (code === 1000) return this.end();
-    this.#store.save({ ...this.state, sent: this.#handedOver }, Date.now());
+    this.#save({ sent: this.#handedOver });
     this.#deadlines.set("idle", Date.now() + LIMITS.resumeMs);
+  }
+
+  /** A socket without a heartbeat is lost, whether or not anybody has told us. The client comes back on another. */
+  async listen(): Promise<void> {
+    const link = this.#socket();
+    if (!link) return;
+    const ponged = this.#ctx.getWebSocketAutoResponseTimestamp(link.socket)?.getTime() ?? 0;
+    const until = Math.max(link.heard, ponged) + LIMITS.resumeSilentMs;
+    if (until > Date.now()) return this.#deadlines.set("silence", until);
+    link.close(GOING_AWAY, "no answer");
+    await this.closed(link.socket, GOING_AWAY);
   }
 
   /** Forgets a client that has not come back for long. */
@@ -295,13 +320,28 @@ export class ResumableClient implements Client {
   // ---- state ------------------------------------------------------------------------------------------
 
   get state(): ClientState {
-    if (!this.#store.state) throw new Error("There is no connection here");
-    return this.#store.state;
+    const { state } = this.#store;
+    if (!state) throw new Error("There is no connection here");
+    return this.#allowance ? { ...state, allowance: this.#allowance } : state;
   }
 
   /** The number of the last frame needs no write: sessions know a frame that comes again. */
-  change({ sent: _, ...change }: Partial<ClientState>): void {
-    if (Object.keys(change).length > 0) this.#store.save({ ...this.state, ...change }, Date.now());
+  change({ sent: _, allowance, ...change }: Partial<ClientState>): void {
+    if (allowance) this.#hold(allowance);
+    if (Object.keys(change).length > 0) this.#save(change);
+  }
+
+  #hold(allowance: Allowance): void {
+    this.#allowance = allowance;
+    const link = this.#socket();
+    if (link) link.holds(allowance);
+    else this.#save({});
+  }
+
+  #save(change: Partial<ClientState>): void {
+    const { allowance, ...state } = this.state;
+    const kept = allowance && !this.#socket() && { allowance };
+    this.#store.save({ ...state, ...change, ...kept }, Date.now());
   }
 
   sessions(): readonly string[] {

@@ -1,12 +1,14 @@
 import { oneLine } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { type Cursor, encodeCursor, type GatewayHead, joinMessage } from "../protocol/resume.ts";
+import type { Allowance } from "../tenant/allowance.ts";
+import { hear, type Signs } from "./silence.ts";
 
 /** The stream of what is in no session's log. */
 export const OWN = "";
 
 /** What is remembered on a socket: the client told it when it came, or it can be told again. */
-type Attachment = {
+type Attachment = Signs & {
   greeted: boolean;
   /** Number of the client's last frame. */
   sent: number;
@@ -17,6 +19,8 @@ type Attachment = {
   own: number;
   /** Null: its session has asked, and the client has got nothing yet. */
   cursors: Record<string, Cursor | null>;
+  /** What the client may still send: with a socket that is lost without a word it is lost too, and asked for again. */
+  allowance?: Allowance | undefined;
 };
 
 /** One socket of a resumable client. */
@@ -71,6 +75,24 @@ export class Link {
 
   get own(): number {
     return this.#attachment.own;
+  }
+
+  /** When its client last said something that we had to be woken for; about. */
+  get heard(): number {
+    return this.#attachment.heard;
+  }
+
+  hears(now: number): void {
+    const signs = hear(this.#attachment, now);
+    if (signs) this.#save({ ...this.#attachment, ...signs });
+  }
+
+  get allowance(): Allowance | undefined {
+    return this.#attachment.allowance;
+  }
+
+  holds(allowance: Allowance | undefined): void {
+    this.#save({ ...this.#attachment, allowance });
   }
 
   greet(cursors: Record<string, Cursor>, own: number): void {

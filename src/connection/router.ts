@@ -14,12 +14,14 @@ import { LIMITS } from "../protocol/limits.ts";
 import { hasMcpServers, longestValue } from "../protocol/mcp-secrets.ts";
 import { offeredIo } from "../protocol/methods.ts";
 import { redactedResult } from "../session/redaction/redaction.ts";
-import { mayOpenSession } from "../tenant/quotas.ts";
+import { type Payment, Purse } from "../tenant/purse.ts";
+import { exceeded, mayOpenSession } from "../tenant/quotas.ts";
 import { answerPermission } from "./answer-permission.ts";
 import { type Client, type Exchange, hearing } from "./client.ts";
 import { checkInitialize, initializeResult } from "./initialize.ts";
 import { Outbox, type Refusal } from "./outbox.ts";
 import { ownMethod } from "./own-methods.ts";
+import { costOf, QuotaExceeded } from "./quota.ts";
 import { RENEW, renew } from "./renew.ts";
 
 /**
@@ -29,11 +31,36 @@ import { RENEW, renew } from "./renew.ts";
 export class Router {
   readonly #env: Env;
   readonly #client: Client;
+  readonly #purse: Purse;
   readonly #outboxes = new Map<string, Outbox>();
 
   constructor(env: Env, client: Client) {
     this.#env = env;
     this.#client = client;
+    this.#purse = new Purse(env);
+  }
+
+  /**
+   * Before anything comes of a message, frame or not, it is counted. False: it is a request, and was refused because
+   * its sender has no more of a quota; what is no request throws then. At once if the client's allowance suffices.
+   */
+  admit(chars: number, frame: Frame | undefined, exchange: Exchange): boolean | Promise<boolean> {
+    const { caller, allowance } = this.#client.state;
+    const paid = this.#purse.pay(caller, allowance, costOf(chars, frame));
+    return paid instanceof Promise
+      ? paid.then((payment) => this.#counted(payment, frame, exchange))
+      : this.#counted(paid, frame, exchange);
+  }
+
+  /** One write for both: which message it is, and what is left after it. */
+  #counted({ allowance, short }: Payment, frame: Frame | undefined, exchange: Exchange): boolean {
+    const sent = exchange.number ?? this.#client.state.sent + 1;
+    this.#client.change({ sent, ...(allowance && { allowance }) });
+    if (short === undefined) return true;
+    const error = exceeded(short);
+    if (frame?.kind !== "request") throw new QuotaExceeded(error);
+    this.#refuse(frame, exchange, error);
+    return false;
   }
 
   async initialize(frame: Frame, { answer }: Exchange): Promise<void> {
@@ -213,20 +240,15 @@ export class Router {
       outbox = new Outbox((batch) => this.#send(sessionId, batch));
       this.#outboxes.set(sessionId, outbox);
     }
-    const sent = outbox.put({ frame: frame.raw, number: this.#number(exchange) }, refuse);
+    // Numbers grow, so that a session knows a frame that comes a second time.
+    const number = exchange.number ?? this.#client.state.sent;
+    const sent = outbox.put({ frame: frame.raw, number }, refuse);
     exchange.waitFor(sent.then(() => this.#tidy(sessionId)));
   }
 
   /** A client may name any number of sessions, also such as are not there. */
   #tidy(sessionId: string): void {
     if (this.#outboxes.get(sessionId)?.isEmpty) this.#outboxes.delete(sessionId);
-  }
-
-  /** Numbers grow, so that a session knows a frame that comes a second time. */
-  #number(exchange: Exchange): number {
-    const number = exchange.number ?? this.#client.state.sent + 1;
-    this.#client.change({ sent: number });
-    return number;
   }
 
   /** The same request, should it come a second time, asks for the same session. */

@@ -8,20 +8,26 @@ import type { Page, Position, Taken } from "../session/fanout.ts";
 import { AgentControl, PING, PONG } from "./agent-control.ts";
 import { type Client, type ClientState, type Exchange, type Handover, rightsOf } from "./client.ts";
 import { FAULTS, idTooLong } from "./faults.ts";
+import { QUOTA_EXCEEDED, QuotaExceeded } from "./quota.ts";
 import { Router } from "./router.ts";
+import { hear, judge, type Signs } from "./silence.ts";
 import { EXPIRED, type TokenLife } from "./token-life.ts";
 
 /** All that is known of the client, kept on its socket: it lives as long as the connection and survives hibernation. */
-type Attachment = ClientState & {
-  /** How far each session has been delivered, and since which attachment. */
-  cursors: Record<string, { attach: number; upTo: number }>;
-  /** Characters of pages sent since it last answered our question, and whether it is asked now. */
-  unread?: number;
-  asked?: true | undefined;
-};
+type Attachment = ClientState &
+  Signs & {
+    /** How far each session has been delivered, and since which attachment. */
+    cursors: Record<string, { attach: number; upTo: number }>;
+    /** Characters of pages sent since it last answered our question, and whether it gets no more before it does. */
+    unread?: number;
+    asked?: true | undefined;
+    /** It is gone, and its sessions know. */
+    left?: true;
+  };
 
 /** A client that speaks over one WebSocket: every message of every session in the order it comes. */
 export class SocketClient implements Client {
+  readonly #ctx: DurableObjectState;
   readonly #ws: WebSocket;
   readonly #life: TokenLife;
   readonly #router: Router;
@@ -32,6 +38,7 @@ export class SocketClient implements Client {
   #routing: Promise<void> = Promise.resolve();
 
   constructor(ctx: DurableObjectState, env: Env, ws: WebSocket, life: TokenLife) {
+    this.#ctx = ctx;
     this.#ws = ws;
     this.#life = life;
     this.#attachment = ws.deserializeAttachment() as Attachment;
@@ -47,8 +54,8 @@ export class SocketClient implements Client {
   static accept(ctx: DurableObjectState, handover: Handover): Response {
     const { 0: client, 1: server } = new WebSocketPair();
     ctx.acceptWebSocket(server, [CLIENT]);
-    const attachment: Attachment = { ...handover, initialized: false, dialect: null, sent: 0, cursors: {} };
-    server.serializeAttachment(attachment);
+    const begin = { initialized: false, dialect: null, sent: 0, cursors: {}, heard: Date.now() };
+    server.serializeAttachment({ ...handover, ...begin } satisfies Attachment);
     // Whoever only wants to know that we are here does not wake us.
     if (handover.control) ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(PING, PONG));
     const headers = { "Acp-Connection-Id": handover.connection };
@@ -67,17 +74,27 @@ export class SocketClient implements Client {
   // ---- from the client --------------------------------------------------------------------------------
 
   receive(message: string | ArrayBuffer): Promise<void> {
+    const signs = hear(this.#attachment, Date.now());
+    if (signs) this.#save({ ...this.#attachment, ...signs });
     this.#routing = this.#routing
       .then(() => this.#receive(message))
       .catch((error: unknown) => {
+        if (error instanceof QuotaExceeded) return this.end(QUOTA_EXCEEDED.reason, QUOTA_EXCEEDED.code);
         console.error("connection failed", { error: String(error) });
         this.#ws.close(1011, "internal error");
       });
     return this.#routing;
   }
 
+  /** What is known of it when nothing it has sent is under way any more. */
+  async settled(): Promise<ClientState> {
+    await this.#routing;
+    return this.state;
+  }
+
   async #receive(message: string | ArrayBuffer): Promise<void> {
     const ws = this.#ws;
+    const { answer } = this.#exchange;
     if (typeof message !== "string" || ws.readyState !== WebSocket.OPEN) return;
     if (this.state.caller.expires * 1000 <= Date.now()) return this.end(EXPIRED);
     if (message.length > LIMITS.frameChars) {
@@ -89,9 +106,11 @@ export class SocketClient implements Client {
       return ws.close(1009, "message too big");
     }
     const frame = readFrame(message);
-    if (isFault(frame)) return ws.send(errorResponse("null", FAULTS[frame.fault]));
+    if (!(await this.#router.admit(message.length, isFault(frame) ? undefined : frame, this.#exchange)))
+      return;
+    if (isFault(frame)) return answer(errorResponse("null", FAULTS[frame.fault]));
     if (frame.kind === "invalid" && (await this.#control?.receive(frame.value))) return;
-    if (frame.kind === "invalid") return ws.send(errorResponse("null", FAULTS["not-object"]));
+    if (frame.kind === "invalid") return answer(errorResponse("null", FAULTS["not-object"]));
     if (idTooLong(frame)) return ws.close(1008, "id too long");
     if (frame.kind === "response" && frame.idText === STILL_THERE) return this.#isThere();
     if (frame.method === "initialize" && frame.kind === "request" && frame.value.id !== null)
@@ -118,6 +137,27 @@ export class SocketClient implements Client {
     this.#ws.close(code, reason);
   }
 
+  // ---- its silence --------------------------------------------------------------------------------------
+
+  /** Asks it whether it is there, if it has been silent for long. When to look again, or why it has to go. */
+  listen(now: number): number | "no answer" | "idle" {
+    // What is answered without waking us is a sign as well.
+    const ponged = this.#ctx.getWebSocketAutoResponseTimestamp(this.#ws)?.getTime() ?? 0;
+    const { heard, askedAt } = this.#attachment;
+    const verdict = judge({ heard: Math.max(heard, ponged), askedAt }, this.#canBeAsked, now);
+    if (verdict !== "ask") return verdict;
+    this.#ask();
+    this.#save({ ...this.#attachment, askedAt: now });
+    return now + LIMITS.pongMs;
+  }
+
+  /** False: that was noted before. A socket that is given up may still tell of its end, or never. */
+  leave(): boolean {
+    if (this.#attachment.left) return false;
+    this.#save({ ...this.#attachment, left: true });
+    return true;
+  }
+
   // ---- from sessions ----------------------------------------------------------------------------------
 
   position(sessionId: string): Position {
@@ -137,7 +177,13 @@ export class SocketClient implements Client {
     if (this.#attachment.asked) return "later";
     for (const frame of frames) this.#say(sessionId, frame);
     const unread = frames.reduce((sum, frame) => sum + frame.length, this.#attachment.unread ?? 0);
-    this.#save({ ...this.#attachment, unread, cursors: { ...cursors, [sessionId]: { attach, upTo } } });
+    const heard = this.#canBeAsked ? this.#attachment.heard : Date.now();
+    this.#save({
+      ...this.#attachment,
+      heard,
+      unread,
+      cursors: { ...cursors, [sessionId]: { attach, upTo } },
+    });
     return this.#asksForLife() ? "enough" : "more";
   }
 
@@ -147,11 +193,19 @@ export class SocketClient implements Client {
    * it does not know will do. Those who speak an older form may not know that one answers.
    */
   #asksForLife(): boolean {
-    const { unread = 0, dialect, control } = this.#attachment;
-    if (unread < LIMITS.unreadChars || dialect !== null || control) return false;
-    this.#ws.send(`{"jsonrpc":"2.0","id":${STILL_THERE},"method":"_acp-edge/ping","params":{}}`);
+    if ((this.#attachment.unread ?? 0) < LIMITS.unreadChars || !this.#canBeAsked) return false;
+    this.#ask();
     this.#save({ ...this.#attachment, asked: true });
     return true;
+  }
+
+  #ask(): void {
+    this.#ws.send(`{"jsonrpc":"2.0","id":${STILL_THERE},"method":"_acp-edge/ping","params":{}}`);
+  }
+
+  get #canBeAsked(): boolean {
+    const { dialect, control, initialized } = this.#attachment;
+    return dialect === null && !control && initialized;
   }
 
   async #isThere(): Promise<void> {

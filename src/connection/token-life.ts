@@ -5,10 +5,10 @@ import { enter, leave, passFor } from "../tenant/pass.ts";
 import type { ClientState } from "./client.ts";
 
 /**
- * The points in time a connection waits for: nobody has begun to use it, nobody uses it any more, its token is about
- * to expire, or has.
+ * The points in time a connection waits for: nobody has begun to use it, nobody uses it any more, its socket has been
+ * silent for long, its token is about to expire, or has.
  */
-export type ConnectionDeadline = "handshake" | "idle" | "token-warning" | "token-expiry";
+export type ConnectionDeadline = "handshake" | "idle" | "silence" | "token-warning" | "token-expiry";
 
 /** A connection lives no longer than its token: its tenant knows of it, and it knows when that ends. */
 export class TokenLife {
@@ -54,8 +54,9 @@ export class TokenLife {
     );
   }
 
-  end({ connection, caller }: ClientState): Promise<void> {
-    return leave(this.#env, { id: connection, tenant: caller.tenant });
+  end({ connection, caller, allowance }: ClientState): Promise<void> {
+    const { tenant, subject } = caller;
+    return leave(this.#env, { id: connection, tenant }, allowance && { subject, unused: allowance });
   }
 }
 

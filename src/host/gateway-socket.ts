@@ -32,6 +32,8 @@ export type SocketHandlers = {
 
 /** How long a goodbye may take to arrive. */
 const GOODBYE_MS = 2_000;
+/** A gateway that has had enough for now says so with these: it takes no more for being asked at once. */
+const LATER: ReadonlySet<number> = new Set([1008, 1013]);
 /** How long to listen to a refusal. */
 const BODY_MS = 2_000;
 /** The slowest network we wait for: an answer to a heartbeat comes behind all that was sent before it. */
@@ -171,7 +173,7 @@ export class GatewaySocket {
 
   #lost(loss: Loss): void {
     if (this.#handlers.lost(loss) === "give up") return;
-    const delay = this.#backoff.next();
+    const delay = LATER.has(loss.code) ? this.#gateway.timing.retryMaxMs : this.#backoff.next();
     const why = [loss.status === undefined ? loss.code : "", loss.reason].filter(Boolean).join(" ");
     const where = this.#path === "" ? "" : ` (${this.#path})`;
     this.#gateway.log(`link lost, trying again in ${(delay / 1000).toFixed(1)} s: ${why}${where}`);

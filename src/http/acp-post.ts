@@ -6,7 +6,7 @@ import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { isUuid } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { AppEnv } from "./auth.ts";
-import { limitConnections } from "./rate.ts";
+import { limitConnections, retryAfter } from "./rate.ts";
 
 /** A message of a client over HTTP. The first one makes the connection and is answered here; the rest on streams. */
 export async function postMessage(c: Context<AppEnv>, handover: () => Handover): Promise<Response> {
@@ -25,11 +25,12 @@ export async function postMessage(c: Context<AppEnv>, handover: () => Handover):
   }
   if (!connection) return c.text("Missing Acp-Connection-Id", 400);
   if (!isUuid(connection)) return c.text("Unknown Acp-Connection-Id", 404);
-  const { status, reason } = await c.env.ACP_CONNECTION_DO.getByName(connection).post({
+  const { status, reason, retryAfterMs } = await c.env.ACP_CONNECTION_DO.getByName(connection).post({
     caller: c.get("caller"),
     session: c.req.header("Acp-Session-Id") || undefined,
     raw: frame.raw,
   });
+  if (retryAfterMs !== undefined) retryAfter(c, retryAfterMs);
   return status === 202 ? c.body(null, status) : c.text(reason, status);
 }
 

@@ -12,6 +12,7 @@ import type { ImportOrder } from "../session/transfer/imported.ts";
 import { readRecord } from "../session/transfer/record.ts";
 import { mayOpenSession } from "../tenant/quotas.ts";
 import type { AppEnv } from "./auth.ts";
+import { Metered } from "./metered.ts";
 import { parse } from "./params.ts";
 import { tooMany } from "./rate.ts";
 
@@ -21,23 +22,28 @@ export async function importSession(c: Context<AppEnv>): Promise<Response> {
   if (!body) throw new HTTPException(400, { message: "There is no archive in the request" });
   const order = await orderOf(c);
   const spent = await mayOpenSession(c.env, c.get("caller"));
-  if (spent) throw tooMany(c, spent.message);
+  if (spent) throw tooMany(c, spent.message, spent.data.retryAfterMs);
   const intake = new Intake(c.env, order);
+  const metered = new Metered(c.env, c.get("caller"), body);
   try {
     if (c.req.header("Content-Type")?.toLowerCase().startsWith("application/json")) {
-      const { recordId, cwd, lines } = readRecord(await readBytes(body, null, LIMITS.importFileBytes));
+      const { recordId, cwd, lines } = readRecord(
+        await readBytes(metered.body, null, LIMITS.importFileBytes),
+      );
       await intake.begin(recordId, null, { format: "record", cwd });
       await intake.write("record", new TextEncoder().encode(lines));
     } else {
-      await readArchive(body, intake);
+      await readArchive(metered.body, intake);
     }
     const session = await intake.finish();
     return c.json(session, 201, { Location: `/api/sessions/${session.sessionId}` });
   } catch (error) {
+    const { refused } = metered;
+    if (refused) throw tooMany(c, refused.message, refused.data.retryAfterMs);
     if (!(error instanceof ArchiveError)) throw error;
     return c.json({ error: { code: "bad_archive", ...error.fault } }, 400);
   } finally {
-    await intake.close();
+    await Promise.all([intake.close(), metered.close()]);
   }
 }
 

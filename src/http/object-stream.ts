@@ -22,6 +22,7 @@ export async function objectStream(
   response.webSocket.accept();
   const body = eventStream(response.webSocket, {
     keepAliveMs: LIMITS.keepAliveMs,
+    stallMs: LIMITS.socketIdleMs,
     endsAt,
     signal: c.req.raw.signal,
   });

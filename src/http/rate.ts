@@ -17,8 +17,15 @@ export async function limitConnections(c: Context<AppEnv>): Promise<void> {
   throw tooMany(c, `One user may have ${LIMITS.socketsPerSubject} connections at a time`);
 }
 
-export function tooMany(c: Context<AppEnv>, message: string): HTTPException {
-  // Nobody knows when; the shortest period of a limiter is this long.
-  c.header("Retry-After", "10");
+export function tooMany(c: Context<AppEnv>, message: string, afterMs = RATE_MS): HTTPException {
+  retryAfter(c, afterMs);
   return new HTTPException(429, { message });
 }
+
+/** Tells when it makes sense to try again. */
+export function retryAfter(c: Context<AppEnv>, ms: number): void {
+  c.header("Retry-After", String(Math.ceil(ms / 1000)));
+}
+
+/** Of rates and connections nobody knows when; the shortest period of a limiter is this long. */
+const RATE_MS = 10_000;

@@ -20,9 +20,25 @@ const DEFAULTS = {
   /** How long a client may take to initialize its connection. */
   handshakeMs: 60_000,
 
-  /** Sockets and connections of one subject at a time, and sessions it may open within an hour. */
+  /** Sockets and connections of one subject at a time. */
   socketsPerSubject: 1000,
+
+  /**
+   * What a subject may do within an hour, over all its connections: sessions opened, prompts sent, characters sent
+   * in, of messages and (as bytes) of imports. More than anybody types, less than would harm anybody else.
+   */
   sessionsPerHour: 1000,
+  promptsPerHour: 10_000,
+  charsPerHour: 1024 ** 3,
+
+  /**
+   * A notification or an answer of up to this length may use the part of `charsPerHour` that nothing else may:
+   * `session/cancel` and the answer to a permission request, ids at their longest, have room in it.
+   */
+  smallChars: 4 * 1024,
+
+  /** What its tenant has refused a connection is not asked for again sooner than this, however much it is sent. */
+  quotaAskMs: 1_000,
 
   /** Session and JSON-RPC ids, as in the SDK's own server. */
   idChars: 1024,
@@ -128,8 +144,17 @@ const DEFAULTS = {
   /** What a client on a plain WebSocket may be sent before it has to show that it reads. */
   unreadChars: 8 * 1024 * 1024,
 
+  /**
+   * A client on a WebSocket that has said nothing for this long is asked whether it is there, and how long it may take
+   * to answer; one that cannot be asked is let go when nothing was said to it either.
+   */
+  socketIdleMs: 2 * 60 * 60 * 1000,
+  pongMs: 60_000,
+
   /** A client that may come back is waited for this long. What waits is a few rows. */
   resumeMs: 30 * 24 * 60 * 60 * 1000,
+  /** Its socket is taken for lost after so much silence: five heartbeats, as far apart as they may be. */
+  resumeSilentMs: 5 * 60_000,
   /** What one message to a resumable client carries at most, unless one event alone is larger. */
   resumePageChars: 16 * 1024,
   /** What it may be sent before it acknowledges some of it. */

@@ -13,6 +13,12 @@ import { z } from "zod";
  */
 export const RESUMABLE = "acp-edge.resume.v1";
 
+/**
+ * A client says `ping` at least this often, as a message of its own, and is answered `pong`. The socket of one that
+ * does not is taken for lost after a while.
+ */
+export const HEARTBEAT_MS = 60_000;
+
 /** How far a client is in the stream of a session: since which attachment, and after which event. */
 export type Cursor = { attach: number; upTo: number };
 

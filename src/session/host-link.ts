@@ -82,6 +82,14 @@ export class HostLink {
     }
   }
 
+  /** The host has gone without a word: a socket that has been silent for as long is nobody's any more. */
+  hangUp(): void {
+    for (const ws of this.#ctx.getWebSockets(TAG)) {
+      const ponged = this.#ctx.getWebSocketAutoResponseTimestamp(ws)?.getTime() ?? 0;
+      if (ponged + LIMITS.hostSilentMs <= Date.now()) ws.close(4408, "silent");
+    }
+  }
+
   /** Sends the agent what the log has for it. */
   feed(): void {
     const live = this.#current();

@@ -295,13 +295,22 @@ export class AcpSession extends DurableObject<Env> {
     else this.#items(ws, session, checked.first, lines);
   }
 
-  override async webSocketClose(ws: WebSocket, code: number, reason: string): Promise<void> {
+  override webSocketClose(ws: WebSocket, code: number, reason: string): Promise<void> {
     answerClose(ws, code, reason);
+    return this.#closed(ws, reason || `socket closed (${code})`);
+  }
+
+  /** After this there is no close. */
+  override webSocketError(ws: WebSocket): Promise<void> {
+    return this.#closed(ws, "socket broken");
+  }
+
+  async #closed(ws: WebSocket, reason: string): Promise<void> {
     this.#access.left(ws);
     const session = await this.#session();
     const run = session?.link.runOf(ws);
     if (!session || run === undefined || session.state.run?.id !== run || session.link.socket()) return;
-    session.record((batch) => hostGone(batch, reason || `socket closed (${code})`));
+    session.record((batch) => hostGone(batch, reason));
   }
 
   #hello(ws: WebSocket, session: LiveSession, hello: HostHello): void {
@@ -347,7 +356,9 @@ export class AcpSession extends DurableObject<Env> {
 
   /** The host has been away for long, but the session has no other place to go. */
   async absent(word: HostWord): Promise<void> {
-    (await this.#meant(word))?.record((batch) => hostAbsent(batch, word.host, word.reason));
+    const session = await this.#meant(word);
+    session?.record((batch) => hostAbsent(batch, word.host, word.reason));
+    session?.link.hangUp();
   }
 
   /** The host wants to leave. */

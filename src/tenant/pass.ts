@@ -1,5 +1,6 @@
 import type { Caller } from "../protocol/caller.ts";
 import { UNAUTHORIZED } from "../protocol/close.ts";
+import type { Allowance } from "./allowance.ts";
 
 /** A live socket, or a connection over HTTP, as its tenant knows it: whose it is, and who can end it. */
 export type Pass = {
@@ -41,11 +42,16 @@ export async function enter(env: Env, pass: Pass): Promise<boolean> {
 
 const ATTEMPTS = 3;
 
-export async function leave(env: Env, { tenant, id }: Pick<Pass, "tenant" | "id">): Promise<void> {
+/** `rest`: what is not needed any more of its subject's quotas. */
+export async function leave(
+  env: Env,
+  { tenant, id }: Pick<Pass, "tenant" | "id">,
+  rest?: { subject: string; unused: Allowance },
+): Promise<void> {
   try {
-    await env.TENANT_DO.getByName(tenant).leave(id);
+    await env.TENANT_DO.getByName(tenant).leave(id, rest);
   } catch (error) {
-    // Its line goes when its token expires.
+    // Its line goes when its token expires, and what it did not need with the hour.
     console.warn("socket not signed off", { id, error: String(error) });
   }
 }

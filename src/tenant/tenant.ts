@@ -2,11 +2,12 @@ import { DurableObject } from "cloudflare:workers";
 import { sessionObject } from "../objects.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
+import type { Allowance, Amounts } from "./allowance.ts";
 import type { Act } from "./audit.ts";
 import { type AuditEntry, AuditLog, type AuditQuery } from "./audit-log.ts";
 import { LiveSockets } from "./live-sockets.ts";
 import type { Holder, Pass } from "./pass.ts";
-import { Openings } from "./quotas.ts";
+import { Quotas } from "./quotas.ts";
 import { type Revocation, type RevocationKind, Revocations } from "./revocations.ts";
 import { nameOf, type Share, Shares } from "./shares.ts";
 
@@ -14,14 +15,14 @@ export type ShareOrder = { session: string; workspace: string; expires: number; 
 export type RevocationOrder = { kind: RevocationKind; value: string; until: number | null };
 
 /**
- * One tenant: which tokens are good no more, which sockets are open with whose token, and what was done with
- * rights that not everybody has.
+ * One tenant: which tokens are good no more, which sockets are open with whose token, how much its users may still do
+ * in this hour, and what was done with rights that not everybody has.
  */
 export class TenantState extends DurableObject<Env> {
   readonly #revocations: Revocations;
   readonly #live: LiveSockets;
   readonly #audit: AuditLog;
-  readonly #openings: Openings;
+  readonly #quotas: Quotas;
   readonly #shares: Shares;
   #exists: boolean;
 
@@ -31,7 +32,7 @@ export class TenantState extends DurableObject<Env> {
     this.#revocations = new Revocations(sql);
     this.#live = new LiveSockets(sql);
     this.#audit = new AuditLog(sql);
-    this.#openings = new Openings(sql);
+    this.#quotas = new Quotas(sql);
     this.#shares = new Shares(sql);
     this.#exists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'revocation'").toArray().length > 0;
   }
@@ -59,11 +60,23 @@ export class TenantState extends DurableObject<Env> {
 
   /** False: the subject may open no more sessions in this hour. */
   countOpening(subject: string): boolean {
-    return this.#openings.count(subject, Date.now());
+    return this.#quotas.takeOne(subject, "sessions", Date.now());
   }
 
-  leave(id: string): void {
+  /** A part of what the subject may still do in this hour, for one connection to spend: it counts as spent from now on. */
+  allow(subject: string, asked: Amounts): Allowance {
+    return this.#quotas.grant(subject, asked, this.socketsOf(subject), Date.now());
+  }
+
+  /** What a connection did not need. */
+  giveBack(subject: string, unused: Allowance): void {
+    this.#quotas.giveBack(subject, unused, Date.now());
+  }
+
+  /** A socket is closed; with what its connection did not need. */
+  leave(id: string, rest?: { subject: string; unused: Allowance }): void {
     if (this.#exists) this.#live.remove(id);
+    if (rest) this.giveBack(rest.subject, rest.unused);
   }
 
   // ---- revocations ------------------------------------------------------------------------------------

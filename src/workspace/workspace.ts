@@ -367,6 +367,15 @@ export class WorkspaceState extends DurableObject<Env> {
 
   override async webSocketClose(ws: WebSocket, code: number, reason: string): Promise<void> {
     answerClose(ws, code, reason);
+    await this.#closed(ws, code, reason);
+  }
+
+  /** After this there is no close. */
+  override webSocketError(ws: WebSocket): Promise<void> {
+    return this.#closed(ws, 1006, "socket broken");
+  }
+
+  async #closed(ws: WebSocket, code: number, reason: string): Promise<void> {
     if (this.#watchers.isWatcher(ws)) return this.#unwatched(ws);
     this.#sockets.probed(ws, false);
     const name = this.#forget(ws, reason);

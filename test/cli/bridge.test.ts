@@ -33,6 +33,7 @@ let input: PassThrough;
 let output: PassThrough;
 let editorLines: AsyncIterator<string>;
 let ended: ReturnType<typeof runBridge>;
+let logged: string[];
 
 beforeEach(async () => {
   server = new WebSocketServer({ port: 0, host: "127.0.0.1", handleProtocols: () => RESUMABLE });
@@ -43,6 +44,7 @@ beforeEach(async () => {
   [input, output] = [new PassThrough(), new PassThrough()];
   editorLines = sequence((push) => createInterface({ input: output }).on("line", push));
   leave = new AbortController();
+  logged = [];
 });
 
 afterEach(async () => {
@@ -62,7 +64,7 @@ function start(): void {
     heartbeatMs: 60_000,
     input,
     output,
-    log: () => {},
+    log: (event) => void logged.push(event),
     signal: leave.signal,
   });
 }
@@ -142,6 +144,17 @@ test("a socket closed because its token has expired is followed by one with a fr
   first.say({ t: "welcome", connection: "c", received: 0 });
   first.socket.close(4401, "expired");
   expect(await next()).toMatchObject({ token: "Bearer token-2", connection: "c" });
+});
+
+test("a gateway that has had enough for now is left alone for a while, though it was there", async () => {
+  start();
+  const first = await next();
+  await first.heard();
+  first.say({ t: "welcome", connection: "c", received: 0 });
+  input.write('{"jsonrpc":"2.0","method":"_note"}\n');
+  await first.heard();
+  first.socket.close(1008, "quota exceeded");
+  await expect.poll(() => logged).toEqual(["link lost, trying again in 5.0 s: 1008 quota exceeded"]);
 });
 
 test("a fresh token that is not accepted either is the end, told to the editor", async () => {

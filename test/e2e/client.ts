@@ -1,6 +1,7 @@
 /** Clients of a running gateway: the official SDK as editors use it, and a bare socket for what the SDK would not send. */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import {
   type AnyMessage,
   type ClientConnection,
@@ -203,10 +204,14 @@ export class RawClient implements AsyncDisposable {
   readonly texts = new Transcript<string>();
   readonly closed: Promise<{ code: number; reason: string }>;
   readonly #socket: WebSocket;
+  #stream: Socket | undefined;
 
   private constructor(gateway: Gateway) {
     this.#socket = new WebSocket(`${gateway.wsUrl}?token=${gateway.token}`, { maxPayload: 64 * 1024 * 1024 });
     this.#socket.on("message", (data) => this.texts.push(String(data)));
+    this.#socket.on("upgrade", ({ socket }) => {
+      this.#stream = socket;
+    });
     this.closed = once(this.#socket, "close").then(([code, reason]) => {
       this.texts.end();
       return { code: code as number, reason: String(reason) };
@@ -228,6 +233,11 @@ export class RawClient implements AsyncDisposable {
 
   send(data: string | Buffer): void {
     this.#socket.send(data);
+  }
+
+  /** Sends what no WebSocket may: a frame with an opcode that there is not. */
+  violate(): void {
+    this.#stream?.write(Buffer.from([0x8b, 0x80, 0, 0, 0, 0]));
   }
 
   /** Resolves to the response, be it a result or an error. */

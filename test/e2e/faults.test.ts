@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { realpathSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
 import { fileURLToPath } from "node:url";
 import { RequestError } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -12,8 +13,9 @@ import { Host } from "../../src/host/host.ts";
 import { thisMachine } from "../../src/host/install.ts";
 import { TIMING } from "../../src/host/timing.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
+import { type HostControl, LINK_VERSION } from "../../src/protocol/link.ts";
 import { Client, parse, RawClient, readLog, streamed, textOf, upTo } from "./client.ts";
-import { eventually, type Gateway, startGateway } from "./gateway.ts";
+import { eventually, type Gateway, startGateway, withWorkspace } from "./gateway.ts";
 
 const DEMO_AGENT = fileURLToPath(new URL("../../src/demo-agent/main.ts", import.meta.url));
 
@@ -172,6 +174,19 @@ describe("a client", () => {
     await goesOn();
   });
 
+  test("that breaks the protocol of its socket is let go by its sessions", async () => {
+    await using other = await RawClient.initialized(gateway);
+    await other.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    const present = async () => {
+      const view = (await (await gateway.api(`/api/sessions/${sessionId}`)).json()) as { clients: unknown[] };
+      return view.clients.length;
+    };
+    expect(await present()).toBe(2);
+    other.violate();
+    await eventually(async () => (await present()) === 1);
+    await goesOn();
+  });
+
   test("with a frame of 15 MiB is served", async () => {
     const text = `/history ${"x".repeat(15 * 1024 * 1024)}`;
     expect(await client.request("session/prompt", prompt(text))).toMatchObject({
@@ -213,6 +228,38 @@ describe("a client", () => {
       message: expect.stringContaining("nobody"),
     });
   });
+});
+
+test("a host that breaks the protocol of its socket is gone", async () => {
+  const workspace = await withWorkspace(gateway, "broken-host");
+  const socket = new WebSocket(`${gateway.url.replace("http", "ws")}/host/control`, {
+    headers: { authorization: `Bearer ${workspace.hostToken}` },
+  });
+  const upgraded = once(socket, "upgrade") as Promise<[IncomingMessage]>;
+  const hello: HostControl = {
+    t: "hello",
+    version: LINK_VERSION,
+    name: "broken",
+    instance: randomUUID(),
+    root: "/workspace",
+    software: { version: "1", node: "v24", platform: "linux" },
+    capacity: 1,
+    draining: false,
+    agents: [],
+    runs: [],
+  };
+  await once(socket, "open");
+  socket.send(JSON.stringify(hello));
+  await once(socket, "message");
+  const state = async () => {
+    const view = await (await workspace.api("/api/workspaces/broken-host")).json();
+    return (view as { hosts: { state: string }[] }).hosts[0]?.state;
+  };
+  expect(await state()).toBe("connected");
+  const [{ socket: stream }] = await upgraded;
+  stream.write(Buffer.from([0x8b, 0x80, 0, 0, 0, 0]));
+  await eventually(async () => (await state()) === "gone");
+  socket.terminate();
 });
 
 describe("an agent", () => {

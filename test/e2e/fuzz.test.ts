@@ -16,7 +16,9 @@ let gateway: Gateway;
 let elsewhere: Gateway;
 let quietHost: HostProcess;
 beforeAll(async () => {
-  gateway = await startGateway({ env: { ACP_EDGE_LIMITS: '{"agentStartMs": 8000}' } });
+  // What is refused for its number would not be tried.
+  const limits = { agentStartMs: 8000, promptsPerHour: 1e9, charsPerHour: 1e12 };
+  gateway = await startGateway({ env: { ACP_EDGE_LIMITS: JSON.stringify(limits) } });
   const signer = await loadSigner(gateway.state);
   const token = await signer.sign({ ...CLIENT_CLAIMS, ...ELSEWHERE }, "1 hour");
   const hostToken = await signer.sign({ ...HOST_CLAIMS, ...ELSEWHERE }, "1 hour");

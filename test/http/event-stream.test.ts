@@ -24,10 +24,11 @@ class FakeSocket {
   }
 }
 
-function open({ keepAliveMs = 60_000, endsAt = Date.now() + 60_000 } = {}) {
+function open({ keepAliveMs = 60_000, stallMs = 60_000, endsAt = Date.now() + 60_000 } = {}) {
   const socket = new FakeSocket();
   const request = new AbortController();
-  const reader = eventStream(socket, { keepAliveMs, endsAt, signal: request.signal }).getReader();
+  const times = { keepAliveMs, stallMs, endsAt };
+  const reader = eventStream(socket, { ...times, signal: request.signal }).getReader();
   const read = async () => {
     const { done, value } = await reader.read();
     return done ? undefined : new TextDecoder().decode(value);
@@ -70,6 +71,20 @@ describe("an event stream", () => {
     const { socket, read } = open({ endsAt: Date.now() + 20 });
     expect(await read()).toBeUndefined();
     expect(socket.closed).toBe("token expired");
+  });
+
+  it("ends with its token also for a reader that reads nothing", async () => {
+    const { socket, read } = open({ endsAt: Date.now() + 20 });
+    await expect.poll(() => socket.closed).toBe("token expired");
+    expect(await read()).toBeUndefined();
+  });
+
+  it("lets go of the socket when its reader takes nothing for long, and not before", async () => {
+    const { socket, read } = open({ keepAliveMs: 10, stallMs: 100 });
+    for (let n = 0; n < 15; n += 1) expect(await read()).toBe(": keep-alive\n\n");
+    expect(socket.closed).toBeUndefined();
+    await expect.poll(() => socket.closed).toBe("reader gone");
+    expect(await read()).toBeUndefined();
   });
 
   it.each(["close", "error"])("ends with its socket (%s), after what had arrived", async (type) => {

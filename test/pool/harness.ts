@@ -1,3 +1,4 @@
+import { runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { importJWK, type JWK, SignJWT } from "jose";
 import { sessionObject } from "../../src/objects.ts";
@@ -10,6 +11,22 @@ type Json = Record<string, unknown>;
 /** The object of a session. */
 export function sessionStub(sessionId: string, tenant = "acme") {
   return sessionObject(env, tenant, sessionId);
+}
+
+/** Keeps an object from answering anybody, until the function it resolves to is called. */
+export async function holdUp(object: DurableObjectStub): Promise<() => Promise<void>> {
+  let [held, over] = [false, false];
+  const holding = runInDurableObject(object, (_, state) =>
+    state.blockConcurrencyWhile(async () => {
+      held = true;
+      while (!over) await scheduler.wait(5);
+    }),
+  );
+  while (!held) await scheduler.wait(5);
+  return () => {
+    over = true;
+    return holding;
+  };
 }
 
 export async function token(claims: {

@@ -1,15 +1,8 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import {
-  type Cursor,
-  joinMessage,
-  parseCursor,
-  RESUMABLE,
-  readGatewayHead,
-  splitMessage,
-} from "../../src/protocol/resume.ts";
+import { type Cursor, parseCursor, RESUMABLE } from "../../src/protocol/resume.ts";
 import * as seed000 from "../fixtures/seeds/seed-000.ts";
 import {
   type Agent,
@@ -17,136 +10,15 @@ import {
   events,
   get,
   Host,
-  Peer,
+  holdUp,
   send,
   sessionStub,
   texts,
   token,
   updateText,
 } from "./harness.ts";
+import { type Json, Resumable } from "./resumable-peer.ts";
 import { ALL_OF_A_CLIENT, type Claims, mint } from "./tokens.ts";
-
-type Json = Record<string, unknown>;
-
-/** A client that comes back. It keeps what such a client has to keep, and acknowledges when told to. */
-class Resumable {
-  readonly workspace: string;
-  /** More for the address. */
-  readonly query: string;
-  connection = "";
-  received = 0;
-  readonly read: Json[] = [];
-  readonly cursors: Record<string, string> = {};
-  #own = 0;
-  #chars = 0;
-  #sent = 0;
-  #socket: Peer | undefined;
-  #welcome = false;
-
-  constructor(workspace: string, query = "") {
-    this.workspace = workspace;
-    this.query = query;
-  }
-
-  static async open(
-    workspace: string,
-    {
-      query = "",
-      params = { protocolVersion: 1, clientCapabilities: {} },
-      bearer,
-    }: { query?: string; params?: Json; bearer?: string | undefined } = {},
-  ): Promise<Resumable> {
-    const client = new Resumable(workspace, query);
-    client.bearer = bearer;
-    await client.dial();
-    await client.request("initialize", params);
-    return client;
-  }
-
-  /** Its token, where that matters. */
-  bearer: string | undefined;
-
-  async upgrade(subject = "someone", connection = this.connection): Promise<Response> {
-    const bearer = this.bearer ?? (await token({ workspace: this.workspace, subject }));
-    return exports.default.fetch(`https://edge.test/acp?workspace=${this.workspace}${this.query}`, {
-      headers: {
-        Upgrade: "websocket",
-        Authorization: `Bearer ${bearer}`,
-        "Sec-WebSocket-Protocol": RESUMABLE,
-        ...(connection !== "" && { "Acp-Connection-Id": connection }),
-      },
-    });
-  }
-
-  async dial(): Promise<void> {
-    const response = await this.upgrade();
-    expect(response.status).toBe(101);
-    expect(response.headers.get("Sec-WebSocket-Protocol")).toBe(RESUMABLE);
-    this.#socket = new Peer(response.webSocket as WebSocket);
-    this.#chars = 0;
-    this.peer.send(joinMessage({ t: "hello", own: this.#own, cursors: this.cursors }));
-    this.#welcome = false;
-    await this.until(() => this.#welcome);
-    expect(this.connection).toBe(response.headers.get("Acp-Connection-Id"));
-  }
-
-  get peer(): Peer {
-    return this.#socket as Peer;
-  }
-
-  /** Sends frames under the next numbers, or under earlier ones again. */
-  send(frames: Json[], first = this.#sent + 1): void {
-    this.#sent = Math.max(this.#sent, first + frames.length - 1);
-    const lines = frames.map((frame) => JSON.stringify({ jsonrpc: "2.0", ...frame }));
-    this.peer.send(joinMessage({ t: "lines", first }, lines));
-  }
-
-  async request(method: string, params: Json): Promise<Json> {
-    const id = `r${this.#sent + 1}`;
-    this.send([{ id, method, params }]);
-    await this.until(() => this.answers(id).length > 0);
-    return this.answers(id)[0] as Json;
-  }
-
-  answers(id: string): Json[] {
-    return this.read.filter((frame) => frame.id === id && !("method" in frame));
-  }
-
-  /** Takes messages until it holds. */
-  async until(holds: () => boolean): Promise<void> {
-    while (!holds()) await this.take();
-  }
-
-  async take(): Promise<void> {
-    const text = await this.peer.take();
-    const { head, lines } = splitMessage(text);
-    const said = readGatewayHead(head);
-    if (!said) throw new Error(`Not understood: ${text}`);
-    if (said.t !== "page") this.received = said.received;
-    if (said.t === "welcome") {
-      this.connection = said.connection;
-      this.#welcome = true;
-    }
-    if (said.t !== "page") return;
-    if (said.of === "") this.#own = Number(said.at);
-    else this.cursors[said.of] = said.at;
-    this.#chars += text.length;
-    this.read.push(...lines.map((line) => JSON.parse(line) as Json));
-  }
-
-  /** As if the connection's own messages after the first had not arrived. */
-  forgetOwn(): void {
-    this.#own = 1;
-  }
-
-  acknowledge(): void {
-    this.peer.send(joinMessage({ t: "ack", chars: this.#chars, own: this.#own }));
-  }
-
-  get object() {
-    return env.ACP_CONNECTION_DO.getByName(this.connection);
-  }
-}
 
 type Scene = { workspace: string; host: Host; client: Resumable; agent: Agent; sessionId: string };
 
@@ -164,22 +36,6 @@ async function another(client: Resumable, host: Host): Promise<{ agent: Agent; s
   await agent.openSession();
   const { sessionId } = (await opening).result as { sessionId: string };
   return { agent, sessionId };
-}
-
-/** A session that answers nobody until it is let go on. */
-async function holdUp(sessionId: string): Promise<() => Promise<void>> {
-  let [held, over] = [false, false];
-  const holding = runInDurableObject(sessionStub(sessionId), (_, state) =>
-    state.blockConcurrencyWhile(async () => {
-      held = true;
-      while (!over) await scheduler.wait(5);
-    }),
-  );
-  await expect.poll(() => held).toBe(true);
-  return () => {
-    over = true;
-    return holding;
-  };
 }
 
 const DEFAULTS = { ...LIMITS };
@@ -301,7 +157,7 @@ describe("a resumable client loses nothing", () => {
 
   it("of what it said, until a session has it", async () => {
     const { client, agent, sessionId } = await openSession();
-    const letGo = await holdUp(sessionId);
+    const letGo = await holdUp(sessionStub(sessionId));
     client.send([
       { id: "p", method: "session/prompt", params: prompt(sessionId) },
       { id: "list", method: "session/list", params: {} },
@@ -321,7 +177,7 @@ describe("a resumable client loses nothing", () => {
     agent.update("one");
     await agent.durable();
     // It comes back knowing nothing of the session, which does not know that yet.
-    const letGo = await holdUp(sessionId);
+    const letGo = await holdUp(sessionStub(sessionId));
     delete client.cursors[sessionId];
     await client.dial();
     const after = { attach, place: { upTo: upTo + 1, skip: 0 } };
@@ -498,6 +354,8 @@ describe("a connection that could be continued", () => {
 
 describe("the token of a resumable client", () => {
   const HOUR = 3_600_000;
+  // It says nothing in all that time, but that is not what this is about.
+  beforeEach(() => void Object.assign(LIMITS, { resumeSilentMs: 24 * HOUR }));
   afterEach(() => vi.useRealTimers());
 
   /** Lets time pass, and rings the connection's alarm as that would have. */

@@ -1,6 +1,7 @@
 import type { Loss } from "../../host/gateway-socket.ts";
 import { type Log, reasonOf } from "../../host/log.ts";
 import { TIMING, type Timing } from "../../host/timing.ts";
+import { HEARTBEAT_MS } from "../../protocol/resume.ts";
 import { refusal } from "../api-client.ts";
 import { CliError, EXIT } from "../exit.ts";
 import { GatewayLink, type LinkHandlers } from "./gateway-link.ts";
@@ -86,7 +87,7 @@ export function openLink(options: LinkOptions): { link: GatewayLink; ended: Prom
 function timing(heartbeatMs: number): Timing {
   return {
     ...TIMING,
-    pingEveryMs: heartbeatMs,
+    pingEveryMs: Math.min(heartbeatMs, HEARTBEAT_MS),
     pongWithinMs: heartbeatMs,
     retryMinMs: 100,
     retryMaxMs: 5_000,
