@@ -12,6 +12,9 @@ async function testKeys() {
   };
 }
 
+/** Whole systems take turns with what they wait for, so that also the smallest machines have room for two at a time. */
+const WORKERS = 2;
+
 /** Three layers: pure code, Worker and objects inside workerd, whole systems of real processes. */
 export default defineConfig({
   test: {
@@ -19,6 +22,7 @@ export default defineConfig({
       {
         test: {
           name: "pure",
+          maxWorkers: WORKERS,
           include: ["test/**/*.test.ts"],
           // Properties are tried many times, and machines are busy.
           testTimeout: 30_000,
@@ -37,7 +41,7 @@ export default defineConfig({
         ],
         test: {
           name: "workerd",
-          maxWorkers: 2,
+          maxWorkers: WORKERS,
           include: ["test/pool/**/*.test.ts"],
           setupFiles: ["test/pool/setup.ts"],
           testTimeout: 60_000,
@@ -49,7 +53,7 @@ export default defineConfig({
           include: ["test/e2e/**/*.test.ts", "test/host/**/*.test.ts", "test/demo-agent/**/*.test.ts"],
           // Each file runs whole systems: after the others, and two at a time.
           sequence: { groupOrder: 1 },
-          maxWorkers: 2,
+          maxWorkers: WORKERS,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
