@@ -5,13 +5,13 @@ import { agentWs } from "./agent-ws.ts";
 import { answer } from "./answer.ts";
 import { api } from "./api.ts";
 import type { AppEnv } from "./auth.ts";
-import { headers, limitAddress, limitJson, limitLength, refuseForeignSockets } from "./edges.ts";
+import { headers, limitAddress, limitJson, limitLength, limitPace, refuseForeignSockets } from "./edges.ts";
 import { host } from "./host.ts";
 import { login } from "./login.ts";
 
 export const app = new Hono<AppEnv>();
 
-app.use(headers, limitLength, refuseForeignSockets, limitAddress);
+app.use(headers, limitLength, refuseForeignSockets, limitAddress, limitPace);
 app.use("/api/*", limitJson);
 
 app.get("/healthz", (c) => c.json({ ok: true }));
@@ -37,6 +37,7 @@ const CODES: Partial<Record<number, string>> = {
   401: "unauthorized",
   403: "forbidden",
   404: "not_found",
+  408: "timeout",
   409: "conflict",
   410: "gone",
   413: "too_large",

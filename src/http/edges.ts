@@ -1,3 +1,4 @@
+import type { Context } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { cors } from "hono/cors";
 import { createMiddleware } from "hono/factory";
@@ -6,6 +7,7 @@ import { secureHeaders } from "hono/secure-headers";
 import { LIMITS } from "../protocol/limits.ts";
 import type { AppEnv } from "./auth.ts";
 import { isAllowedOrigin, originOf } from "./origin.ts";
+import { pacedBody } from "./paced-body.ts";
 import { limitRate } from "./rate.ts";
 
 /** What holds for every request, before anybody asks who sends it. */
@@ -58,6 +60,28 @@ export const headers = createMiddleware<AppEnv>(async (c, next) => {
   return asks ? shareWithAllowed(c, answer) : answer();
 });
 
+/**
+ * A body that does not come keeps a request open for nothing, so it is not waited for. An import may be long, as long as
+ * it goes on. Whatever a route has made of half a body, the answer is this.
+ */
+export const limitPace = createMiddleware<AppEnv>(async (c, next) => {
+  const { raw } = c.req;
+  if (!raw.body) return next();
+  let isLate = false;
+  const tooSlow = () => {
+    isLate = true;
+    return new HTTPException(408, { message: "The body came too slowly" });
+  };
+  const totalMs = isImport(c) ? Number.POSITIVE_INFINITY : LIMITS.bodyMs;
+  const body = pacedBody(raw.body, { stallMs: LIMITS.bodyStallMs, totalMs }, tooSlow);
+  c.req.raw = new Request(raw, { body });
+  await next();
+  if (!isLate) return;
+  // Errors of the transport are texts.
+  if (c.req.path === "/acp") c.res = c.text("Request Timeout", 408);
+  else throw tooSlow();
+});
+
 /** Imports are streams, and have limits of their own. */
 const limitBody = bodyLimit({
   maxSize: LIMITS.bodyBytes,
@@ -66,9 +90,11 @@ const limitBody = bodyLimit({
   },
 });
 
-export const limitJson = createMiddleware<AppEnv>((c, next) =>
-  c.req.path === "/api/sessions/import" ? next() : limitBody(c, next),
-);
+export const limitJson = createMiddleware<AppEnv>((c, next) => (isImport(c) ? next() : limitBody(c, next)));
+
+function isImport(c: Context<AppEnv>): boolean {
+  return c.req.path === "/api/sessions/import";
+}
 
 function isUpgrade(request: Request): boolean {
   return request.headers.has("Upgrade");

@@ -17,6 +17,13 @@ const DEFAULTS = {
   headerChars: 64 * 1024,
   bodyBytes: 1024 * 1024,
 
+  /**
+   * How long the body of a request may stop coming, and take in all; an import may take as long as it likes. A phone in a
+   * tunnel is back sooner, and 16 MiB pass in the time at 2 Mbit/s.
+   */
+  bodyStallMs: 30_000,
+  bodyMs: 60_000,
+
   /** How long a client may take to initialize its connection. */
   handshakeMs: 60_000,
 

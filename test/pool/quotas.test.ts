@@ -185,6 +185,21 @@ describe("prompts of an hour", () => {
     await expect.poll(() => given(someone, "chars")).toBe(before + chars);
   });
 
+  it("need no word of the tenant as long as the allowance lasts, nor to be refused again and again", async () => {
+    startOfHour();
+    limit({ promptsPerHour: 400 });
+    const someone = await user();
+    const { client } = await open(someone);
+    expect(await prompts(client, 1)).toBe(1);
+    const release = await holdUp(someone.tenantObject);
+    expect(await prompts(client, 3)).toBe(3);
+    await release();
+    expect(await prompts(client, 400)).toBe(396);
+    const again = await holdUp(someone.tenantObject);
+    expect(await prompts(client, 20)).toBe(0);
+    await again();
+  });
+
   it("begin anew with the next hour", async () => {
     startOfHour();
     limit({ promptsPerHour: 20 });
