@@ -429,6 +429,7 @@ export class AcpSession extends DurableObject<Env> {
     const session = await this.#readable(caller);
     if (!session) return null;
     const gone = await session.archive.missing(after);
+    if (session.isOver) return null;
     if (gone !== undefined) return { text: "", last: after, count: 0, gone };
     const { sessionId } = session.state;
     const { log } = session.journal;
@@ -440,6 +441,7 @@ export class AcpSession extends DurableObject<Env> {
     const session = await this.#readable(caller);
     if (!session) return null;
     await session.archive.reach(cursor.after);
+    if (session.isOver) return null;
     const envelopes = session.journal.log.envelopes(session.state.sessionId, cursor.after, caller.redacted);
     return segmentPage(envelopes, cursor, upTo, LIMITS.deliverChars);
   }

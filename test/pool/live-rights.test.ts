@@ -305,6 +305,20 @@ describe("revoking", () => {
     await vi.waitFor(async () => expect((await ask("GET", "/api/sessions", bearer)).status).toBe(200));
   });
 
+  it("has ended all of them when it is answered", async () => {
+    const [sub, workspace] = [crypto.randomUUID(), `w-${crypto.randomUUID()}`];
+    const bearer = await mint({ workspaces: [workspace], sub });
+    const clients = await Promise.all(Array.from({ length: 30 }, () => connect(bearer)));
+    await vi.waitFor(async () => expect(await entered(sub)).toBe(clients.length));
+    await revoke({ subject: sub });
+    const open = (id: string) =>
+      runInDurableObject(connectionOf(id), (_, state) =>
+        state.getWebSockets().filter((ws) => ws.readyState === WebSocket.READY_STATE_OPEN),
+      );
+    for (const { connection } of clients) expect(await open(connection)).toEqual([]);
+    for (const { client } of clients) expect((await client.closed).code).toBe(4401);
+  });
+
   it("finds a socket that was let in on old knowledge", async () => {
     overrideLimits('{"revocationCacheMs": 600000}');
     const jti = crypto.randomUUID();
