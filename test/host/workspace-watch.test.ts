@@ -72,6 +72,8 @@ describe("the host tells how the workspace's files are", () => {
     const { gateway } = await startHost({ agents: [fixture("fixture")] });
     const session = await gateway.open("s");
     await gateway.until(() => gateway.said("load").some(({ runs }) => runs === 1));
+    // Nobody can be told to stop who is not there yet.
+    await gateway.until(() => session.hellos.length > 0);
     session.stop();
     await gateway.until(() => gateway.said("load").at(-1)?.runs === 0);
   });
