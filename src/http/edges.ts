@@ -66,7 +66,8 @@ export const headers = createMiddleware<AppEnv>(async (c, next) => {
  */
 export const limitPace = createMiddleware<AppEnv>(async (c, next) => {
   const { raw } = c.req;
-  if (!raw.body) return next();
+  // Nobody reads the body of a request that only asks.
+  if (!raw.body || raw.method === "GET" || raw.method === "HEAD") return next();
   let isLate = false;
   const tooSlow = () => {
     isLate = true;

@@ -149,3 +149,9 @@ test("an import may take as long as it goes on", async () => {
 test("nothing of that is a failure of the gateway", async () => {
   expect(gateway.log()).not.toMatch(/request failed|unhandled|uncaught/i);
 });
+
+test.each(["GET", "HEAD"])("%s with a body, which nobody reads, is answered as without", async (method) => {
+  const route = { method, path: "/api/workspaces", type: "application/json" };
+  const { status } = await exchange(route, 2, async (piece) => piece("{}"));
+  expect(status).toBe(200);
+});
