@@ -76,7 +76,13 @@ export class AcpSession extends DurableObject<Env> {
   async #session(): Promise<LiveSession | undefined> {
     if (!this.#access.owner) return undefined;
     const session = this.#inMemory();
-    await session.whole;
+    try {
+      await session.whole;
+    } catch (error) {
+      // The archive could not be read: the next one who asks tries again.
+      if (this.#live === session) this.#live = undefined;
+      throw error;
+    }
     return session.isOver ? undefined : session;
   }
 

@@ -124,6 +124,24 @@ describe("a history past its limit", () => {
     expect(await (await get(`/api/sessions/${sessionId}`, bearer)).text()).toBe(before);
   });
 
+  it("is tried again when the archive could not be read, where there is no snapshot", async () => {
+    const { sessionId, workspace } = await longSession();
+    await archive(sessionId);
+    const [first] = (await env.ARCHIVE!.list({ prefix: `sessions/acme/${sessionId}/` })).objects;
+    const key = first?.key as string;
+    const text = (await (await env.ARCHIVE!.get(key))?.text()) as string;
+    await env.ARCHIVE!.delete(key);
+    await runInDurableObject(session(sessionId), async (_, { storage }) => {
+      storage.sql.exec("DELETE FROM snapshot");
+      await storage.deleteAlarm();
+    });
+    await evictDurableObject(session(sessionId));
+    const bearer = await token({ workspace });
+    expect((await get(`/api/sessions/${sessionId}`, bearer)).status).toBe(500);
+    await env.ARCHIVE!.put(key, text);
+    expect((await get(`/api/sessions/${sessionId}`, bearer)).status).toBe(200);
+  });
+
   it("is archived once, also when the alarm rings again or a crash repeats the copy", async () => {
     const { sessionId, workspace } = await longSession();
     const before = await eventsText(workspace, sessionId);
