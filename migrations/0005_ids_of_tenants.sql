@@ -1,6 +1,7 @@
 -- A session's id is its tenant's: two tenants may have the same one. SQLite changes no primary keys, so the tables are
--- made anew.
-CREATE TABLE tenant_sessions (
+-- made anew. Nothing is taken over: sessions live under other names since, and what was listed here cannot be found.
+DROP TABLE sessions;
+CREATE TABLE sessions (
   tenant TEXT NOT NULL,
   id TEXT NOT NULL,
   workspace TEXT NOT NULL,
@@ -14,13 +15,10 @@ CREATE TABLE tenant_sessions (
   last_seq INTEGER NOT NULL,
   PRIMARY KEY (tenant, id)
 );
-INSERT INTO tenant_sessions (tenant, id, workspace, agent, cwd, client_cwd, title, state, created_at, updated_at, last_seq)
-  SELECT tenant, id, workspace, agent, cwd, client_cwd, title, state, created_at, updated_at, last_seq FROM sessions;
-DROP TABLE sessions;
-ALTER TABLE tenant_sessions RENAME TO sessions;
 CREATE INDEX sessions_by_update ON sessions (tenant, workspace, updated_at DESC, id);
 
-CREATE TABLE tenant_permissions (
+DROP TABLE permissions;
+CREATE TABLE permissions (
   tenant TEXT NOT NULL,
   session TEXT NOT NULL,
   seq INTEGER NOT NULL,
@@ -32,8 +30,4 @@ CREATE TABLE tenant_permissions (
   requested_at TEXT NOT NULL,
   PRIMARY KEY (tenant, session, seq)
 );
-INSERT INTO tenant_permissions (tenant, session, seq, workspace, tool_call_id, title, kind, options, requested_at)
-  SELECT tenant, session, seq, workspace, tool_call_id, title, kind, options, requested_at FROM permissions;
-DROP TABLE permissions;
-ALTER TABLE tenant_permissions RENAME TO permissions;
 CREATE INDEX permissions_by_age ON permissions (tenant, workspace, requested_at, session, seq);
