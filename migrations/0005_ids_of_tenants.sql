@@ -7,7 +7,7 @@ CREATE TABLE sessions (
   workspace TEXT NOT NULL,
   agent TEXT NOT NULL,
   cwd TEXT NOT NULL,
-  client_cwd TEXT,
+  client_cwd TEXT NOT NULL,
   title TEXT,
   state TEXT NOT NULL,
   created_at TEXT NOT NULL,

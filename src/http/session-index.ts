@@ -5,8 +5,7 @@ import { inWorkspacesOf } from "./workspace-filter.ts";
 export type SessionSummary = Omit<IndexRow, "tenant">;
 
 const { tenant: _, ...SHOWN } = INDEX_COLUMNS;
-/** Lines of before this column do not have it. */
-const SELECTION = Object.entries({ ...SHOWN, clientCwd: "coalesce(client_cwd, cwd)" })
+const SELECTION = Object.entries(SHOWN)
   .map(([field, column]) => `${column} AS "${field}"`)
   .join(", ");
 
