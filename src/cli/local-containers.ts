@@ -25,6 +25,7 @@ type Ended = { code: number };
 
 export class LocalContainers {
   readonly #options: LocalContainersOptions;
+  /** The last one of each; one that has ended stays, because how it ended may be asked for later. */
   readonly #processes = new Map<string, { child: ChildProcess; ended: Promise<Ended> }>();
 
   constructor(options: LocalContainersOptions) {
@@ -77,11 +78,7 @@ export class LocalContainers {
       child.once("error", () => resolve({ code: 127 }));
     });
     child.stdin.on("error", () => {});
-    const entry = { child, ended };
-    this.#processes.set(id, entry);
-    void ended.then(() => {
-      if (this.#processes.get(id) === entry) this.#processes.delete(id);
-    });
+    this.#processes.set(id, { child, ended });
     await once(child, "spawn");
   }
 

@@ -105,7 +105,7 @@ export class WorkspaceState extends DurableObject<Env> {
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     // After a crash nobody has been told that the sockets are gone.
     for (const { name } of this.#hosts.present())
-      if (!this.#sockets.of(name)?.ws) this.#goes(name, Date.now(), false);
+      if (!this.#sockets.of(name)) this.#goes(name, Date.now(), false);
   }
 
   // ---- for sessions and connections -------------------------------------------------------------------
@@ -173,10 +173,7 @@ export class WorkspaceState extends DurableObject<Env> {
     if (change.container !== undefined) this.#onDemand.reconsider();
     if (change.clientIo !== undefined)
       for (const { ws } of this.#sockets.all()) sendControl(ws, { t: "settings", ...this.#hostSettings() });
-    this.#placing.settle();
-    this.#changed();
-    this.#choices.wake();
-    await this.#deliver();
+    await this.#goOn();
     return this.#view(workspace);
   }
 
@@ -195,10 +192,7 @@ export class WorkspaceState extends DurableObject<Env> {
     ws?.close(4408, "ended");
     this.#hosts.ended(CONTAINER_HOST, Date.now());
     this.#departures.giveUpAbsent();
-    this.#placing.settle();
-    this.#changed();
-    this.#choices.wake();
-    await this.#deliver();
+    await this.#goOn();
   }
 
   isHostWanted(life: number): boolean {
@@ -452,10 +446,7 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#note(ws, "host.joined", { name });
     this.#sortOut(ws, name, instance, new Set(runs.map(({ sessionId }) => sessionId)));
     if (draining) this.#departures.tellToLeave(name);
-    this.#placing.settle();
-    this.#changed();
-    this.#choices.wake();
-    await this.#deliver();
+    await this.#goOn();
   }
 
   /** What this host was asked to run, against what it does run. */
@@ -505,6 +496,14 @@ export class WorkspaceState extends DurableObject<Env> {
 
   // ---- telling ----------------------------------------------------------------------------------------
 
+  /** Hosts are not as they were: whoever waits for that gets on, and all hear of it. */
+  async #goOn(): Promise<void> {
+    this.#placing.settle();
+    this.#changed();
+    this.#choices.wake();
+    await this.#deliver();
+  }
+
   /** Those who watch and the index hear of it soon, and once for many changes. */
   #changed(): void {
     this.#show();
@@ -547,9 +546,7 @@ export class WorkspaceState extends DurableObject<Env> {
       switch (name) {
         case "grace":
           this.#departures.giveUpAbsent();
-          this.#placing.settle();
-          this.#changed();
-          await this.#deliver();
+          await this.#goOn();
           break;
         case "silence":
           await this.#findSilent();
@@ -564,9 +561,7 @@ export class WorkspaceState extends DurableObject<Env> {
           break;
         case "container":
           await this.#onDemand.due();
-          this.#placing.settle();
-          this.#changed();
-          await this.#deliver();
+          await this.#goOn();
           break;
         case "container-token":
           await this.#renewToken();
