@@ -438,6 +438,13 @@ export function updateText(text: string, sessionId = "agent-session"): string {
   });
 }
 
+/** The agent asks whether it may; there is one answer, `yes`. */
+export function permissionRequest(id: number): string {
+  const options = [{ optionId: "yes", name: "Yes", kind: "allow_once" }];
+  const params = { sessionId: "agent-session", toolCall: { toolCallId: "t" }, options };
+  return JSON.stringify({ jsonrpc: "2.0", id, method: "session/request_permission", params });
+}
+
 /** A workspace with a host, a client and an open session. */
 export async function openSession(capabilities: object = {}): Promise<Opened> {
   const workspace = `w-${crypto.randomUUID()}`;

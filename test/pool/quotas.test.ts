@@ -6,7 +6,16 @@ import { LIMITS, overrideLimits } from "../../src/protocol/limits.ts";
 import { type Allowance, limitOf, type Quota } from "../../src/tenant/allowance.ts";
 import * as seed000 from "../fixtures/seeds/seed-000.ts";
 import * as seed002 from "../fixtures/seeds/seed-002.ts";
-import { Client, eventsText, get, holdUp, openSession, sessionStub, token } from "./harness.ts";
+import {
+  Client,
+  eventsText,
+  get,
+  holdUp,
+  openSession,
+  permissionRequest,
+  sessionStub,
+  token,
+} from "./harness.ts";
 import { HttpPeer, INITIALIZE, JSON_TYPE, request } from "./http-peer.ts";
 import { Resumable } from "./resumable-peer.ts";
 import { type Claims, CONTROLLER, mint } from "./tokens.ts";
@@ -307,18 +316,7 @@ describe("characters of an hour", () => {
     const someone = await user({ tenant: "acme", sub, workspaces: [workspace] });
     const { client: mine, object } = await open(someone);
     await mine.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
-    agent.items(
-      JSON.stringify({
-        jsonrpc: "2.0",
-        id: 1,
-        method: "session/request_permission",
-        params: {
-          sessionId: "agent-session",
-          toolCall: { toolCallId: "t" },
-          options: [{ optionId: "yes", name: "Yes", kind: "allow_once" }],
-        },
-      }),
-    );
+    agent.items(permissionRequest(1));
     let question = await mine.takeJson();
     while (question.method !== "session/request_permission") question = await mine.takeJson();
     // All that is left, and one more.

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { app } from "../../src/http/app.ts";
 import { clientRequestId } from "../../src/protocol/ids.ts";
 import { RESUMABLE } from "../../src/protocol/resume.ts";
-import { Client, Host, type Opened, openSession, sessionStub, token } from "./harness.ts";
+import { Client, Host, type Opened, openSession, permissionRequest, sessionStub, token } from "./harness.ts";
 import { ALL_OF_A_CLIENT, type Claims, CONTROLLER, mint, mintHmac, mintUnsigned } from "./tokens.ts";
 
 /**
@@ -393,18 +393,7 @@ async function makePlace(): Promise<Place> {
     client.call("session/prompt", { sessionId, prompt: [{ type: "text", text }] });
   prompt("ask");
   await agent.line();
-  agent.items(
-    JSON.stringify({
-      jsonrpc: "2.0",
-      id: 77,
-      method: "session/request_permission",
-      params: {
-        sessionId: "agent-session",
-        toolCall: { toolCallId: "t1" },
-        options: [{ optionId: "yes", name: "Yes", kind: "allow_once" }],
-      },
-    }),
-  );
+  agent.items(permissionRequest(77));
   const permission = (await client.takeJson()).id as string;
   prompt("wait");
   // Answered in order: when this is, the prompt is in the queue.

@@ -5,7 +5,17 @@ import { objectName } from "../../src/objects.ts";
 import { LIMITS, overrideLimits } from "../../src/protocol/limits.ts";
 import * as seed000 from "../fixtures/seeds/seed-000.ts";
 import * as seed002 from "../fixtures/seeds/seed-002.ts";
-import { Client, events, get, type Opened, openSession, send, sessionStub, token } from "./harness.ts";
+import {
+  Client,
+  events,
+  get,
+  type Opened,
+  openSession,
+  permissionRequest,
+  send,
+  sessionStub,
+  token,
+} from "./harness.ts";
 import { Resumable } from "./resumable-peer.ts";
 import { mint } from "./tokens.ts";
 
@@ -161,18 +171,7 @@ describe("a client that says nothing", () => {
     client.socket.close(1000);
     dead.client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "go" }] });
     const turn = await agent.line();
-    agent.items(
-      JSON.stringify({
-        jsonrpc: "2.0",
-        id: 1,
-        method: "session/request_permission",
-        params: {
-          sessionId: "agent-session",
-          toolCall: { toolCallId: "t" },
-          options: [{ optionId: "yes", name: "Yes", kind: "allow_once" }],
-        },
-      }),
-    );
+    agent.items(permissionRequest(1));
     await agent.durable();
     const bearer = await token({ workspace });
     await pass(socketIdleMs + MINUTE, dead);
