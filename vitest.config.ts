@@ -21,12 +21,11 @@ export default defineConfig({
     projects: [
       {
         test: {
-          name: "pure",
+          name: "unit",
           maxWorkers: WORKERS,
-          include: ["test/**/*.test.ts"],
+          include: ["test/unit/**/*.test.ts"],
           // Properties are tried many times, and machines are busy.
           testTimeout: 30_000,
-          exclude: ["test/pool/**", "test/e2e/**", "test/host/**", "test/demo-agent/**"],
         },
       },
       {
@@ -42,15 +41,15 @@ export default defineConfig({
         test: {
           name: "workerd",
           maxWorkers: WORKERS,
-          include: ["test/pool/**/*.test.ts"],
-          setupFiles: ["test/pool/setup.ts"],
+          include: ["test/workerd/**/*.test.ts"],
+          setupFiles: ["test/workerd/setup.ts"],
           testTimeout: 60_000,
         },
       },
       {
         test: {
-          name: "processes",
-          include: ["test/e2e/**/*.test.ts", "test/host/**/*.test.ts", "test/demo-agent/**/*.test.ts"],
+          name: "e2e",
+          include: ["test/e2e/**/*.test.ts"],
           // Each file runs whole systems: after the others, and two at a time.
           sequence: { groupOrder: 1 },
           maxWorkers: WORKERS,

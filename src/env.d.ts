@@ -1,9 +1,9 @@
 /** Bindings of wrangler.toml. */
 interface Env {
-  ACP_SESSION_DO: DurableObjectNamespace<import("./session/session.ts").AcpSession>;
-  WORKSPACE_STATE_DO: DurableObjectNamespace<import("./workspace/workspace.ts").WorkspaceState>;
-  ACP_CONNECTION_DO: DurableObjectNamespace<import("./connection/connection.ts").AcpConnection>;
-  TENANT_DO: DurableObjectNamespace<import("./tenant/tenant.ts").TenantState>;
+  ACP_SESSION_DO: DurableObjectNamespace<import("./session/acp-session.ts").AcpSession>;
+  WORKSPACE_STATE_DO: DurableObjectNamespace<import("./workspace/workspace-state.ts").WorkspaceState>;
+  ACP_CONNECTION_DO: DurableObjectNamespace<import("./connection/acp-connection.ts").AcpConnection>;
+  TENANT_DO: DurableObjectNamespace<import("./tenant/tenant-state.ts").TenantState>;
   INDEX: D1Database;
   /** Where old parts of long histories go; optional. */
   ARCHIVE?: R2Bucket;
@@ -22,7 +22,7 @@ interface Env {
   SECRETS_KEY?: string;
   /** Starts containers; only in the environment `containers` of wrangler.toml, as is HOST_SIGNING_KEY. */
   AGENT_CONTAINER?: DurableObjectNamespace<
-    import("./container/starter.ts").HostStarter & Rpc.DurableObjectBranded
+    import("./workspace/container/starter.ts").HostStarter & Rpc.DurableObjectBranded
   >;
   /** Where this gateway is found, by hosts in containers and by those who follow links in messages of webhooks. */
   PUBLIC_URL?: string;

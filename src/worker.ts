@@ -1,9 +1,9 @@
 import "./configure.ts";
 import { app } from "./http/app.ts";
 
-export { AcpConnection } from "./connection/connection.ts";
-export { AcpSession } from "./session/session.ts";
-export { TenantState } from "./tenant/tenant.ts";
-export { WorkspaceState } from "./workspace/workspace.ts";
+export { AcpConnection } from "./connection/acp-connection.ts";
+export { AcpSession } from "./session/acp-session.ts";
+export { TenantState } from "./tenant/tenant-state.ts";
+export { WorkspaceState } from "./workspace/workspace-state.ts";
 
 export default app;

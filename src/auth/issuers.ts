@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { SCOPES } from "../protocol/caller.ts";
-import { isPattern } from "../protocol/pattern.ts";
-import { isPrivateLine } from "../protocol/private-line.ts";
+import { isPattern } from "../protocol/name-pattern.ts";
+import { isPrivateLine } from "../protocol/secure-url.ts";
 import { inlineKeys, type KeySet, RemoteKeys } from "./keys.ts";
 
 /** Who may sign tokens, and how to read theirs. */

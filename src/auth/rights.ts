@@ -1,7 +1,7 @@
 import type { JWTPayload } from "jose";
 import { z } from "zod";
 import { badHost, type Caller, isScope } from "../protocol/caller.ts";
-import { isPattern, matchesPattern } from "../protocol/pattern.ts";
+import { isPattern, matchesPattern } from "../protocol/name-pattern.ts";
 import type { Issuer } from "./issuers.ts";
 
 /** What a token of this issuer says about its bearer; or why it is of no use. The signature has been checked. */

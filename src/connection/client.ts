@@ -1,7 +1,7 @@
 import { asObserver, type Caller } from "../protocol/caller.ts";
+import type { Hears } from "../protocol/client-subscriptions.ts";
 import type { DialectName } from "../protocol/dialects/index.ts";
 import type { WorkspaceIo } from "../protocol/methods.ts";
-import type { Hears } from "../protocol/news.ts";
 import type { Allowance } from "../tenant/allowance.ts";
 
 /** What the Worker tells a connection when it hands over its client. */

@@ -1,7 +1,7 @@
 import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import type { LogPlace } from "../session/fanout.ts";
-import { slices } from "../session/log-row.ts";
+import { slices } from "../session/log/row-format.ts";
+import type { LogPlace } from "../session/readers/client-cursor.ts";
 import type { ClientState } from "./client.ts";
 
 const SCHEMA = `

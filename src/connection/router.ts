@@ -1,4 +1,4 @@
-import { sessionObject, workspaceObject } from "../objects.ts";
+import { sessionObject, workspaceObject } from "../durable/object-names.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { type DialectName, readOffer, translate, translateOpening } from "../protocol/dialects/index.ts";
 import {
@@ -11,18 +11,18 @@ import {
 import type { Frame } from "../protocol/frame.ts";
 import { derivedUuid, isUuid, parseClientRequestId } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { hasMcpServers, longestValue } from "../protocol/mcp-secrets.ts";
+import { hasMcpServers, longestValue } from "../protocol/mcp-credentials.ts";
 import { offeredIo } from "../protocol/methods.ts";
-import { redactedResult } from "../session/redaction/redaction.ts";
-import { type Payment, Purse } from "../tenant/purse.ts";
+import { redactedResult } from "../session/core/read/redaction/redaction.ts";
+import { type Payment, Purse } from "../tenant/client/quota-spender.ts";
 import { exceeded, mayOpenSession } from "../tenant/quotas.ts";
-import { answerPermission } from "./answer-permission.ts";
 import { type Client, type Exchange, hearing } from "./client.ts";
-import { checkInitialize, initializeResult } from "./initialize.ts";
-import { Outbox, type Refusal } from "./outbox.ts";
-import { ownMethod } from "./own-methods.ts";
-import { costOf, QuotaExceeded } from "./quota.ts";
-import { RENEW, renew } from "./renew.ts";
+import { costOf, QuotaExceeded } from "./message-cost.ts";
+import { answerPermission } from "./methods/answer-permission.ts";
+import { checkInitialize, initializeResult } from "./methods/initialize.ts";
+import { ownMethod } from "./methods/local-methods.ts";
+import { RENEW, renew } from "./methods/renew-token.ts";
+import { Outbox, type Refusal } from "./session-outbox.ts";
 
 /**
  * What becomes of a client's message: answered here, or passed to the session it names. Ids need no table: a

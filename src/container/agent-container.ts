@@ -1,6 +1,6 @@
 import { Container, type StopParams } from "@cloudflare/containers";
-import { workspaceObject } from "../objects.ts";
-import type { HostOrder, HostStarter } from "./starter.ts";
+import { workspaceObject } from "../durable/object-names.ts";
+import type { HostOrder, HostStarter } from "../workspace/container/starter.ts";
 
 /** What is remembered of the order: whom to tell. Not the environment, which has the token in it. */
 type Order = Pick<HostOrder, "tenant" | "workspace" | "life">;

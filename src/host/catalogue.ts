@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { z } from "zod";
-import { reasonOf } from "./log.ts";
+import { reasonOf } from "../node/log.ts";
 
 /**
  * The agents a host knows of. The format is that of the public ACP registry, so that its entries, and its

@@ -1,20 +1,20 @@
 import { randomUUID } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type AgentOffer, type HostControl, LINK_VERSION } from "../protocol/link.ts";
+import type { Gateway } from "../node/gateway-socket.ts";
+import { VERSION } from "../node/version.ts";
+import { type AgentOffer, type HostControl, LINK_VERSION } from "../protocol/host-wire.ts";
 import type { IoServer } from "../protocol/methods.ts";
-import type { Agent } from "./agent.ts";
-import { ControlLink, type Refusal } from "./control-link.ts";
-import { Environment } from "./environment.ts";
-import type { Gateway } from "./gateway-socket.ts";
-import type { GroupRecords } from "./group-records.ts";
-import { LoadReport } from "./load-report.ts";
-import { type ResourceLimits, ResourceWatch } from "./resource-watch.ts";
-import { Run } from "./run.ts";
-import { SessionLink } from "./session-link.ts";
-import { Spares } from "./spares.ts";
-import { VERSION } from "./version.ts";
-import { WorkspaceWatch } from "./workspace-watch.ts";
+import { Environment } from "./agent/environment.ts";
+import type { Agent } from "./agent/launch.ts";
+import { Run } from "./agent/run.ts";
+import { Spares } from "./agent/warm-pool.ts";
+import { ControlLink, type Refusal } from "./link/control-link.ts";
+import { LoadReport } from "./link/load-report.ts";
+import { SessionLink } from "./link/session-link.ts";
+import { WorkspaceWatch } from "./link/workspace-watch.ts";
+import type { GroupRecords } from "./os/group-records.ts";
+import { type ResourceLimits, ResourceWatch } from "./os/resource-watch.ts";
 
 export type HostOptions = {
   gateway: Gateway;

@@ -1,12 +1,12 @@
+import { logToStderr, reasonOf } from "../node/log.ts";
+import { type Timing, timingFrom } from "../node/timing.ts";
 import { overrideLimits } from "../protocol/limits.ts";
-import { type Agent, offeredAgents } from "./agent.ts";
-import type { Refusal } from "./control-link.ts";
-import { GroupRecords } from "./group-records.ts";
+import { thisMachine } from "./agent/install.ts";
+import { type Agent, offeredAgents } from "./agent/launch.ts";
 import { Host } from "./host.ts";
-import { thisMachine } from "./install.ts";
-import { logToStderr, reasonOf } from "./log.ts";
+import type { Refusal } from "./link/control-link.ts";
 import { type CommandLine, readCommandLine, USAGE } from "./options.ts";
-import { type Timing, timingFrom } from "./timing.ts";
+import { GroupRecords } from "./os/group-records.ts";
 
 /** Documented in USAGE: whoever starts hosts decides by them whether to start another. */
 const EXIT: Readonly<Record<Refusal | "ended" | "usage", number>> = {

@@ -1,10 +1,10 @@
 import { realpathSync } from "node:fs";
 import { hostname } from "node:os";
 import { parseArgs } from "node:util";
-import type { AgentOptions } from "./agent.ts";
-import { defaultState } from "./group-records.ts";
-import type { ResourceLimits } from "./resource-watch.ts";
-import { hostToken } from "./token.ts";
+import type { AgentOptions } from "./agent/launch.ts";
+import { hostToken } from "./link/token.ts";
+import { defaultState } from "./os/group-records.ts";
+import type { ResourceLimits } from "./os/resource-watch.ts";
 
 export const USAGE = `usage: acp-edge host --gateway URL --workspace ID --root DIR [options]
 

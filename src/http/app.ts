@@ -1,13 +1,20 @@
 import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
-import { acp } from "./acp.ts";
-import { agentWs } from "./agent-ws.ts";
-import { answer } from "./answer.ts";
-import { api } from "./api.ts";
-import type { AppEnv } from "./auth.ts";
-import { headers, limitAddress, limitJson, limitLength, limitPace, refuseForeignSockets } from "./edges.ts";
-import { host } from "./host.ts";
-import { login } from "./login.ts";
+import type { AppEnv } from "./middleware/auth.ts";
+import {
+  headers,
+  limitAddress,
+  limitJson,
+  limitLength,
+  limitPace,
+  refuseForeignSockets,
+} from "./middleware/edges.ts";
+import { acp } from "./routes/acp/acp.ts";
+import { agentWs } from "./routes/acp/agent-ws.ts";
+import { answer } from "./routes/answer-link/answer-link.ts";
+import { api } from "./routes/api.ts";
+import { host } from "./routes/host.ts";
+import { login } from "./routes/login.ts";
 
 export const app = new Hono<AppEnv>();
 

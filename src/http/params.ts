@@ -1,10 +1,10 @@
 import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
-import { sessionObject } from "../objects.ts";
+import { sessionObject } from "../durable/object-names.ts";
 import { isUuid } from "../protocol/ids.ts";
-import type { AcpSession } from "../session/session.ts";
-import type { AppEnv } from "./auth.ts";
+import type { AcpSession } from "../session/acp-session.ts";
+import type { AppEnv } from "./middleware/auth.ts";
 
 /** What requests name, checked before anything is asked of an object. */
 

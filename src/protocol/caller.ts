@@ -1,4 +1,4 @@
-import { matchesPattern } from "./pattern.ts";
+import { matchesPattern } from "./name-pattern.ts";
 
 /** What a token can allow. `host` is for agent hosts and stands alone; the others are for clients. */
 export const SCOPES = [

@@ -1,6 +1,6 @@
+import { endSocket, enter, leave, type Pass, passOf } from "../durable/socket-registration.ts";
 import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
-import { UNAUTHORIZED } from "../protocol/close.ts";
-import { endSocket, enter, leave, type Pass, passOf } from "../tenant/pass.ts";
+import { UNAUTHORIZED } from "../protocol/close-codes.ts";
 
 /** Whose a session is. Its log says so too; this is what can be known without reading that. */
 export type Owner = { readonly tenant: string; readonly workspace: string; readonly sessionId: string };

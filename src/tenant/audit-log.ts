@@ -1,6 +1,6 @@
 import { type Caller, mayUseWorkspace } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import type { Act, AuditKind } from "./audit.ts";
+import type { Act, AuditKind } from "./client/audit.ts";
 
 export type AuditEntry = {
   seq: number;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { LIMITS } from "../protocol/limits.ts";
-import { ASK_ALWAYS, PERMISSION_POLICY } from "../protocol/policy.ts";
+import { ASK_ALWAYS, PERMISSION_POLICY } from "../protocol/permission-policy.ts";
 
 /** What people decide about a workspace; everything else about it is learnt from its hosts. */
 

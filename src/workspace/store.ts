@@ -1,4 +1,4 @@
-import { DEADLINE_SCHEMA } from "../session/deadlines.ts";
+import { DEADLINE_SCHEMA } from "../durable/deadlines.ts";
 import { defaultSettings, type Settings, type SettingsChange } from "./settings.ts";
 
 /** Who the workspace is; the object itself only knows the digest of its name. */

@@ -1,8 +1,8 @@
-import type { GitState, HostLoad } from "../protocol/link.ts";
-import { type AgentInfo, agentsOf, mainHost } from "./agents.ts";
-import { type Life, retryAt } from "./container-life.ts";
-import type { Hosts } from "./hosts.ts";
-import type { HostRecord, Offer } from "./records.ts";
+import type { GitState, HostLoad } from "../protocol/host-wire.ts";
+import { type AgentInfo, agentsOf, mainHost } from "./agents/agents.ts";
+import { type Life, retryAt } from "./container/lifecycle.ts";
+import type { HostRecord, Offer } from "./hosts/record.ts";
+import type { Hosts } from "./hosts/registry.ts";
 import type { Settings } from "./settings.ts";
 import type { Store } from "./store.ts";
 

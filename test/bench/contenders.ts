@@ -5,15 +5,15 @@ import { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { ndJsonStream } from "@agentclientprotocol/sdk";
-import { descendants } from "../../src/cli/process-tree.ts";
+import { descendants } from "../../src/cli/local/process-tree.ts";
 import { startGateway } from "../e2e/gateway.ts";
 import { end, start } from "./children.ts";
 import { agentCommand, agentEnv, type Contender, overWebSocket, type Transport } from "./contender.ts";
 
 const COMMAND = fileURLToPath(new URL("../../src/cli/command/main.ts", import.meta.url));
 const STDIO_TO_WS = fileURLToPath(import.meta.resolve("stdio-to-ws/dist/main.js"));
-const LOOPBACK = fileURLToPath(new URL("./loopback.ts", import.meta.url));
-const SDK_SERVER = fileURLToPath(new URL("./sdk-server.ts", import.meta.url));
+const LOOPBACK = fileURLToPath(new URL("loopback.ts", import.meta.url));
+const SDK_SERVER = fileURLToPath(new URL("sdk-server.ts", import.meta.url));
 
 /** The client and the agent, and a pipe. */
 const direct: Contender = {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { type Proc, processTable } from "../../src/cli/process-tree.ts";
+import { type Proc, processTable } from "../../src/cli/local/process-tree.ts";
 import { loggedUpdates, parse, readLog, streamed, upTo } from "./client.ts";
 import { type Outcome, Running } from "./command.ts";
 import { eventually, type Gateway, startGateway } from "./gateway.ts";

@@ -3,7 +3,7 @@
  * By default in a twelfth of the real times; CUT_SCALE=1 runs it with the real ones: a cut of 60 seconds.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { TIMING } from "../../src/host/timing.ts";
+import { TIMING } from "../../src/node/timing.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { BadNetwork } from "./bad-network.ts";
 import { Client, type LogEvent, loggedUpdates, readLog, streamed, textOf, upTo } from "./client.ts";

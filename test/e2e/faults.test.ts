@@ -8,12 +8,12 @@ import { RequestError } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import WebSocket from "ws";
 import { STARTUP_NOISE } from "../../src/demo-agent/misbehave.ts";
-import { offeredAgents } from "../../src/host/agent.ts";
+import { thisMachine } from "../../src/host/agent/install.ts";
+import { offeredAgents } from "../../src/host/agent/launch.ts";
 import { Host } from "../../src/host/host.ts";
-import { thisMachine } from "../../src/host/install.ts";
-import { TIMING } from "../../src/host/timing.ts";
+import { TIMING } from "../../src/node/timing.ts";
+import { type HostControl, LINK_VERSION } from "../../src/protocol/host-wire.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import { type HostControl, LINK_VERSION } from "../../src/protocol/link.ts";
 import { Client, parse, RawClient, readLog, streamed, textOf, upTo } from "./client.ts";
 import { eventually, type Gateway, startGateway, withWorkspace } from "./gateway.ts";
 

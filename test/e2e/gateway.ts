@@ -7,12 +7,12 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import type { ReadyInfo } from "../../src/cli/greeting.ts";
 import { CLIENT_CLAIMS, HOST_CLAIMS, loadSigner } from "../../src/cli/keys.ts";
-import { descendants, type Proc, processTable } from "../../src/cli/process-tree.ts";
+import { descendants, type Proc, processTable } from "../../src/cli/local/process-tree.ts";
+import type { ReadyInfo } from "../../src/cli/local/startup-banner.ts";
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
-const START = fileURLToPath(new URL("../../src/cli/start.ts", import.meta.url));
+const START = fileURLToPath(new URL("../../src/cli/local/start.ts", import.meta.url));
 const HOST = fileURLToPath(new URL("../../src/host/main.ts", import.meta.url));
 const READY_MS = 40_000;
 

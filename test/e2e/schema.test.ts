@@ -1,6 +1,6 @@
 /** Everything a client gets from the gateway is valid by the schema of the SDK. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { faults } from "../schema.ts";
+import { faults } from "../fixtures/schema.ts";
 import { type Message, parse, RawClient } from "./client.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 

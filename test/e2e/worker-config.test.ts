@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readWorkerConfig } from "../../src/cli/worker-config.ts";
+import { readWorkerConfig } from "../../src/cli/local/worker-config.ts";
 
 let directory: string;
 beforeAll(() => {

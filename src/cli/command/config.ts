@@ -1,6 +1,7 @@
 import { text as readAll } from "node:stream/consumers";
 import { Command, Option } from "commander";
-import { ApiClient } from "../api-client.ts";
+import { CliError, EXIT } from "../exit.ts";
+import { ApiClient } from "../gateway/api-client.ts";
 import {
   type Config,
   configPath,
@@ -8,10 +9,9 @@ import {
   type Profile,
   readConfig,
   writeConfig,
-} from "../config-file.ts";
-import { CliError, EXIT } from "../exit.ts";
-import { ENVIRONMENT, gatewayUrl, resolveTarget } from "../target.ts";
-import { expiryOf } from "../token-trouble.ts";
+} from "../gateway/config-file.ts";
+import { ENVIRONMENT, gatewayUrl, resolveTarget } from "../gateway/target.ts";
+import { expiryOf } from "../gateway/token-trouble.ts";
 import { note, type OutputOptions, print, printing } from "./context.ts";
 
 /** The configuration file: profiles, and which one is in use. */

@@ -2,7 +2,7 @@ import { createWriteStream } from "node:fs";
 import { Command } from "commander";
 import { runBridge } from "../connect/bridge.ts";
 import { EXIT } from "../exit.ts";
-import { acpUrl, type TargetOptions } from "../target.ts";
+import { acpUrl, type TargetOptions } from "../gateway/target.ts";
 import { seconds, targetOf, untilInterrupted, withGateway } from "./context.ts";
 
 type ConnectOptions = TargetOptions & { log?: string; wait: number; heartbeat: number };

@@ -1,9 +1,9 @@
 import { Command, Option } from "commander";
-import { ApiClient } from "../api-client.ts";
 import { CliError, EXIT } from "../exit.ts";
-import { ENVIRONMENT, resolveTarget, type Target, type TargetOptions } from "../target.ts";
+import { ApiClient } from "../gateway/api-client.ts";
+import { ENVIRONMENT, resolveTarget, type Target, type TargetOptions } from "../gateway/target.ts";
+import { claimsOf } from "../gateway/token-source.ts";
 import { type Terminal, terminal } from "../terminal.ts";
-import { claimsOf } from "../token-source.ts";
 
 /** What commands have in common: `--json` or words, and a gateway. */
 

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import type { Check, Step } from "../doctor.ts";
 import { type GatewayOptions, printJson, stdout, talking, targetOf } from "./context.ts";
+import type { Check, Step } from "./doctor-checks.ts";
 
 type DoctorOptions = GatewayOptions & { turn?: boolean | string };
 
@@ -9,7 +9,7 @@ export function doctorCommand(): Command {
     .option("--turn [prompt]", "also run a turn in a session of its own, by default with `/help`")
     .action(async (options: DoctorOptions) => {
       const prompt = options.turn === true ? "/help" : options.turn || undefined;
-      const { Doctor } = await import("../doctor.ts");
+      const { Doctor } = await import("./doctor-checks.ts");
       const doctor = new Doctor(() => targetOf(options), prompt);
       const steps: Step[] = [];
       for await (const step of doctor.steps()) {

@@ -1,7 +1,7 @@
 import { Argument, type Command } from "commander";
-import { EDITORS, type EditorName, type Launch } from "../editors.ts";
-import { ENVIRONMENT, resolveTarget, type TargetOptions } from "../target.ts";
+import { ENVIRONMENT, resolveTarget, type TargetOptions } from "../gateway/target.ts";
 import { type GatewayOptions, note, print, stderr, talking } from "./context.ts";
+import { EDITORS, type EditorName, type Launch } from "./editor-settings.ts";
 
 type EditorOptions = GatewayOptions & { name: string };
 

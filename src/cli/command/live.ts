@@ -1,7 +1,6 @@
 import type { ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
 import type { Command } from "commander";
-import type { ApiClient, LogEvent, Session } from "../api-client.ts";
-import { Conversation, contentText } from "../conversation.ts";
+import type { ApiClient, LogEvent, Session } from "../gateway/api-client.ts";
 import { brief, printable } from "../terminal.ts";
 import {
   apiOf,
@@ -13,6 +12,7 @@ import {
   untilInterrupted,
   whole,
 } from "./context.ts";
+import { Conversation, contentText } from "./conversation.ts";
 
 /** A session as it goes on: its log line by line, or the conversation in it. */
 

@@ -1,9 +1,9 @@
 import { Command } from "commander";
-import type { AnswerLinks, ApiClient, Permission } from "../api-client.ts";
-import { duration } from "../duration.ts";
 import { CliError, EXIT } from "../exit.ts";
+import type { AnswerLinks, ApiClient, Permission } from "../gateway/api-client.ts";
 import { ago, brief, table } from "../terminal.ts";
 import { apiOf, type GatewayOptions, print, stdout, talking } from "./context.ts";
+import { duration } from "./duration.ts";
 
 export function permissionsCommand(): Command {
   return new Command("permissions")

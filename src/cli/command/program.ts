@@ -1,12 +1,12 @@
 import { Command } from "commander";
-import { VERSION } from "../../host/version.ts";
+import { VERSION } from "../../node/version.ts";
 import { EXIT_HELP } from "../exit.ts";
 import { completionCommand } from "./completion.ts";
 import { configCommand, loginCommand } from "./config.ts";
 import { connectCommand } from "./connect.ts";
 import { doctorCommand } from "./doctor.ts";
 import { editorCommand } from "./editor.ts";
-import { hostCommand } from "./mounted.ts";
+import { hostCommand } from "./external-command.ts";
 import { permissionsCommand } from "./permissions.ts";
 import { runCommand } from "./run.ts";
 import { sessionsCommand } from "./sessions.ts";

@@ -4,8 +4,8 @@ import { Readable } from "node:stream";
 import { blob } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { Command, Option } from "commander";
-import type { Session, SessionSummary } from "../api-client.ts";
 import { CliError, EXIT, reasonOf } from "../exit.ts";
+import type { Session, SessionSummary } from "../gateway/api-client.ts";
 import { ago, brief, table } from "../terminal.ts";
 import {
   apiOf,
@@ -166,7 +166,7 @@ function ending(name: string, summary: string, method: "session/close" | "sessio
     .action(async (ids: string[], options: GatewayOptions) => {
       const api = apiOf(options);
       const done: string[] = [];
-      const { connectAcp, quietClient } = await import("../acp-client.ts");
+      const { connectAcp, quietClient } = await import("../gateway/acp-client.ts");
       const connection = await connectAcp(targetOf(options), quietClient());
       try {
         for (const text of ids) {

@@ -1,8 +1,8 @@
 import { Command } from "commander";
-import type { Share } from "../api-client.ts";
-import { duration } from "../duration.ts";
+import type { Share } from "../gateway/api-client.ts";
 import { ago, table } from "../terminal.ts";
 import { apiOf, type GatewayOptions, ID_HELP, print, sessionId, stdout, talking } from "./context.ts";
+import { duration } from "./duration.ts";
 
 /** Links by which anybody can read one session for a while. */
 export function shareCommand(): Command {

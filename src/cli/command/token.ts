@@ -2,6 +2,7 @@ import { Command } from "commander";
 import type { JWK } from "jose";
 import { badHost, isScope, SCOPES, type Scope } from "../../protocol/caller.ts";
 import { CliError, EXIT, reasonOf } from "../exit.ts";
+import { claimsOf } from "../gateway/token-source.ts";
 import {
   CLIENT_CLAIMS,
   HOST_CLAIMS,
@@ -11,7 +12,6 @@ import {
   signerOf,
   type TokenClaims,
 } from "../keys.ts";
-import { claimsOf } from "../token-source.ts";
 import { note, type OutputOptions, print, printing } from "./context.ts";
 
 /** Tokens for gateways of one's own: whoever has the private key decides who may do what. */

@@ -10,12 +10,10 @@ import {
   type SessionUpdate,
   type StopReason,
 } from "@agentclientprotocol/sdk";
-import { connectAcp, rpcCode } from "../acp-client.ts";
-import { ApiClient } from "../api-client.ts";
-import { Conversation } from "../conversation.ts";
 import { CliError, EXIT, type ExitCode } from "../exit.ts";
-import { askPermission, INTERRUPT } from "../permission-question.ts";
-import type { Target } from "../target.ts";
+import { connectAcp, rpcCode } from "../gateway/acp-client.ts";
+import { ApiClient } from "../gateway/api-client.ts";
+import type { Target } from "../gateway/target.ts";
 import { brief } from "../terminal.ts";
 import {
   type GatewayOptions,
@@ -26,6 +24,8 @@ import {
   stdout,
   targetOf,
 } from "./context.ts";
+import { Conversation } from "./conversation.ts";
+import { askPermission, INTERRUPT } from "./permission-question.ts";
 import { choose } from "./permissions.ts";
 
 export type TurnOptions = GatewayOptions & { session?: string; permissions?: Policy; quiet?: boolean };

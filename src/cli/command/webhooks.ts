@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import type { Webhook } from "../api-client.ts";
+import type { Webhook } from "../gateway/api-client.ts";
 import { ago, brief, table } from "../terminal.ts";
 import { apiOf, type GatewayOptions, note, print, stdout, talking, workspaceOf } from "./context.ts";
 

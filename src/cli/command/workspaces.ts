@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
-import { type Agent, ApiClient, type Host, type Workspace } from "../api-client.ts";
 import { CliError, EXIT, reasonOf } from "../exit.ts";
+import { type Agent, ApiClient, type Host, type Workspace } from "../gateway/api-client.ts";
 import { ago, brief, table } from "../terminal.ts";
 import {
   apiOf,

@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Line, LineSplitter } from "../../host/line-splitter.ts";
-import { reasonOf } from "../../host/log.ts";
+import { type Line, LineSplitter } from "../../node/line-splitter.ts";
+import { reasonOf } from "../../node/log.ts";
 import { ErrorCode, errorResponse } from "../../protocol/errors.ts";
 import { CliError, EXIT } from "../exit.ts";
-import { type LinkOptions, openLink } from "./patient-link.ts";
-import { Pending } from "./pending.ts";
+import { Pending } from "./pending-requests.ts";
+import { type LinkOptions, openLink } from "./reconnecting-link.ts";
 
 /** How long the last words of an editor may take. */
 const GOODBYE_MS = 5_000;

@@ -1,5 +1,5 @@
-import { type Gateway, GatewaySocket, type Loss } from "../../host/gateway-socket.ts";
-import { Outbox } from "../../host/outbox.ts";
+import { type Gateway, GatewaySocket, type Loss } from "../../node/gateway-socket.ts";
+import { Outbox } from "../../node/outbox.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import {
   type ClientHead,
@@ -8,7 +8,7 @@ import {
   RESUMABLE,
   readGatewayHead,
   splitMessage,
-} from "../../protocol/resume.ts";
+} from "../../protocol/resumable-wire.ts";
 import { isRestoration, type Place, restoration, restored } from "./restore.ts";
 import { tokenExpiry } from "./token-expiring.ts";
 

@@ -1,5 +1,5 @@
 import { type Frame, type FrameKind, isFault, readFrame, rewrite } from "../../protocol/frame.ts";
-import { parseCursor } from "../../protocol/resume.ts";
+import { parseCursor } from "../../protocol/resumable-wire.ts";
 
 /** How far a session's stream has been read, in which connection. */
 export type Place = { connection: string; cursor: string };

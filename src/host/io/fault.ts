@@ -1,5 +1,5 @@
+import { reasonOf } from "../../node/log.ts";
 import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
-import { reasonOf } from "../log.ts";
 
 /** Why a file or terminal request of an agent was not carried out, as the agent will read it. */
 export class Fault extends Error {

@@ -4,9 +4,9 @@ import { type FileHandle, open, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import { ErrorCode } from "../../protocol/errors.ts";
-import { hold } from "./beneath.ts";
-import { confine, isMissing } from "./confine.ts";
 import { Fault } from "./fault.ts";
+import { hold } from "./open-beneath.ts";
+import { confine, isMissing } from "./workspace-path.ts";
 
 const FILE_BYTES = 10 * 1024 * 1024;
 

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { readPaced } from "../paced.ts";
-import { endGroup, groupLives } from "../processes.ts";
-import type { Timing } from "../timing.ts";
+import type { Timing } from "../../node/timing.ts";
+import { readPaced } from "../os/paced-reader.ts";
+import { endGroup, groupLives } from "../os/process-group.ts";
 import { OutputTail } from "./output-tail.ts";
 
 /** How long the output may trail behind the exit: a process left in the background keeps the pipe open. */

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { z } from "zod";
+import { reasonOf } from "../../node/log.ts";
 import { ErrorCode } from "../../protocol/errors.ts";
-import { reasonOf } from "../log.ts";
-import type { Groups } from "../processes.ts";
-import { confine } from "./confine.ts";
+import type { Groups } from "../os/process-group.ts";
 import { Fault } from "./fault.ts";
 import { type ExitStatus, Terminal, type TerminalTiming } from "./terminal.ts";
+import { confine } from "./workspace-path.ts";
 
 const OUTPUT_BYTES = 1024 * 1024;
 /** What an agent may ask us to keep: its answer must still fit in a frame. */

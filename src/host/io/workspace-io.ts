@@ -1,9 +1,9 @@
 import { z } from "zod";
+import type { Timing } from "../../node/timing.ts";
 import { ErrorCode, errorResponse, resultResponse } from "../../protocol/errors.ts";
 import { isFault, readFrame } from "../../protocol/frame.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import type { Groups } from "../processes.ts";
-import type { Timing } from "../timing.ts";
+import type { Groups } from "../os/process-group.ts";
 import { Fault, toRpcError } from "./fault.ts";
 import { readParams, readTextFile, writeParams, writeTextFile } from "./files.ts";
 import { createParams, Terminals, terminalParams } from "./terminals.ts";

@@ -1,11 +1,11 @@
 import type { RpcError } from "../errors.ts";
 import type { Frame } from "../frame.ts";
+import { hasOwnNames, seed000 } from "./container-data-model.ts";
 import type { Dialect } from "./dialect.ts";
+import { withStdioServers } from "./local-mcp-servers.ts";
 import { type Fields, fields, InvalidParams } from "./message.ts";
 import type { Translation } from "./requests.ts";
-import { hasOwnNames, seed000 } from "./seed-000.ts";
-import { seed002 } from "./seed-002.ts";
-import { withStdioServers } from "./seed-003.ts";
+import { seed002 } from "./web-gateway.ts";
 
 const DIALECTS = { "seed-000": seed000, "seed-002": seed002 } satisfies Record<string, Dialect>;
 

@@ -1,5 +1,6 @@
 import type { Frame } from "../frame.ts";
 import { fileUri, pathOf } from "./file-uri.ts";
+import { stdioServers } from "./local-mcp-servers.ts";
 import {
   type Fields,
   fields,
@@ -10,7 +11,6 @@ import {
   without,
   withParams,
 } from "./message.ts";
-import { stdioServers } from "./seed-003.ts";
 
 /** What clients of the older forms ask for, in canonical ACP. */
 

@@ -1,4 +1,4 @@
-import type { LogEvent } from "../event.ts";
+import type { LogEvent } from "../core/events/event.ts";
 
 /** What `index/turns.json` needs of a `turn.*` event. */
 export type TurnMark = {

@@ -3,8 +3,8 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { Agent, request } from "node:http";
 import WebSocket from "ws";
-import { encodeLink } from "../../../src/protocol/link.ts";
-import { RESUMABLE } from "../../../src/protocol/resume.ts";
+import { encodeLink } from "../../../src/protocol/host-wire.ts";
+import { RESUMABLE } from "../../../src/protocol/resumable-wire.ts";
 import * as corpus from "./corpus.ts";
 import { mutant, type Random } from "./mutate.ts";
 

@@ -1,9 +1,9 @@
 /** Good messages of every kind, to be spoilt. */
 import { randomUUID } from "node:crypto";
-import { LINK_VERSION } from "../../../src/protocol/link.ts";
-import * as seed000 from "../../fixtures/seeds/seed-000.ts";
-import * as seed002 from "../../fixtures/seeds/seed-002.ts";
-import * as seed003 from "../../fixtures/seeds/seed-003.ts";
+import { LINK_VERSION } from "../../../src/protocol/host-wire.ts";
+import * as seed000 from "../../fixtures/dialects/container-data-model.ts";
+import * as seed003 from "../../fixtures/dialects/local-mcp-servers.ts";
+import * as seed002 from "../../fixtures/dialects/web-gateway.ts";
 
 const request = (method: string, params: unknown, id: unknown = 7) =>
   JSON.stringify({ jsonrpc: "2.0", id, method, params });

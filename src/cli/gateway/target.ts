@@ -1,0 +1,113 @@
+import { CliError, EXIT } from "../exit.ts";
+import { type Config, configPath, type Profile, readConfig } from "./config-file.ts";
+import { TokenSource } from "./token-source.ts";
+
+/** What may be said on the command line; each overrides its environment variable, and that the profile. */
+export type TargetOptions = { profile?: string | undefined } & {
+  [key in keyof Profile]?: string | undefined;
+};
+
+/** A gateway, and what is wanted of it. */
+export type Target = {
+  /** Without a path: `https://host:port`. */
+  url: string;
+  workspace?: string;
+  agent?: string;
+  /** The token; a fresh one when the last was refused or is about to expire. */
+  token(options?: { fresh?: boolean }): Promise<string>;
+  /** Where the address and the token come from, in words. */
+  origin: { url: string; token: string };
+};
+
+export const ENVIRONMENT = {
+  profile: "ACP_EDGE_PROFILE",
+  url: "ACP_EDGE_URL",
+  workspace: "ACP_EDGE_WORKSPACE",
+  agent: "ACP_EDGE_AGENT",
+  token: "ACP_EDGE_TOKEN",
+  tokenCommand: "ACP_EDGE_TOKEN_COMMAND",
+  tokenFile: "ACP_EDGE_TOKEN_FILE",
+} as const satisfies Record<keyof TargetOptions, string>;
+
+/** One place for all commands: options, then the environment, then the profile of the configuration file. */
+export function resolveTarget(
+  options: TargetOptions,
+  env: NodeJS.ProcessEnv,
+  config: Config = readConfig(env),
+): Target {
+  const { name, profile } = chosenProfile(config, options.profile ?? env.ACP_EDGE_PROFILE, env);
+  const layers: Layer[] = [
+    { origin: "the command line", values: options },
+    { origin: "the environment", values: fromEnvironment(env) },
+    { origin: `profile ${name}`, values: profile },
+  ];
+  const given = layers.find(({ values }) => values.url);
+  if (!given?.values.url)
+    throw new CliError(
+      "no gateway is configured: use --url, ACP_EDGE_URL or `acp-edge config set url URL`",
+      EXIT.usage,
+    );
+  const url = gatewayUrl(given.values.url);
+  const source = tokenLayer(layers, url, profile);
+  const tokens = new TokenSource(source?.values ?? {});
+  const [workspace, agent] = [pick(layers, "workspace"), pick(layers, "agent")];
+  return {
+    url,
+    ...(workspace !== undefined && { workspace }),
+    ...(agent !== undefined && { agent }),
+    token: (wish) => tokens.get(wish),
+    origin: { url: given.origin, token: source ? `${tokens.kind} of ${source.origin}` : "nowhere" },
+  };
+}
+
+/** Accepts the address as people have it at hand: of the gateway, or of its WebSocket. */
+export function gatewayUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const protocol = url?.protocol.replace(/^ws/, "http");
+  if (!url || (protocol !== "http:" && protocol !== "https:"))
+    throw new CliError(
+      `${text} is not the address of a gateway, such as https://acp.example.com`,
+      EXIT.usage,
+    );
+  const path = url.pathname.replace(/\/+$/, "").replace(/\/acp$/, "");
+  return `${protocol}//${url.host}${path}`;
+}
+
+/** Where an ACP client connects. */
+export function acpUrl({ url, workspace, agent }: Pick<Target, "url" | "workspace" | "agent">): string {
+  const address = new URL(`${url.replace(/^http/, "ws")}/acp`);
+  if (workspace !== undefined) address.searchParams.set("workspace", workspace);
+  if (agent !== undefined) address.searchParams.set("agent", agent);
+  return address.href;
+}
+
+type Layer = { origin: string; values: Profile | TargetOptions };
+
+function chosenProfile(
+  { profile: inUse, profiles }: Config,
+  wanted: string | undefined,
+  env: NodeJS.ProcessEnv,
+): { name: string; profile: Profile } {
+  const name = wanted || inUse;
+  const profile = Object.hasOwn(profiles, name) ? profiles[name] : undefined;
+  if (!profile && wanted)
+    throw new CliError(`there is no profile ${JSON.stringify(name)} in ${configPath(env)}`, EXIT.usage);
+  return { name, profile: profile ?? {} };
+}
+
+function fromEnvironment(env: NodeJS.ProcessEnv): TargetOptions {
+  return Object.fromEntries(
+    Object.entries(ENVIRONMENT).map(([key, variable]) => [key, env[variable] || undefined]),
+  );
+}
+
+function pick(layers: readonly Layer[], key: keyof Profile): string | undefined {
+  return layers.find(({ values }) => values[key])?.values[key];
+}
+
+/** A profile's token is for that profile's gateway: another address does not get to see it. */
+function tokenLayer(layers: readonly Layer[], url: string, profile: Profile): Layer | undefined {
+  const layer = layers.find(({ values }) => values.token || values.tokenCommand || values.tokenFile);
+  if (layer?.values !== profile || profile.url === undefined) return layer;
+  return new URL(gatewayUrl(profile.url)).origin === new URL(url).origin ? layer : undefined;
+}

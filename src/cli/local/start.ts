@@ -1,0 +1,134 @@
+/** `npm start`: gateway, host and agent on this machine, ready to use. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import {
+  CLIENT_CLAIMS,
+  HOST_CLAIMS,
+  keyPath,
+  LOCAL_WORKSPACE,
+  loadSigner,
+  readKey,
+  type Signer,
+} from "../keys.ts";
+import { Stack } from "./local-stack.ts";
+import { lockState } from "./lock.ts";
+import { HELP, type Options, parseOptions, UsageError } from "./options.ts";
+import { choosePort, HOST } from "./port.ts";
+import { loadSecretsKey } from "./secrets-key.ts";
+import { greeting, type ReadyInfo } from "./startup-banner.ts";
+import { enableContainer, waitForAgent, waitForGateway } from "./wait-until-ready.ts";
+import { readWorkerConfig } from "./worker-config.ts";
+
+const PROJECT_DIR = fileURLToPath(new URL("../../..", import.meta.url));
+const AGENT_WAIT_MS = 15_000;
+const SAME_SIGNAL_MS = 500;
+const CLIENT_TOKEN_LIFETIME = "30 days";
+/** Longer than any run: the host gets one token for its life. */
+const HOST_TOKEN_LIFETIME = "365 days";
+
+const log = (line: string) => process.stderr.write(`${line}\n`);
+
+async function main(): Promise<void> {
+  const options = parseOptions(process.argv.slice(2), process.cwd());
+  if (options.help) process.stdout.write(HELP);
+  else await run(options);
+}
+
+async function run(options: Options): Promise<void> {
+  mkdirSync(options.state, { recursive: true, mode: 0o700 });
+  const lock = lockState(options.state);
+  const stack = new Stack(PROJECT_DIR, log);
+  const stopping = new AbortController();
+  const stop = async () => {
+    stopping.abort();
+    await stack.stop();
+    process.exit(0);
+  };
+  process.on("exit", () => {
+    stack.kill();
+    lock.release();
+  });
+  onSignals(
+    () => void stop(),
+    () => process.exit(130),
+  );
+  try {
+    const info = await bringUp(stack, options, stopping.signal);
+    const text = options.json
+      ? JSON.stringify(info)
+      : greeting(info, options.root, options.agent ?? options.defaultAgent);
+    process.stdout.write(`${text}\n`);
+  } catch (error) {
+    if (stopping.signal.aborted) return;
+    await stack.stop();
+    throw error;
+  }
+}
+
+async function bringUp(stack: Stack, options: Options, signal: AbortSignal): Promise<ReadyInfo> {
+  const { state: stateDir, root, agent, watch } = options;
+  const signer = await loadSigner(stateDir);
+  const port = await choosePort(options.port);
+  const info = await readyInfo(port, signer);
+  const config = await readWorkerConfig(join(PROJECT_DIR, "wrangler.toml"), signal);
+
+  const { jwks } = signer;
+  const secretsKey = await loadSecretsKey(stateDir);
+  const gateway = { projectDir: PROJECT_DIR, stateDir, port, config, jwks, secretsKey, watch };
+  if (options.onDemand) {
+    const signingKey = JSON.stringify(await readKey(keyPath(stateDir)));
+    const hosts = stack.onDemand({ stateDir, root, agent, args: options.host });
+    await stack.startGateway({ ...gateway, onDemand: { ...hosts, signingKey } });
+    await waitForGateway(info, signal);
+    await enableContainer(info, signal);
+    return info;
+  }
+  await stack.startGateway(gateway);
+  await waitForGateway(info, signal);
+
+  const { url, hostToken: token, workspace } = info;
+  const hostArgs = [...options.host, "--state", join(options.state, "host")];
+  stack.startHost({ url, token, workspace, root, agent, args: hostArgs });
+  if (watch) stack.watchHostSources();
+  const agentReady = await waitForAgent(info, AGENT_WAIT_MS, signal);
+  if (!agentReady) log("The agent has not reported ready yet; the gateway is up and keeps waiting for it.");
+  return info;
+}
+
+async function readyInfo(port: number, signer: Signer): Promise<ReadyInfo> {
+  return {
+    ready: true,
+    url: `http://${HOST}:${port}`,
+    wsUrl: `ws://${HOST}:${port}/acp`,
+    token: await signer.sign(CLIENT_CLAIMS, CLIENT_TOKEN_LIFETIME),
+    hostToken: await signer.sign(HOST_CLAIMS, HOST_TOKEN_LIFETIME),
+    workspace: LOCAL_WORKSPACE,
+    pid: process.pid,
+  };
+}
+
+/**
+ * The first signal asks, a second one insists. npm passes on the Ctrl-C that the terminal has already sent
+ * us, so signals within a moment count as one.
+ */
+function onSignals(ask: () => void, insist: () => void): void {
+  let askedAt: number | undefined;
+  const onSignal = () => {
+    if (askedAt === undefined) {
+      askedAt = Date.now();
+      ask();
+    } else if (Date.now() - askedAt > SAME_SIGNAL_MS) insist();
+  };
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal);
+}
+
+// Whoever reads the log may go before we do.
+process.stderr.on("error", () => {});
+
+main().catch((error: unknown) => {
+  const usage = error instanceof UsageError;
+  const message = error instanceof Error ? error.message : String(error);
+  log(usage ? `${message}\n\n${HELP}` : message);
+  process.exit(usage ? 2 : 1);
+});

@@ -1,0 +1,44 @@
+import { fileURLToPath } from "node:url";
+import { styleText } from "node:util";
+
+/** The one line of `--json`. */
+export type ReadyInfo = {
+  ready: true;
+  url: string;
+  /** Without the token. */
+  wsUrl: string;
+  token: string;
+  hostToken: string;
+  workspace: string;
+  /** Of the runner: a SIGTERM to it ends everything. */
+  pid: number;
+};
+
+export function greeting(info: ReadyInfo, root: string, agent: string | undefined): string {
+  const bold = (text: string) => styleText("bold", text);
+  const dim = (text: string) => styleText("dim", text);
+  return `
+${bold("acp-edge is ready")}
+
+  ${dim("Console")}    ${bold(info.url)}
+  ${dim("Workspace")}  ${root}
+  ${dim("Agent")}      ${agent ?? "the built-in demo agent"}
+  ${dim("Token")}      ${info.token}
+  ${dim("WebSocket")}  ${info.wsUrl}?token=${info.token}
+
+${dim("Zed, settings.json:")}
+
+${zedSnippet(info)}
+
+${dim("Ctrl-C ends it. Sessions are kept and found again at the next start.")}
+`;
+}
+
+/** The bridge as it is in this checkout: it needs nothing to be installed. */
+const COMMAND = fileURLToPath(new URL("../command/main.ts", import.meta.url));
+
+function zedSnippet({ wsUrl, token }: ReadyInfo): string {
+  const env = { ACP_EDGE_TOKEN: token };
+  const server = { type: "custom", command: process.execPath, args: [COMMAND, "connect", wsUrl], env };
+  return JSON.stringify({ agent_servers: { "acp-edge": server } }, null, 2);
+}

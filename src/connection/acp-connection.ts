@@ -1,0 +1,227 @@
+import { DurableObject } from "cloudflare:workers";
+import { DEADLINE_SCHEMA, Deadlines } from "../durable/deadlines.ts";
+import { sessionObject } from "../durable/object-names.ts";
+import type { Caller } from "../protocol/caller.ts";
+import { answerClose, GOING_AWAY } from "../protocol/close-codes.ts";
+import { notification } from "../protocol/errors.ts";
+import { RESUMABLE } from "../protocol/resumable-wire.ts";
+import type { ClientPort, Page, Position, Taken } from "../session/readers/client-cursor.ts";
+import type { Handover } from "./client.ts";
+import { ConnectionStore } from "./connection-store.ts";
+import { expiresAt, TOKEN_EXPIRING } from "./methods/renew-token.ts";
+import { type ConnectionDeadline, EXPIRED, REVOKED, TokenLife } from "./token-lifetime.ts";
+import { Readers } from "./transports/event-stream-readers.ts";
+import { ResumableClient } from "./transports/resumable.ts";
+import { HttpClient, type Outcome, type Post, type StreamRequest } from "./transports/streamable-http.ts";
+import { SocketClient } from "./transports/web-socket.ts";
+
+/**
+ * One client connection: speaks JSON-RPC with one client, over a WebSocket or over HTTP, and passes its frames
+ * to the sessions they name. At rest it is a socket that hibernates, or a few rows.
+ */
+export class AcpConnection extends DurableObject<Env> implements ClientPort {
+  #socketClient: SocketClient | undefined;
+  #httpClient: HttpClient | undefined;
+  #resumableClient: ResumableClient | undefined;
+  #stored: ConnectionStore | undefined;
+
+  readonly #deadlines: Deadlines<ConnectionDeadline>;
+  readonly #life: TokenLife;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.#deadlines = new Deadlines(ctx.storage);
+    this.#life = new TokenLife(ctx, env, this.#deadlines, () => ctx.waitUntil(this.#end(REVOKED)));
+  }
+
+  override async fetch(request: Request): Promise<Response> {
+    const stream = request.headers.get("X-Acp-Stream");
+    if (stream !== null) return this.#openStream(JSON.parse(stream) as StreamRequest);
+    const handover = JSON.parse(request.headers.get("X-Acp-Handover") ?? "") as Handover;
+    const resumable = request.headers.get("X-Acp-Resumable");
+    if (resumable === null) return this.#accept(handover);
+    const socket = this.#resumable().accept(handover, resumable === "again");
+    if (!socket) return new Response("Unknown Acp-Connection-Id", { status: 404 });
+    const headers = { "Acp-Connection-Id": handover.connection, "Sec-WebSocket-Protocol": RESUMABLE };
+    return new Response(null, { status: 101, webSocket: socket, headers });
+  }
+
+  async #accept(handover: Handover): Promise<Response> {
+    const response = SocketClient.accept(this.ctx, handover);
+    const client = this.#socket();
+    if (client) this.#life.begin(client.state);
+    await this.#listen();
+    return response;
+  }
+
+  async #openStream(request: StreamRequest): Promise<Response> {
+    const opened = await this.#http().open(request);
+    return opened instanceof WebSocket
+      ? new Response(null, { status: 101, webSocket: opened })
+      : new Response(opened.reason, { status: opened.status });
+  }
+
+  // ---- sockets: of the client, or of the readers of its event streams ---------------------------------
+
+  override webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): Promise<void> {
+    if (this.#socketClient?.socket === ws) return this.#socketClient.receive(message);
+    if (ResumableClient.isLink(ws)) return this.#resumable().receive(ws, message);
+    if (Readers.isReader(ws)) return this.#http().next(ws);
+    return this.#over(ws).receive(message);
+  }
+
+  override async webSocketClose(ws: WebSocket, code: number, reason: string): Promise<void> {
+    answerClose(ws, code, reason);
+    if (ResumableClient.isLink(ws)) return this.#resumable().closed(ws, code);
+    if (Readers.isReader(ws)) return this.#http().readerGone(ws);
+    await this.#left(this.#over(ws));
+  }
+
+  /** After this there is no close. */
+  override async webSocketError(ws: WebSocket): Promise<void> {
+    if (ResumableClient.isLink(ws)) return this.#resumable().closed(ws, LOST);
+    if (Readers.isReader(ws)) return this.#http().readerGone(ws);
+    await this.#left(this.#over(ws));
+  }
+
+  /** A client is gone with its socket, or is taken for gone. */
+  async #left(client: SocketClient): Promise<void> {
+    if (!client.leave()) return;
+    const { caller, connection } = client.state;
+    const sessions = client.sessions().map((id) => sessionObject(this.env, caller.tenant, id));
+    this.#socketClient = undefined;
+    await this.ctx.storage.deleteAll();
+    await Promise.all([
+      client.settled().then((last) => this.#life.end(last)),
+      ...sessions.map((session) => session.detach(connection)),
+    ]);
+  }
+
+  // ---- over HTTP --------------------------------------------------------------------------------------
+
+  initialize(handover: Handover, raw: string): Promise<string> {
+    return this.#http().initialize(handover, raw);
+  }
+
+  post(post: Post): Promise<Outcome> {
+    return this.#http().post(post);
+  }
+
+  remove(caller: Caller): Promise<Outcome> {
+    return this.#http().remove(caller);
+  }
+
+  // ---- time and rights --------------------------------------------------------------------------------
+
+  override async alarm(): Promise<void> {
+    this.ctx.storage.sql.exec(DEADLINE_SCHEMA);
+    for (const name of this.#deadlines.due(Date.now())) {
+      switch (name) {
+        case "handshake":
+          await this.#endUnused();
+          break;
+        case "idle":
+          await this.#withoutSocket().expire();
+          break;
+        case "silence":
+          await this.#listen();
+          break;
+        case "token-warning":
+          this.#client().notify((caller) => notification(TOKEN_EXPIRING, { expiresAt: expiresAt(caller) }));
+          break;
+        case "token-expiry":
+          if (this.#socket()) await this.#end(EXPIRED);
+          else this.#withoutSocket().hangUp(EXPIRED);
+      }
+    }
+  }
+
+  /** Whoever connects means to speak. On `/agent/ws` somebody may take their time to choose an agent. */
+  async #endUnused(): Promise<void> {
+    const client = this.#socket() ?? (this.#store.state?.resumable ? this.#resumable() : undefined);
+    if (client && !client.state.initialized && !client.state.control)
+      await client.end("not initialized in time", NOT_BEGUN);
+  }
+
+  /** One who has said nothing for long is asked, or let go. That decides nothing: what it has begun goes on. */
+  async #listen(): Promise<void> {
+    const client = this.#socket();
+    if (!client) return this.#store.state?.resumable ? this.#resumable().listen() : undefined;
+    const verdict = client.listen(Date.now());
+    if (typeof verdict === "number") return this.#deadlines.set("silence", verdict);
+    client.end(verdict, GOING_AWAY);
+    await this.#left(client);
+  }
+
+  /** Its token, or its session, was revoked. */
+  endSocket(_id: string, reason: string): Promise<void> {
+    return this.#end(reason);
+  }
+
+  async #end(reason: string): Promise<void> {
+    await this.#client().end(reason);
+  }
+
+  // ---- from sessions ----------------------------------------------------------------------------------
+
+  async position(sessionId: string): Promise<Position | null> {
+    return this.#client().position(sessionId);
+  }
+
+  /** The agent of one session has taken a login or a logout. */
+  async relay(sessionId: string, raw: string): Promise<void> {
+    await this.#client().relay(sessionId, raw);
+  }
+
+  async deliver(sessionId: string, page: Page): Promise<Taken> {
+    return this.#client().deliver(sessionId, page);
+  }
+
+  // ---- the client -------------------------------------------------------------------------------------
+
+  #over(ws: WebSocket): SocketClient {
+    if (this.#socketClient?.socket !== ws)
+      this.#socketClient = new SocketClient(this.ctx, this.env, ws, this.#life);
+    return this.#socketClient;
+  }
+
+  #socket(): SocketClient | undefined {
+    const ws = SocketClient.socket(this.ctx);
+    return ws && this.#over(ws);
+  }
+
+  get #store(): ConnectionStore {
+    this.#stored ??= new ConnectionStore(this.ctx.storage.sql);
+    return this.#stored;
+  }
+
+  #client(): SocketClient | HttpClient | ResumableClient {
+    return this.#socket() ?? this.#withoutSocket();
+  }
+
+  /** A client that lives without a socket; if there is none at all, it says so itself. */
+  #withoutSocket(): HttpClient | ResumableClient {
+    return this.#store.state?.resumable ? this.#resumable() : this.#http();
+  }
+
+  #http(): HttpClient {
+    this.#httpClient ??= new HttpClient(this.ctx, this.env, this.#store, this.#deadlines, this.#life);
+    return this.#httpClient;
+  }
+
+  #resumable(): ResumableClient {
+    this.#resumableClient ??= new ResumableClient(
+      this.ctx,
+      this.env,
+      this.#store,
+      this.#deadlines,
+      this.#life,
+    );
+    return this.#resumableClient;
+  }
+}
+
+/** A protocol error: the client has not said what it has to say first. */
+const NOT_BEGUN = 1002;
+/** What stands for the end of a socket without a close. */
+const LOST = 1006;

@@ -1,0 +1,47 @@
+import { z } from "zod";
+import { sessionObject } from "../../durable/object-names.ts";
+import { translateOpening } from "../../protocol/dialects/index.ts";
+import { ErrorCode, unknownSession } from "../../protocol/errors.ts";
+import type { Frame } from "../../protocol/frame.ts";
+import { isUuid } from "../../protocol/ids.ts";
+import { mayOpenSession } from "../../tenant/quotas.ts";
+import type { Here, Own } from "./local-methods.ts";
+
+/** `session/fork`: a new session with the history of another, up to an event or to its end. */
+export async function forkSession(env: Env, { connection, caller, hears }: Here, frame: Frame): Promise<Own> {
+  const canonical = translateOpening(frame);
+  if ("refuse" in canonical) return { error: canonical.refuse };
+  const read = PARAMS.safeParse(canonical.frame.value.params);
+  if (!read.success)
+    return { error: { code: ErrorCode.invalidParams, message: z.prettifyError(read.error) } };
+  const { sessionId: from, _meta, ...params } = read.data;
+  if (!isUuid(from)) return { error: unknownSession(from) };
+  const { [AT]: at, ...meta } = _meta ?? {};
+  const opening = { ...params, ...(Object.keys(meta).length > 0 ? { _meta: meta } : {}) };
+  const spent = await mayOpenSession(env, caller);
+  if (spent) return { error: spent };
+  const sessionId = crypto.randomUUID();
+  const target = sessionObject(env, caller.tenant, sessionId);
+  const fork = await target.fork({
+    sessionId,
+    from,
+    at: at ?? null,
+    connection,
+    caller,
+    opening: JSON.stringify(opening),
+    hears,
+  });
+  if (fork === null) return { error: unknownSession(from) };
+  if ("refused" in fork) return { error: { code: ErrorCode.invalidParams, message: fork.refused } };
+  const setup = JSON.parse(fork.setup) as object;
+  return { result: { sessionId, ...setup }, opened: { sessionId, attach: fork.attach } };
+}
+
+/** The last event the new session shares with the old one. */
+const AT = "acp-edge/at";
+
+const PARAMS = z.looseObject({
+  sessionId: z.string(),
+  cwd: z.string(),
+  _meta: z.looseObject({ [AT]: z.number().int().min(1).nullish() }).nullish(),
+});

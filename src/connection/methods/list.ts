@@ -1,0 +1,44 @@
+import { z } from "zod";
+import { listSessions, type SessionSummary } from "../../index/session-list.ts";
+import type { Caller } from "../../protocol/caller.ts";
+import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
+
+/** `session/list` for any agent: the gateway's own index, over the caller's workspaces. */
+export async function listForClient(
+  index: D1Database,
+  caller: Caller,
+  params: unknown,
+): Promise<{ result: unknown } | { error: RpcError }> {
+  const read = PARAMS.safeParse(params ?? {});
+  if (!read.success)
+    return { error: { code: ErrorCode.invalidParams, message: z.prettifyError(read.error) } };
+  const cwd = read.data.cwd ?? undefined;
+  const { sessions, nextCursor } = await listSessions(index, caller, PAGE, {
+    cursor: read.data.cursor ?? undefined,
+    cwd,
+  });
+  const result = { sessions: sessions.map((session) => sessionInfo(session, cwd)) };
+  return { result: nextCursor === null ? result : { ...result, nextCursor } };
+}
+
+/** The directory is the one the client asked for: it may know the workspace's only by that name. */
+function sessionInfo(session: SessionSummary, cwd: string | undefined) {
+  const { sessionId, clientCwd, title, updatedAt, workspace, agent, state } = session;
+  return {
+    sessionId,
+    cwd: cwd ?? clientCwd,
+    title,
+    updatedAt,
+    _meta: { "acp-edge/workspace": workspace, "acp-edge/agent": agent, "acp-edge/state": state },
+  };
+}
+
+const PAGE = 50;
+
+const PARAMS = z.looseObject({
+  cwd: z.string().max(4096).nullish(),
+  cursor: z
+    .string()
+    .regex(/^\S{1,40} [0-9a-f-]{36}$/, "not a cursor of session/list")
+    .nullish(),
+});

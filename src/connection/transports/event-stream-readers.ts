@@ -1,0 +1,141 @@
+import { LIMITS } from "../../protocol/limits.ts";
+import { slices } from "../../session/log/row-format.ts";
+import type { LogPlace } from "../../session/readers/client-cursor.ts";
+
+/** What is remembered on a reader's socket: its stream, whether it wants the next page, where it is in the log. */
+type Attachment = { stream: string; waiting: boolean; log: LogPlace | null };
+
+/** The reader of one event stream. It ends in the Worker, because an unfinished response would keep us awake. */
+export class StreamReader {
+  readonly socket: WebSocket;
+  #attachment: Attachment;
+  readonly #gone = Promise.withResolvers<void>();
+  #asked = false;
+
+  constructor(socket: WebSocket) {
+    this.socket = socket;
+    this.#attachment = socket.deserializeAttachment() as Attachment;
+  }
+
+  get stream(): string {
+    return this.#attachment.stream;
+  }
+
+  get log(): LogPlace | null {
+    return this.#attachment.log;
+  }
+
+  /** It has asked for a page and not got it yet. */
+  get waiting(): boolean {
+    return this.#attachment.waiting;
+  }
+
+  wait(): void {
+    this.#asked = true;
+    this.#save({ ...this.#attachment, waiting: true });
+  }
+
+  moveTo(log: LogPlace | null): void {
+    this.#save({ ...this.#attachment, log });
+  }
+
+  /** The page it asked for. */
+  send(text: string, log: LogPlace | null): void {
+    for (const piece of slices(text)) this.socket.send(piece);
+    this.#save({ ...this.#attachment, waiting: false, log });
+  }
+
+  /**
+   * Whether it is still there. One that has hung up may be missed only when something is written to it, and then
+   * not at once; one that is there takes it and asks for the next page.
+   */
+  async isThere(): Promise<boolean> {
+    this.#asked = false;
+    this.send(": still there?\n\n", this.log);
+    await Promise.race([this.#gone.promise, scheduler.wait(LIMITS.readerProbeMs)]);
+    return this.#asked && this.socket.readyState === WebSocket.OPEN;
+  }
+
+  left(): void {
+    this.#gone.resolve();
+  }
+
+  #save(attachment: Attachment): void {
+    this.#attachment = attachment;
+    this.socket.serializeAttachment(attachment);
+  }
+}
+
+/** The event streams of a connection that are being read, at most one reader each. */
+export class Readers {
+  readonly #ctx: DurableObjectState;
+  #byStream: Map<string, StreamReader> | undefined;
+
+  constructor(ctx: DurableObjectState) {
+    this.#ctx = ctx;
+  }
+
+  accept(stream: string, log: LogPlace | null): WebSocket {
+    const readers = this.#known();
+    const { 0: client, 1: server } = new WebSocketPair();
+    this.#ctx.acceptWebSocket(server, [TAG]);
+    server.serializeAttachment({ stream, waiting: false, log } satisfies Attachment);
+    readers.get(stream)?.socket.close(1000, "replaced");
+    readers.set(stream, new StreamReader(server));
+    return client;
+  }
+
+  get count(): number {
+    return this.#known().size;
+  }
+
+  of(stream: string): StreamReader | undefined {
+    const reader = this.last(stream);
+    return reader?.socket.readyState === WebSocket.OPEN ? reader : undefined;
+  }
+
+  /** The same, or one that has hung up and was not missed yet. */
+  last(stream: string): StreamReader | undefined {
+    return this.#known().get(stream);
+  }
+
+  /** The reader at the other end of a socket; undefined when another has taken its place. */
+  at(socket: WebSocket): StreamReader | undefined {
+    const { stream } = socket.deserializeAttachment() as Attachment;
+    const reader = this.#known().get(stream);
+    return reader?.socket === socket ? reader : undefined;
+  }
+
+  remove(reader: StreamReader): void {
+    this.#known().delete(reader.stream);
+    reader.left();
+  }
+
+  /** Ends what is being read; where each reader was is kept. */
+  hangUp(reason: string): void {
+    for (const { socket } of this.#known().values()) socket.close(1000, reason);
+  }
+
+  dismiss(reason: string): void {
+    this.hangUp(reason);
+    this.#byStream = new Map();
+  }
+
+  static isReader(socket: WebSocket): boolean {
+    return "stream" in (socket.deserializeAttachment() as object);
+  }
+
+  #known(): Map<string, StreamReader> {
+    if (this.#byStream) return this.#byStream;
+    this.#byStream = new Map();
+    for (const socket of this.#ctx.getWebSockets(TAG)) {
+      const reader = new StreamReader(socket);
+      // One that is closing may have been replaced; if not, its place is still to be taken over.
+      if (socket.readyState === WebSocket.OPEN || !this.#byStream.has(reader.stream))
+        this.#byStream.set(reader.stream, reader);
+    }
+    return this.#byStream;
+  }
+}
+
+const TAG = "reader";

@@ -1,0 +1,145 @@
+import { oneLine } from "../../protocol/frame.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { type Cursor, encodeCursor, type GatewayHead, joinMessage } from "../../protocol/resumable-wire.ts";
+import type { Allowance } from "../../tenant/allowance.ts";
+import { hear, type Signs } from "../liveness.ts";
+
+/** The stream of what is in no session's log. */
+export const OWN = "";
+
+/** What is remembered on a socket: the client told it when it came, or it can be told again. */
+type Attachment = Signs & {
+  greeted: boolean;
+  /** Number of the client's last frame. */
+  sent: number;
+  /** Characters sent in pages, and those the client has. */
+  chars: number;
+  acked: number;
+  /** The last of the connection's own messages that went down this socket, or was there before. */
+  own: number;
+  /** Null: its session has asked, and the client has got nothing yet. */
+  cursors: Record<string, Cursor | null>;
+  /** What the client may still send: with a socket that is lost without a word it is lost too, and asked for again. */
+  allowance?: Allowance | undefined;
+};
+
+/** One socket of a resumable client. */
+export class Link {
+  readonly socket: WebSocket;
+  /** Why no more is taken from it. */
+  failure: Error | undefined;
+  #attachment: Attachment;
+
+  constructor(socket: WebSocket, attachment?: Attachment) {
+    this.socket = socket;
+    this.#attachment = attachment ?? (socket.deserializeAttachment() as Attachment);
+    if (attachment) this.#save(attachment);
+  }
+
+  get greeted(): boolean {
+    return this.#attachment.greeted;
+  }
+
+  get sent(): number {
+    return this.#attachment.sent;
+  }
+
+  /** Whether it may get another page before it acknowledges one. */
+  get hasRoom(): boolean {
+    const { greeted, chars, acked } = this.#attachment;
+    return greeted && chars - acked < LIMITS.resumeWindowChars;
+  }
+
+  cursor(sessionId: string): Cursor | null | undefined {
+    return this.#attachment.cursors[sessionId];
+  }
+
+  /** The same, remembered as having been asked for. */
+  locate(sessionId: string): Cursor | null {
+    const { greeted, cursors } = this.#attachment;
+    const cursor = cursors[sessionId];
+    if (greeted && cursor === undefined)
+      this.#save({ ...this.#attachment, cursors: { ...cursors, [sessionId]: null } });
+    return cursor ?? null;
+  }
+
+  letsGo(sessionId: string): void {
+    const { [sessionId]: _, ...cursors } = this.#attachment.cursors;
+    this.#save({ ...this.#attachment, cursors });
+  }
+
+  get hasAll(): boolean {
+    const { chars, acked } = this.#attachment;
+    return chars === acked;
+  }
+
+  get own(): number {
+    return this.#attachment.own;
+  }
+
+  /** When its client last said something that we had to be woken for; about. */
+  get heard(): number {
+    return this.#attachment.heard;
+  }
+
+  hears(now: number): void {
+    const signs = hear(this.#attachment, now);
+    if (signs) this.#save({ ...this.#attachment, ...signs });
+  }
+
+  get allowance(): Allowance | undefined {
+    return this.#attachment.allowance;
+  }
+
+  holds(allowance: Allowance | undefined): void {
+    this.#save({ ...this.#attachment, allowance });
+  }
+
+  greet(cursors: Record<string, Cursor>, own: number): void {
+    this.#save({ ...this.#attachment, greeted: true, cursors, own });
+  }
+
+  acked(chars: number): void {
+    this.#save({ ...this.#attachment, acked: Math.min(chars, this.#attachment.chars) });
+  }
+
+  received(number: number): void {
+    this.say({ t: "ack", received: number });
+    this.#save({ ...this.#attachment, sent: number });
+  }
+
+  moveTo(sessionId: string, cursor: Cursor): void {
+    const { cursors } = this.#attachment;
+    this.#save({ ...this.#attachment, cursors: { ...cursors, [sessionId]: cursor } });
+  }
+
+  /** Pages come in bunches, and writing down what is on the socket costs more than one: `moveTo` does, at the end. */
+  page(sessionId: string, cursor: Cursor, frames: readonly string[]): void {
+    if (frames.length > 0) this.#page(sessionId, encodeCursor(cursor), frames);
+  }
+
+  tell(own: number, messages: readonly string[]): void {
+    this.#page(OWN, String(own), messages);
+    this.#save({ ...this.#attachment, own });
+  }
+
+  #page(of: string, at: string, frames: readonly string[]): void {
+    this.#attachment.chars += this.say({ t: "page", of, at }, frames.map(oneLine));
+  }
+
+  /** Returns the length of the message. */
+  say(head: GatewayHead, lines?: readonly string[]): number {
+    const message = joinMessage(head, lines);
+    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(message);
+    return message.length;
+  }
+
+  close(code: number, reason: string): void {
+    this.socket.close(code, reason);
+  }
+
+  #save(attachment: Attachment): void {
+    this.#attachment = attachment;
+    this.socket.serializeAttachment(attachment);
+  }
+}

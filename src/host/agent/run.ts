@@ -1,0 +1,234 @@
+import { randomUUID } from "node:crypto";
+import type { Line } from "../../node/line-splitter.ts";
+import { reasonOf } from "../../node/log.ts";
+import { Outbox } from "../../node/outbox.ts";
+import type { Timing } from "../../node/timing.ts";
+import type { HostEvent } from "../../protocol/host-wire.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import type { IoServer } from "../../protocol/methods.ts";
+import { WorkspaceIo } from "../io/workspace-io.ts";
+import { INITIALIZE, type Initialized, isInitializeAnswer, readInitializeAnswer } from "./initialize.ts";
+import { NoiseLimit, readOutput } from "./output.ts";
+import { AgentProcess, type Launch, type ProcessEnd, type ProcessHandlers } from "./process.ts";
+import { Redactor } from "./redactor.ts";
+
+const NOISE_PER_SECOND = 50;
+
+const NOTHING: Launch = { command: [], env: {}, terminalEnv: {}, redactor: new Redactor() };
+
+type Spawn = (handlers: ProcessHandlers) => AgentProcess;
+
+/** One agent process from its start to its end, as a numbered list of items. */
+export class Run {
+  readonly id = randomUUID();
+  readonly outbox = new Outbox();
+  /** Who serves the agent's files and terminals: it is told before any client is there that could. */
+  readonly io: IoServer;
+  /** Resolves when nothing is left of the agent's processes and its terminals. */
+  readonly gone: Promise<void>;
+  /** Called when the agent has read what was written to it. */
+  onDrained: () => void = () => {};
+  /** Called when the agent has said something, or something was done for it. */
+  onActivity: () => void = () => {};
+
+  readonly #process: AgentProcess | null;
+  readonly #redactor: Redactor;
+  readonly #io: WorkspaceIo;
+  readonly #noise = new NoiseLimit(NOISE_PER_SECOND, (text) => this.#record(["noise", text]));
+  readonly #initialized = Promise.withResolvers<Initialized | null>();
+  readonly #exited = Promise.withResolvers<void>();
+  readonly #deadline: NodeJS.Timeout | undefined;
+  #state: "initializing" | "ready" | "stopping" | "exited" = "initializing";
+  /** Why we ended it, if we did and the session does not know. */
+  #failure: string | undefined;
+  /** Frames for the agent that came before its answer to `initialize`. */
+  #waiting: string[] = [];
+  #waitingChars = 0;
+  #throttled = false;
+
+  static start(launch: Launch, root: string, timing: Timing, io: IoServer = "host"): Run {
+    return new Run(launch, root, timing, io, (handlers) => {
+      return new AgentProcess(launch, root, timing.killAfterMs, handlers);
+    });
+  }
+
+  /** A run that ends before it began, so that a session hears why in the usual way. */
+  static failed(error: string, root: string, timing: Timing): Run {
+    return new Run(NOTHING, root, timing, "host", () => {
+      throw new Error(error);
+    });
+  }
+
+  private constructor(launch: Launch, root: string, timing: Timing, io: IoServer, spawn: Spawn) {
+    this.io = io;
+    this.#redactor = launch.redactor;
+    const answers = {
+      push: (response: string) => {
+        this.#record(["answer", response]);
+        this.onActivity();
+      },
+      room: () => this.outbox.room(),
+    };
+    this.#io = new WorkspaceIo(root, launch.terminalEnv, timing, answers, launch.groups);
+    this.#process = this.#spawn(spawn);
+    this.gone = Promise.resolve(this.#process?.gone).then(() => this.#io.close());
+    if (!this.#process?.pid) return;
+
+    this.#record(["started", { pid: this.#process.pid, command: launch.command.join(" ") }]);
+    this.#record(["sent", INITIALIZE]);
+    this.#process.write([INITIALIZE]);
+    this.#deadline = setTimeout(() => {
+      this.stop(`the agent did not answer initialize within ${timing.initializeMs} ms`);
+    }, timing.initializeMs);
+  }
+
+  /** The agent's answer to `initialize`, or why there is none; null if it was not wanted any more. */
+  get initialized(): Promise<Initialized | null> {
+    return this.#initialized.promise;
+  }
+
+  /** Resolves when the exit is in the outbox: nothing comes after it. */
+  get exited(): Promise<void> {
+    return this.#exited.promise;
+  }
+
+  get hasExited(): boolean {
+    return this.#state === "exited";
+  }
+
+  /** Whether the agent is of use: neither gone nor on its way out. */
+  get live(): boolean {
+    return this.#state === "initializing" || this.#state === "ready";
+  }
+
+  /** Whether the agent has more to read than we want to keep for it. */
+  get inputFull(): boolean {
+    return this.#waitingChars + (this.#process?.unreadInput ?? 0) > LIMITS.hostWindowChars;
+  }
+
+  /** Writes frames to the agent, in order, once it has been initialized. */
+  deliver(frames: readonly string[]): void {
+    if (this.#state === "ready") {
+      this.#process?.write(frames);
+    } else if (this.#state === "initializing") {
+      for (const frame of frames) {
+        this.#waiting.push(frame);
+        this.#waitingChars += frame.length;
+      }
+    }
+  }
+
+  /** Ends the agent; `error` tells the session why, unless it was the session that wanted it. */
+  stop(error?: string): void {
+    this.#stop(error);
+  }
+
+  /** Ends it at once: it does harm. */
+  kill(error: string): void {
+    this.#stop(error, 0);
+  }
+
+  #stop(error: string | undefined, killAfterMs?: number): void {
+    if (!this.live) return;
+    this.#state = "stopping";
+    this.#failure = error;
+    this.#process?.stop(killAfterMs);
+  }
+
+  /** The process groups of the agent and its terminals. */
+  get groups(): number[] {
+    return [this.#process?.pid ?? [], this.#io.groups].flat();
+  }
+
+  #spawn(spawn: Spawn): AgentProcess | null {
+    try {
+      return spawn({
+        lines: (lines) => this.#read(lines),
+        drained: () => this.onDrained(),
+        ended: (end) => this.#ended(end),
+      });
+    } catch (error) {
+      this.#ended({ code: null, signal: null, stderr: "", error: reasonOf(error) });
+      return null;
+    }
+  }
+
+  /** The exit is the last item: what comes later was for an agent that is no more. */
+  #record(event: HostEvent): void {
+    if (this.#state !== "exited") this.outbox.push([this.#redactor.redactJson(JSON.stringify(event))]);
+  }
+
+  #read(lines: Line[]): void {
+    const items: string[] = [];
+    for (const line of lines) {
+      const output = readOutput(typeof line === "string" ? this.#redactor.redactJson(line) : line);
+      if (output === null) continue;
+      if ("noise" in output) {
+        if (this.#noise.admit()) items.push(JSON.stringify(["noise", output.noise] satisfies HostEvent));
+        continue;
+      }
+      items.push(output.frame);
+      if (this.io === "host" && this.#io.serves(output.message.method)) {
+        // Its own words: what it writes to a file is written as it is.
+        this.#io.accept(line as string);
+      } else if (this.#state === "initializing" && isInitializeAnswer(output.message)) {
+        this.#answered(readInitializeAnswer(output.message));
+      }
+    }
+    this.outbox.push(items);
+    this.onActivity();
+    if (this.#overloaded) void this.#throttle();
+  }
+
+  get #overloaded(): boolean {
+    return this.outbox.full || this.#io.full || this.#noise.flooded;
+  }
+
+  /** Lets the agent block on its own stdout until the session has caught up. */
+  async #throttle(): Promise<void> {
+    this.#process?.pause();
+    if (this.#throttled) return;
+    this.#throttled = true;
+    while (this.#overloaded) {
+      await this.#io.idle;
+      await this.outbox.room();
+      await this.#noise.calm;
+    }
+    this.#throttled = false;
+    this.#process?.resume();
+  }
+
+  #answered(initialized: Initialized): void {
+    clearTimeout(this.#deadline);
+    this.#initialized.resolve(initialized);
+    if ("error" in initialized) {
+      this.stop(initialized.error);
+      return;
+    }
+    this.#state = "ready";
+    if (this.#waiting.length > 0) this.#process?.write(this.#waiting);
+    this.#waiting = [];
+    this.#waitingChars = 0;
+  }
+
+  #ended({ code, signal, stderr, error }: ProcessEnd): void {
+    clearTimeout(this.#deadline);
+    this.#noise.flush();
+    const why = error === undefined ? this.#reason() : `the agent could not be started: ${error}`;
+    this.#record(["exit", { code, signal, ...(why !== undefined && { error: why }), stderr }]);
+    this.#state = "exited";
+    this.#waiting = [];
+    this.#initialized.resolve(
+      why === undefined
+        ? null
+        : { error: this.#redactor.redact([why, stderr.trim()].filter(Boolean).join(": ")) },
+    );
+    this.#exited.resolve();
+    void this.#io.close();
+  }
+
+  /** Why the process ended, where its exit code does not say it. */
+  #reason(): string | undefined {
+    return this.#state === "initializing" ? "the agent ended before it answered initialize" : this.#failure;
+  }
+}

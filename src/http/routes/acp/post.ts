@@ -1,0 +1,83 @@
+import type { Context } from "hono";
+import type { Handover } from "../../../connection/client.ts";
+import { FAULTS, idTooLong } from "../../../connection/jsonrpc-faults.ts";
+import { errorResponse } from "../../../protocol/errors.ts";
+import { type Frame, isFault, readFrame } from "../../../protocol/frame.ts";
+import { isUuid } from "../../../protocol/ids.ts";
+import { LIMITS } from "../../../protocol/limits.ts";
+import type { AppEnv } from "../../middleware/auth.ts";
+import { limitConnections, retryAfter } from "../../middleware/rate.ts";
+
+/** A message of a client over HTTP. The first one makes the connection and is answered here; the rest on streams. */
+export async function postMessage(c: Context<AppEnv>, handover: () => Handover): Promise<Response> {
+  if (!isJson(c.req.header("Content-Type"))) return c.text("Unsupported Media Type", 415);
+  const raw = await readBody(c.req.raw);
+  if (raw === "too long") return c.text("Payload Too Large", 413);
+  const frame = raw === "not text" ? ({ fault: "parse" } as const) : readFrame(raw.text);
+  if (isFault(frame)) {
+    if (frame.fault === "batch") return json(c, errorResponse("null", FAULTS.batch), 400);
+    return c.text(frame.fault === "parse" ? "Invalid JSON" : "Invalid JSON-RPC message", 400);
+  }
+  const connection = c.req.header("Acp-Connection-Id");
+  if (isInitialize(frame)) {
+    if (connection) return c.text("Initialize not allowed on existing connection", 400);
+    return initialize(c, frame, handover);
+  }
+  if (!connection) return c.text("Missing Acp-Connection-Id", 400);
+  if (!isUuid(connection)) return c.text("Unknown Acp-Connection-Id", 404);
+  const { status, reason, retryAfterMs } = await c.env.ACP_CONNECTION_DO.getByName(connection).post({
+    caller: c.get("caller"),
+    session: c.req.header("Acp-Session-Id") || undefined,
+    raw: frame.raw,
+  });
+  if (retryAfterMs !== undefined) retryAfter(c, retryAfterMs);
+  return status === 202 ? c.body(null, status) : c.text(reason, status);
+}
+
+async function initialize(c: Context<AppEnv>, frame: Frame, handover: () => Handover): Promise<Response> {
+  if (frame.value.id === null) return c.text("Initialize request must include an ID", 400);
+  if (idTooLong(frame)) return c.text(`Ids have at most ${LIMITS.idChars} characters`, 400);
+  const order = handover();
+  await limitConnections(c);
+  const answer = await c.env.ACP_CONNECTION_DO.getByName(order.connection).initialize(order, frame.raw);
+  return json(c, answer, 200, { "Acp-Connection-Id": order.connection });
+}
+
+function isInitialize({ value, kind, method }: Frame): boolean {
+  return value.jsonrpc === "2.0" && kind === "request" && method === "initialize";
+}
+
+function json(
+  c: Context<AppEnv>,
+  text: string,
+  status: 200 | 400,
+  headers?: Record<string, string>,
+): Response {
+  return c.body(text, status, { "Content-Type": "application/json", ...headers });
+}
+
+function isJson(contentType: string | undefined): boolean {
+  return contentType?.split(";", 1)[0]?.trim().toLowerCase() === "application/json";
+}
+
+/** Reads no further than a message may be long. */
+async function readBody(request: Request): Promise<{ text: string } | "too long" | "not text"> {
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+  let text = "";
+  if (!request.body) return { text };
+  const reader = request.body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      text += decoder.decode(value, { stream: !done });
+      if (done) return { text };
+      if (text.length > LIMITS.frameChars) {
+        await reader.cancel();
+        return "too long";
+      }
+    }
+  } catch (error) {
+    if (error instanceof TypeError) return "not text";
+    throw error;
+  }
+}

@@ -1,0 +1,76 @@
+import { Hono } from "hono";
+import { HTTPException } from "hono/http-exception";
+import { z } from "zod";
+import { listSessions } from "../../index/session-list.ts";
+import { type AppEnv, requireScope } from "../middleware/auth.ts";
+import { parse, sessionOf, unknownSession } from "../params.ts";
+import { agents } from "./agents.ts";
+import { permissions } from "./permissions.ts";
+import { secrets } from "./secrets.ts";
+import { liveEvents } from "./sessions/live-events.ts";
+import { shares } from "./sessions/shares.ts";
+import { transfer } from "./sessions/transfer.ts";
+import { tenant } from "./tenant.ts";
+import { webhooks } from "./webhooks.ts";
+import { workspaces } from "./workspaces.ts";
+
+/** What there is to see, over plain HTTP. */
+export const api = new Hono<AppEnv>();
+
+api.use(requireScope("session:read"));
+api.route("/", transfer);
+api.route("/", permissions);
+api.route("/", workspaces);
+api.route("/", agents);
+api.route("/", secrets);
+api.route("/", webhooks);
+api.route("/", tenant);
+api.route("/", shares);
+
+api.get("/sessions", async (c) => {
+  const { limit, cursor } = parse(LIST_QUERY, c.req.query());
+  return c.json(await listSessions(c.env.INDEX, c.get("caller"), limit, { cursor }));
+});
+
+api.get("/sessions/:id", async (c) => {
+  const session = await sessionOf(c, c.req.param("id")).view(c.get("caller"));
+  if (!session) throw unknownSession();
+  return c.body(session, 200, { "Content-Type": "application/json" });
+});
+
+api.delete("/sessions/:id/queue/:turn", requireScope("session:prompt"), async (c) => {
+  const removed = await sessionOf(c, c.req.param("id")).unqueue(c.get("caller"), c.req.param("turn"));
+  if (!removed) throw new HTTPException(404, { message: "No such prompt is waiting" });
+  return c.body(null, 204);
+});
+
+/** The log as NDJSON: a page of it with `limit`, without it all there is; live for who wants an event stream. */
+api.get("/sessions/:id/events", liveEvents, async (c) => {
+  const session = sessionOf(c, c.req.param("id"));
+  const { after, limit } = parse(EVENTS_QUERY, c.req.query());
+  const caller = c.get("caller");
+  const first = await session.events(caller, after, limit);
+  if (!first) throw unknownSession();
+  if (first.gone) throw new HTTPException(410, { message: first.gone });
+  let page: typeof first | null = first;
+  let left = limit;
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      if (page?.gone) return controller.error(new Error(page.gone));
+      if (!page || page.count === 0) return controller.close();
+      controller.enqueue(new TextEncoder().encode(page.text));
+      left -= page.count;
+      page = left > 0 ? await session.events(caller, page.last, left) : null;
+    },
+  });
+  return c.body(body, 200, { "Content-Type": "application/x-ndjson; charset=utf-8" });
+});
+
+const LIST_QUERY = z.object({
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(500).optional(),
+});
+const EVENTS_QUERY = z.object({
+  after: z.coerce.number().int().min(0).default(0),
+  limit: z.coerce.number().int().min(1).default(Number.MAX_SAFE_INTEGER),
+});

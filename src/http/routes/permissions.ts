@@ -1,0 +1,83 @@
+import { Hono } from "hono";
+import { HTTPException } from "hono/http-exception";
+import { z } from "zod";
+import { makeAnswerLinks } from "../../auth/answer-link.ts";
+import { listPermissions } from "../../index/permission-list.ts";
+import { parseClientRequestId } from "../../protocol/ids.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { audit } from "../../tenant/client/audit.ts";
+import { type AppEnv, requireScope } from "../middleware/auth.ts";
+import { parse, sessionOf } from "../params.ts";
+
+/** Permissions that wait, across the caller's sessions, and answers to them with nobody attached. */
+export const permissions = new Hono<AppEnv>();
+
+permissions.get("/permissions", async (c) => {
+  const { limit, cursor } = parse(QUERY, c.req.query());
+  return c.json(await listPermissions(c.env.INDEX, c.get("caller"), limit, cursor));
+});
+
+permissions.post("/permissions/:id", requireScope("permission:answer"), async (c) => {
+  const id = c.req.param("id");
+  const target = parseClientRequestId(id);
+  if (!target) throw notPending();
+  const { optionId } = parse(ANSWER, await c.req.json().catch(() => null));
+  const session = sessionOf(c, target.sessionId);
+  const caller = c.get("caller");
+  const result = await session.answerPermission(caller, target.seq, { optionId }, "rest");
+  if (result === "unknown") throw notPending();
+  if (result === "answered") return c.json({ id, outcome: { outcome: "selected", optionId } });
+  const asked = await session.askedPermission(caller, target.seq);
+  if (!asked) throw notPending();
+  const message = `There is no option ${JSON.stringify(optionId)}`;
+  return c.json({ error: { code: "bad_option", message, options: asked.options } }, 400);
+});
+
+/** A link for each answer, so that it can be given by whoever gets the link; see answer.ts. */
+permissions.post(
+  "/permissions/:id/links",
+  requireScope("share"),
+  requireScope("permission:answer"),
+  async (c) => {
+    const permission = c.req.param("id");
+    const target = parseClientRequestId(permission);
+    if (!target) throw notPending();
+    const body = (await c.req.text()) === "" ? {} : await c.req.json().catch(() => null);
+    const { expiresIn } = parse(linksOrder(), body);
+    const { sessionId: session, seq } = target;
+    const caller = c.get("caller");
+    const asked = await sessionOf(c, session).askedPermission(caller, seq);
+    if (!asked) throw notPending();
+    const { tenant, subject } = caller;
+    const { workspace, options } = asked;
+    const id = crypto.randomUUID();
+    const expires = Math.floor(Date.now() / 1000) + expiresIn;
+    const { origin } = new URL(c.req.url);
+    const request = { tenant, workspace, session, seq, by: subject, id, expires };
+    const links = await makeAnswerLinks(c.env, origin, request, options);
+    if (!links)
+      throw new HTTPException(501, { message: "This gateway makes no such links: SECRETS_KEY is not set" });
+    const expiresAt = new Date(expires * 1000).toISOString();
+    const detail = { id, request: seq, expiresAt };
+    await audit(c.env, tenant, { kind: "link.made", subject, workspace, session, detail });
+    return c.json({ id, permission, expiresAt, links }, 201);
+  },
+);
+
+/** What is settled, what never was and what belongs to others: there is nothing here to answer. */
+function notPending(): HTTPException {
+  return new HTTPException(404, { message: "No such permission is pending" });
+}
+
+const QUERY = z.object({
+  state: z.literal("pending").default("pending"),
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(500).optional(),
+});
+const ANSWER = z.object({ optionId: z.string().max(1024) });
+
+/** Read when it is needed: a deployment may set other limits. */
+function linksOrder() {
+  const { answerLinkSeconds, answerLinkMaxSeconds } = LIMITS;
+  return z.strictObject({ expiresIn: z.int().min(1).max(answerLinkMaxSeconds).default(answerLinkSeconds) });
+}

@@ -1,0 +1,69 @@
+import type { Caller } from "../../../protocol/caller.ts";
+import type { AcpSession } from "../../../session/acp-session.ts";
+import { Transcript } from "../../../session/transfer/worker/markdown.ts";
+import { archiveOf } from "../../../session/transfer/worker/tar-writer.ts";
+
+/**
+ * A session as a file. Each is written while it is read, page by page, up to the event that was the last
+ * when it was asked for.
+ */
+
+type Session = DurableObjectStub<AcpSession>;
+type Bytes = ReadableStream<Uint8Array>;
+
+/** The log as it is. */
+export function exportEvents(session: Session, caller: Caller, projection: string): Bytes {
+  return streamOf(encoded(eventPages(session, caller, lastSeqOf(projection))));
+}
+
+/** The conversation for people to read. */
+export function exportTranscript(session: Session, caller: Caller, projection: string): Bytes {
+  const transcript = new Transcript(JSON.parse(projection) as Record<string, unknown>);
+  async function* texts() {
+    yield transcript.start();
+    for await (const page of eventPages(session, caller, lastSeqOf(projection))) {
+      const lines = page.split("\n").filter((line) => line !== "");
+      yield lines.map((line) => transcript.push(JSON.parse(line) as Record<string, unknown>)).join("");
+    }
+    yield transcript.end();
+  }
+  return streamOf(encoded(texts()));
+}
+
+/** The directory of the acpx session model as a tar. */
+export function exportArchive(session: Session, caller: Caller, projection: string): Bytes {
+  return archiveOf(projection, lastSeqOf(projection), (cursor, upTo) =>
+    session.segment(caller, cursor, upTo),
+  );
+}
+
+async function* eventPages(session: Session, caller: Caller, upTo: number): AsyncGenerator<string> {
+  for (let after = 0; after < upTo; ) {
+    const page = await session.events(caller, after, upTo - after);
+    if (!page || page.count === 0) throw new Error("The log ended early");
+    yield page.text;
+    after = page.last;
+  }
+}
+
+async function* encoded(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder();
+  for await (const text of texts) if (text !== "") yield encoder.encode(text);
+}
+
+function streamOf(pieces: AsyncGenerator<Uint8Array>): Bytes {
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { done, value } = await pieces.next();
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    async cancel() {
+      await pieces.return(undefined);
+    },
+  });
+}
+
+function lastSeqOf(projection: string): number {
+  return (JSON.parse(projection) as { log: { lastSeq: number } }).log.lastSeq;
+}

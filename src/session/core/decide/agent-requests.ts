@@ -1,0 +1,144 @@
+import { ErrorCode, errorResponse, notification, resultResponse } from "../../../protocol/errors.ts";
+import type { Frame } from "../../../protocol/frame.ts";
+import { clientRequestId } from "../../../protocol/ids.ts";
+import { ioOf } from "../../../protocol/methods.ts";
+import { findToolCall } from "../state/agent-report.ts";
+import { isRecord } from "../state/bounded-values.ts";
+import type { Asking, SessionState } from "../state/state.ts";
+import type { Batch } from "./batch.ts";
+
+/** Answers to what the agent asks, whoever gives them: a client, a person over REST, a policy, a cancel. */
+
+export type PermissionOption = { optionId: string; kind: string | null; name: string | null };
+export type PermissionChoice = { optionId: string } | { kind: string };
+
+/** Who decided and why, as the log keeps it. `by` is a connection, or what else gave the answer. */
+export type Decision = { by: string; subject?: string; why: string };
+
+export type Outcome = { outcome: "selected"; optionId: string } | { outcome: "cancelled" };
+
+/** Requests of the agent that clients may answer now. */
+export function openToClients({ asking }: SessionState): number[] {
+  return Object.entries(asking).flatMap(([seq, { by }]) => (by === "client" ? [Number(seq)] : []));
+}
+
+// ---- permissions --------------------------------------------------------------------------------------
+
+export function optionsIn(params: unknown): PermissionOption[] {
+  const options = isRecord(params) && Array.isArray(params.options) ? params.options.filter(isRecord) : [];
+  return options.flatMap(({ optionId, kind, name }) =>
+    typeof optionId === "string" ? [{ optionId, kind: textOrNull(kind), name: textOrNull(name) }] : [],
+  );
+}
+
+/** The kind of tool a request is about: as it says itself, or as the call it names was announced. */
+export function toolKindIn({ acp }: SessionState, params: unknown): string {
+  const toolCall = isRecord(params) && isRecord(params.toolCall) ? params.toolCall : {};
+  return textOrNull(toolCall.kind) ?? findToolCall(acp, toolCall.toolCallId)?.kind ?? "other";
+}
+
+/** A choice by kind means exactly that kind: "once" is never widened to "always". */
+export function choosePermission(
+  batch: Batch,
+  seq: number,
+  choice: PermissionChoice,
+  decision: Decision,
+): "answered" | "unknown" | "no-option" {
+  if (!batch.state.asking[seq]?.permission) return "unknown";
+  const chosen = optionsIn(batch.frameAt(seq).frame.value.params).find((option) =>
+    "optionId" in choice ? option.optionId === choice.optionId : option.kind === choice.kind,
+  );
+  if (!chosen) return "no-option";
+  decide(batch, seq, { outcome: "selected", optionId: chosen.optionId }, decision);
+  return "answered";
+}
+
+/** Gives the agent the gateway's own answer to a permission request. */
+export function decide(batch: Batch, seq: number, outcome: Outcome, decision: Decision): void {
+  const asking = batch.state.asking[seq];
+  if (!asking) return;
+  const answer = batch.frame("gateway", "out", resultResponse(asking.id, { outcome }), { re: seq });
+  batch.note("gateway", "permission.responded", { request: seq, answer, outcome, ...decision });
+  if (!asking.hidden) withdraw(batch, seq, asking, decision.by);
+}
+
+// ---- requests that are settled ------------------------------------------------------------------------
+
+/** A client's own answer goes to the agent; of several the first one counts. */
+export function clientAnswer(
+  batch: Batch,
+  { connection, subject }: { connection: string; subject: string },
+  seq: number,
+  asking: Asking,
+  frame: Frame,
+): void {
+  const answer = batch.frame("client", "out", frame, { connection, re: seq, id: asking.id });
+  if (asking.permission) {
+    const outcome = (frame.value.result as { outcome?: unknown } | null | undefined)?.outcome ?? null;
+    const decision: Decision = { by: connection, subject, why: "answered" };
+    batch.note("gateway", "permission.responded", { request: seq, answer, outcome, ...decision });
+  }
+  if (ioOf(asking.method)) noteClientOperation(batch, seq, asking, answer, !("error" in frame.value));
+  // It was shown to nobody else.
+  else withdraw(batch, seq, asking, connection);
+}
+
+/** What was done for the agent: `client.fs.read` for `fs/read_text_file`, `client.terminal.create`, and so on. */
+export function noteClientOperation(
+  batch: Batch,
+  request: number,
+  { method }: Asking,
+  answer: number,
+  ok: boolean,
+): void {
+  const kind = `client.${method.replace("_text_file", "").replace("/", ".")}`;
+  batch.note("gateway", kind, { request, answer, ok });
+}
+
+/** A client that cancels owes an answer to each open question; nobody may be there to give it. */
+export function cancelQuestions(batch: Batch, by: string): void {
+  for (const seq of openToClients(batch.state)) {
+    const asking = batch.state.asking[seq] as Asking;
+    if (asking.permission)
+      decide(batch, seq, { outcome: "cancelled" }, { by, why: "the turn was cancelled" });
+    if (asking.method !== "elicitation/create") continue;
+    batch.frame("gateway", "out", resultResponse(asking.id, { action: "cancel" }), { re: seq });
+    withdraw(batch, seq, asking);
+  }
+}
+
+/** The agent takes its request back: it gets the answer it owes itself, and its clients have heard already. */
+export function cancelledByAgent(batch: Batch, seq: number, { id, permission }: Asking): void {
+  const error = { code: ErrorCode.requestCancelled, message: "Request cancelled" };
+  batch.frame("gateway", "out", errorResponse(id, error), { re: seq });
+  if (permission) noteWithdrawn(batch, seq, "the agent cancelled its request");
+}
+
+/** Notes the end of a process with `note`, which ends its questions; those who were asked learn of it. */
+export function endQuestions(batch: Batch, why: string, note: () => void): void {
+  const open = openToClients(batch.state).map((seq) => [seq, batch.state.asking[seq] as Asking] as const);
+  note();
+  for (const [seq, asking] of open) {
+    if (asking.permission) noteWithdrawn(batch, seq, why);
+    withdraw(batch, seq, asking);
+  }
+}
+
+/** Nobody has decided, and nobody need do so any more. */
+function noteWithdrawn(batch: Batch, seq: number, why: string): void {
+  batch.note("gateway", "permission.withdrawn", { request: seq, why });
+}
+
+/** Everyone who was shown a request of the agent learns that it is settled, except who settled it. */
+function withdraw(batch: Batch, seq: number, { to }: Asking, except?: string): void {
+  const requestId = clientRequestId(batch.state.sessionId, seq);
+  batch.frame("gateway", "in", notification("$/cancel_request", { requestId }), {
+    re: seq,
+    ...(to === undefined ? {} : { to }),
+    ...(except === undefined ? {} : { except }),
+  });
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}

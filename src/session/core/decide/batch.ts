@@ -1,0 +1,98 @@
+import { type Frame, isFault, readFrame } from "../../../protocol/frame.ts";
+import {
+  type Context,
+  type FrameEvent,
+  isFrame,
+  type LogEvent,
+  type Payload,
+  type Route,
+  type Source,
+} from "../events/event.ts";
+import { apply } from "../state/fold.ts";
+import type { SessionState } from "../state/state.ts";
+
+/**
+ * Events on their way into the log. Each one is numbered and folded into the state as it is added, so that
+ * the next decision sees it; the caller writes them all at once before anyone else sees any of them.
+ */
+export class Batch {
+  readonly events: LogEvent[] = [];
+  readonly at: number;
+  readonly state: SessionState;
+  readonly #logged: (seq: number) => LogEvent | undefined;
+
+  constructor(state: SessionState, at: number, logged: (seq: number) => LogEvent | undefined) {
+    this.state = state;
+    this.at = at;
+    this.#logged = logged;
+  }
+
+  /** The number the next event will have: a request of ours uses it as its id. */
+  get nextSeq(): number {
+    return this.state.lastSeq + 1;
+  }
+
+  /** A frame that is in the log, or in this batch on its way there. */
+  frameAt(seq: number): FrameEvent {
+    const event = this.events.find((e) => e.seq === seq) ?? this.#logged(seq);
+    if (!event || !isFrame(event)) throw new Error(`Event ${seq} is not a frame`);
+    return event;
+  }
+
+  frame(
+    source: Source,
+    direction: "in" | "out",
+    frame: Frame | string,
+    route: Route = {},
+    context?: Context,
+  ): number {
+    const message = typeof frame === "string" ? ownFrame(frame) : frame;
+    const place = this.#place(context);
+    const prompt = message.kind === "notification" ? undefined : this.#promptOf(place.seq, message, route);
+    return this.#add({
+      ...place,
+      ...request(prompt),
+      kind: "acp.frame",
+      source,
+      direction,
+      frame: message,
+      route,
+    });
+  }
+
+  note(source: Source, kind: string, payload: Payload, context?: Context): number {
+    const prompt = kind.startsWith("turn.")
+      ? payload.prompt
+      : kind.startsWith("queue.")
+        ? payload.seq
+        : undefined;
+    return this.#add({ ...this.#place(context), ...request(prompt), kind, source, payload });
+  }
+
+  /** The prompt that a frame is, or answers. */
+  #promptOf(seq: number, { method }: Frame, { re }: Route): number | undefined {
+    if (method === "session/prompt") return seq;
+    return re !== undefined && this.state.asked[re]?.method === "session/prompt" ? re : undefined;
+  }
+
+  #place(context: Context = this.state.context) {
+    return { seq: this.nextSeq, at: this.at, context };
+  }
+
+  #add(event: LogEvent): number {
+    this.events.push(event);
+    apply(this.state, event);
+    return event.seq;
+  }
+}
+
+/** What belongs to one prompt, from the queue to its answer, has one request id: the prompt's place in the log. */
+function request(prompt: unknown): { requestId?: string } {
+  return typeof prompt === "number" ? { requestId: `req_${prompt}` } : {};
+}
+
+function ownFrame(raw: string): Frame {
+  const frame = readFrame(raw);
+  if (isFault(frame)) throw new Error("The gateway made a frame that is not a JSON object");
+  return frame;
+}

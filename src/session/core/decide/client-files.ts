@@ -1,0 +1,67 @@
+import { ErrorCode, errorResponse, type RpcError } from "../../../protocol/errors.ts";
+import type { Frame } from "../../../protocol/frame.ts";
+import { ioOf, type WorkspaceIo } from "../../../protocol/methods.ts";
+import { moved } from "../../../protocol/rebase-path.ts";
+import type { Route } from "../events/event.ts";
+import type { SessionState } from "../state/state.ts";
+import { noteClientOperation, openToClients } from "./agent-requests.ts";
+import type { Batch } from "./batch.ts";
+
+/**
+ * Files and terminals that clients serve, where the workspace says so. A request goes to one client, never to all
+ * of them: a file would be written on every machine.
+ */
+
+/** A client that may be asked, the latest last. `cwd` is where it has the workspace. */
+export type IoClient = { connection: string; serves: readonly WorkspaceIo[]; cwd: string | null };
+
+/** Where a request of the agent goes, or why it goes nowhere. */
+export function routeToClient(
+  state: SessionState,
+  frame: Frame,
+  clients: readonly IoClient[],
+): { route: Route } | { refusal: RpcError } {
+  const method = frame.method as string;
+  const io = ioOf(method) as WorkspaceIo;
+  const able = clients.filter(({ serves }) => serves.includes(io));
+  const params = frame.value.params as Params | null | undefined;
+  if (io === "terminal" && method !== "terminal/create") return toOwner(state, able, params?.terminalId);
+  const turnOf = state.turn ? state.asked[state.turn.prompt]?.connection : undefined;
+  const client = able.find(({ connection }) => connection === turnOf) ?? able.at(-1);
+  if (!client)
+    return unavailable(`This workspace's files are its clients', and none that is here offers ${method}`);
+  const path = moved(
+    String(method === "terminal/create" ? params?.cwd : params?.path),
+    state.run?.root ?? "",
+    client.cwd ?? state.identity?.cwd ?? "/",
+  );
+  const to = client.connection;
+  return { route: path === undefined ? { to } : { to, path: JSON.stringify(path) } };
+}
+
+type Params = { path?: unknown; cwd?: unknown; terminalId?: unknown };
+
+/** A terminal is where it was made. */
+function toOwner({ run }: SessionState, able: readonly IoClient[], terminalId: unknown) {
+  const owner = run?.terminals.find(({ id }) => id === terminalId)?.connection;
+  if (owner === undefined)
+    return { refusal: { code: ErrorCode.notFound, message: "Unknown terminal", data: { terminalId } } };
+  if (!able.some(({ connection }) => connection === owner))
+    return unavailable("The client that has this terminal is gone");
+  return { route: { to: owner } };
+}
+
+function unavailable(message: string): { refusal: RpcError } {
+  return { refusal: { code: ErrorCode.methodNotFound, message } };
+}
+
+/** A client is gone for good. What its machine was asked for, unlike a person's decision, nobody else can give. */
+export function ioClientGone(batch: Batch, connection: string): void {
+  for (const seq of openToClients(batch.state)) {
+    const asking = batch.state.asking[seq];
+    if (asking?.to !== connection || ioOf(asking.method) === undefined) continue;
+    const error = { code: ErrorCode.internal, message: "The client that was asked is gone" };
+    const answer = batch.frame("gateway", "out", errorResponse(asking.id, error), { re: seq });
+    noteClientOperation(batch, seq, asking, answer, false);
+  }
+}

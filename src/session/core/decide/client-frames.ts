@@ -1,0 +1,243 @@
+import { type Caller, mayAnswer, type Role, roleOf } from "../../../protocol/caller.ts";
+import {
+  ErrorCode,
+  errorResponse,
+  forbidden,
+  type RpcError,
+  resultResponse,
+} from "../../../protocol/errors.ts";
+import { type Frame, rewrite } from "../../../protocol/frame.ts";
+import { parseClientRequestId } from "../../../protocol/ids.ts";
+import { LIMITS } from "../../../protocol/limits.ts";
+import { badCursor } from "../read/replay.ts";
+import { currentSetup } from "../state/agent-report.ts";
+import type { KeyedPrompt } from "../state/state.ts";
+import { bind, close, wantAgent } from "./agent-process.ts";
+import { cancelQuestions, clientAnswer } from "./agent-requests.ts";
+import type { Batch } from "./batch.ts";
+import { badPromptKey, promptKey } from "./idempotency-key.ts";
+import { methodTooLong, tooMany } from "./request-limits.ts";
+import { cancelQueued, dropQueued, forProcess, promptRefusal } from "./turns.ts";
+
+/**
+ * What a session does about what clients say. Each function turns one input into events and nothing else:
+ * sending is the business of those who read the log.
+ */
+
+export type NewTurnId = () => string;
+
+type Owner = { tenant: string; owner: string; workspace: string; agent: string };
+
+/** A client that has not opened a session yet needs a process all the same, to log in. */
+export function anticipate(batch: Batch, owner: Owner): void {
+  batch.note("gateway", "session.anticipated", { ...owner, cwd: "/", request: null });
+}
+
+/** A client opens the session. There may be a process already, in which it has logged in. */
+export function open(batch: Batch, connection: string, frame: Frame, identity: Owner): void {
+  const request = batch.frame("client", "out", frame, { connection, stop: "held" });
+  const cwd = (frame.value.params as { cwd: string }).cwd;
+  batch.note("gateway", "session.requested", { ...identity, cwd, request });
+  const { agent, run } = batch.state;
+  if (agent === "starting" && run?.initialized && !run.stopping) bind(batch);
+  else wantAgent(batch);
+}
+
+/** `answering`: all connections now that the agent's requests are put to. */
+export type ClientInput = { connection: string; caller: Caller; answering: readonly string[] };
+
+/** The same client's frame may come again after a reconnect between the objects; the caller filters those. */
+export function clientFrame(batch: Batch, client: ClientInput, frame: Frame, newTurnId: NewTurnId): void {
+  const { connection, caller } = client;
+  const refusal = refusalFor(caller, frame);
+  if (refusal) return refuse(batch, connection, frame, refusal);
+  switch (frame.kind) {
+    case "response":
+      return answer(batch, client, frame);
+    case "notification":
+      if (frame.method === "session/cancel") return cancelTurn(batch, connection, frame);
+      if (frame.method === "$/cancel_request") return cancelRequest(batch, connection, frame);
+      return pass(batch, connection, frame);
+    case "request":
+      return clientRequest(batch, client, frame, newTurnId);
+    case "invalid":
+      batch.frame("client", "out", frame, { connection, stop: "stray" });
+  }
+}
+
+/** Who looks on may read and nothing else; who may not answer is not asked. */
+function refusalFor(caller: Caller, { kind, method }: Frame): RpcError | undefined {
+  if (kind === "response") return mayAnswer(caller) ? undefined : forbidden("An answer");
+  if (roleOf(caller) === "controller" || OBSERVER_METHODS.has(method ?? "")) return undefined;
+  return forbidden(method ?? "This");
+}
+
+const OBSERVER_METHODS: ReadonlySet<string> = new Set(["session/load", "session/resume", "$/cancel_request"]);
+
+/** A request is answered with the reason; anything else goes no further, and the log has it. */
+function refuse(batch: Batch, connection: string, frame: Frame, error: RpcError): void {
+  const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
+  if (frame.kind === "request")
+    batch.frame("gateway", "in", errorResponse(frame.idText as string, error), { to: connection, re: seq });
+}
+
+function answer(batch: Batch, { connection, caller, answering }: ClientInput, frame: Frame): void {
+  const seq = parseClientRequestId(frame.value.id)?.seq;
+  const asking = seq === undefined ? undefined : batch.state.asking[seq];
+  if (seq === undefined || asking?.by !== "client" || (asking.to ?? connection) !== connection) {
+    batch.frame("client", "out", frame, { connection, stop: "stray" });
+    return;
+  }
+  const said = [connection, ...(asking.declined ?? [])];
+  // A client that does not know the method must not win over one that does.
+  const another = said.length < DECLINES && answering.some((other) => !said.includes(other));
+  if (isUnknownMethod(frame) && !asking.to && another)
+    batch.frame("client", "out", frame, { connection, re: seq, stop: "declined" });
+  else clientAnswer(batch, { connection, subject: caller.subject }, seq, asking, frame);
+}
+
+/** So many clients that do not know a method are taken for all of them. */
+const DECLINES = 50;
+
+function isUnknownMethod({ value }: Frame): boolean {
+  return (value.error as { code?: unknown } | null | undefined)?.code === ErrorCode.methodNotFound;
+}
+
+function clientRequest(
+  batch: Batch,
+  { connection, caller }: ClientInput,
+  frame: Frame,
+  newTurnId: NewTurnId,
+): void {
+  switch (frame.method) {
+    case "session/load":
+    case "session/resume":
+      return attach(batch, connection, frame, roleOf(caller));
+    case "session/close":
+      return closeFor(batch, connection, frame);
+    case "session/prompt":
+      return prompt(batch, connection, frame, newTurnId);
+    default:
+      return pass(batch, connection, frame);
+  }
+}
+
+/** Anything but a prompt. The state keeps what waits and what is not answered, so that must not be without end. */
+function pass(batch: Batch, connection: string, frame: Frame): void {
+  const { asked, queue } = batch.state;
+  const held = queue.filter(({ turnId }) => turnId === null).length;
+  const open = Object.values(asked).filter(({ method }) => method !== "session/prompt").length;
+  const waiting = frame.kind === "request" ? Math.max(held, open) : held;
+  const refusal = methodTooLong(frame) ?? tooMany(waiting, "The agent has not answered");
+  if (refusal) return refuse(batch, connection, frame, refusal);
+  dispatch(batch, connection, frame, null);
+}
+
+/** A prompt runs once, however often a client that is unsure sends it under the same idempotency key. */
+function prompt(batch: Batch, connection: string, frame: Frame, newTurnId: NewTurnId): void {
+  const { state } = batch;
+  const known = state.prompts.find(({ key }) => key === promptKey(frame));
+  if (known) return repeatPrompt(batch, connection, frame, known);
+  const problem = badPromptKey(frame);
+  const refusal = problem ? { code: ErrorCode.invalidParams, message: problem } : promptRefusal(state);
+  if (refusal) return refuse(batch, connection, frame, refusal);
+  dispatch(batch, connection, frame, newTurnId());
+}
+
+/** The answer there is goes to this client as well; the one to come will. */
+function repeatPrompt(batch: Batch, connection: string, frame: Frame, { seq, answer }: KeyedPrompt): void {
+  const id = frame.idText as string;
+  const refusal = tooMany(batch.state.asked[seq]?.also?.length ?? 0, "The same prompt is waited for by");
+  if (answer === null && refusal) return refuse(batch, connection, frame, refusal);
+  if (answer === null) {
+    batch.frame("client", "out", frame, { connection, stop: "gateway", repeats: seq });
+    return;
+  }
+  const re = batch.frame("client", "out", frame, { connection, stop: "gateway" });
+  const archived = { code: ErrorCode.notFound, message: "The prompt has run; its answer is in the archive" };
+  const raw =
+    answer > batch.state.archivedUpTo
+      ? rewrite(batch.frameAt(answer).frame, { id })
+      : errorResponse(id, archived);
+  batch.frame("gateway", "in", raw, { to: connection, re });
+}
+
+/** Sends a frame on to the agent, or puts it in the queue when it has to wait. */
+function dispatch(batch: Batch, connection: string, frame: Frame, turnId: string | null): void {
+  const { state } = batch;
+  const context = turnId === null ? state.context : { ...state.context, turnId };
+  const waits = forProcess(frame.method)
+    ? !state.run?.initialized || state.run.stopping
+    : state.agent !== "ready" || (turnId !== null && (state.turn !== null || state.queue.length > 0));
+  const seq = batch.frame(
+    "client",
+    "out",
+    frame,
+    waits ? { connection, stop: "held" } : { connection },
+    context,
+  );
+  if (waits) {
+    batch.note("gateway", "queue.enqueued", { seq, turnId, position: state.queue.length }, context);
+    wantAgent(batch);
+  } else if (turnId !== null) {
+    batch.note("gateway", "turn.started", { turnId, prompt: seq }, context);
+  }
+}
+
+/** Stop means stop: the running turn is cancelled, and what waited behind it does not start. */
+function cancelTurn(batch: Batch, connection: string, frame: Frame): void {
+  const { turn, agent } = batch.state;
+  const passes = turn !== null && agent === "ready";
+  batch.frame("client", "out", frame, passes ? { connection } : { connection, stop: "gateway" });
+  cancelQueued(batch);
+  if (turn) cancelQuestions(batch, "session/cancel");
+}
+
+/** `$/cancel_request` names a request by the client's own id; the agent knows it by its place in the log. */
+function cancelRequest(batch: Batch, connection: string, frame: Frame): void {
+  const span = frame.spans.requestId;
+  const id = span && frame.raw.slice(span.start, span.end);
+  const [key] =
+    Object.entries(batch.state.asked).find(
+      ([, asked]) => asked.connection === connection && asked.id === id,
+    ) ?? [];
+  const queued = batch.state.queue.find((item) => String(item.seq) === key);
+  if (key === undefined || queued) {
+    batch.frame("client", "out", frame, { connection, stop: key === undefined ? "stray" : "gateway" });
+  } else {
+    batch.frame("client", "out", frame, { connection, requestId: key });
+  }
+  if (queued) dropQueued(batch, queued, { code: ErrorCode.requestCancelled, message: "Request cancelled" });
+}
+
+/** What a client has told another process of the same agent: whoever is logged in, is so everywhere. */
+export function relayed(batch: Batch, frame: Frame): void {
+  const { run, asked } = batch.state;
+  if (!run?.initialized || run.stopping) return;
+  const full = Object.keys(asked).length >= LIMITS.openRequests;
+  const raw = rewrite(frame, { id: String(batch.nextSeq) });
+  batch.frame("gateway", "out", raw, full ? { stop: "gateway" } : {});
+}
+
+/** A client reads along. The answer carries what session/new would have said of modes and settings. */
+function attach(batch: Batch, connection: string, frame: Frame, role: Role): void {
+  const replay = frame.method === "session/load";
+  const problem = badCursor(frame, batch.nextSeq);
+  const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
+  if (problem) {
+    const error = errorResponse(frame.idText as string, { code: ErrorCode.invalidParams, message: problem });
+    batch.frame("gateway", "in", error, { to: connection, re: seq });
+    return;
+  }
+  batch.note("gateway", "session.loaded", { connection, request: seq, replay, role });
+  batch.frame("gateway", "in", resultResponse(frame.idText as string, currentSetup(batch.state.acp)), {
+    to: connection,
+    re: seq,
+  });
+}
+
+function closeFor(batch: Batch, connection: string, frame: Frame): void {
+  const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
+  if (!batch.state.closed) close(batch, connection);
+  batch.frame("gateway", "in", resultResponse(frame.idText as string, {}), { to: connection, re: seq });
+}

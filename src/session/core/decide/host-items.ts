@@ -1,0 +1,230 @@
+import { ErrorCode, errorResponse, type RpcError } from "../../../protocol/errors.ts";
+import { type Frame, isFault, readFrame } from "../../../protocol/frame.ts";
+import { type HostEvent, parseHostEvent } from "../../../protocol/host-wire.ts";
+import { ioOf } from "../../../protocol/methods.ts";
+import type { HostHello } from "../../readers/host-link.ts";
+import type { Route } from "../events/event.ts";
+import { chunkText } from "../state/fold-frame.ts";
+import type { SessionState } from "../state/state.ts";
+import {
+  bind,
+  bound,
+  drain,
+  hostBack,
+  hostGone,
+  isOpening,
+  processEnded,
+  processReplaced,
+} from "./agent-process.ts";
+import { cancelledByAgent, decide, noteClientOperation, openToClients } from "./agent-requests.ts";
+import { checked } from "./agent-violations.ts";
+import type { Batch } from "./batch.ts";
+import { type IoClient, routeToClient } from "./client-files.ts";
+import { rulingOn } from "./policy.ts";
+import { idTooLong, methodTooLong, tooMany } from "./request-limits.ts";
+import { answerRoute, drainForProcess, endTurn, forProcess } from "./turns.ts";
+
+/** What a session does about what the host and the agent say: events, as for clients. */
+
+/** A host's socket says hello: for a process we know, or for a new one. */
+export function hostHello(batch: Batch, { t: _, draining, ...hello }: HostHello): void {
+  const { run } = batch.state;
+  if (run?.id === hello.run) {
+    // After a crash of ours nobody noted that the socket was lost.
+    hostGone(batch, "connection lost");
+    hostBack(batch, hello.run, hello.host);
+  } else {
+    processReplaced(batch);
+    batch.note("gateway", "runtime.connected", hello);
+  }
+  if (draining) drain(batch, hello.host);
+}
+
+/** Whether a process that says hello is the one the session has or waits for. */
+export function isWelcome(state: SessionState, { run, wish }: HostHello): boolean {
+  return state.run?.id === run || (state.agent === "starting" && state.wish === wish);
+}
+
+/**
+ * One item of the run; each becomes exactly one event of its own, then what follows from it. `clients` are those
+ * that could serve files and terminals.
+ */
+export function hostItem(batch: Batch, line: string, clients: () => readonly IoClient[] = () => []): void {
+  if (line.startsWith("[")) {
+    const event = parseHostEvent(line);
+    return event ? hostEvent(batch, event) : noise(batch, line);
+  }
+  const frame = readFrame(line);
+  if (isFault(frame)) return noise(batch, line);
+  switch (frame.kind) {
+    case "notification":
+      return agentNotification(batch, frame);
+    case "request":
+      return agentRequest(batch, frame, clients);
+    case "response":
+      return agentAnswer(batch, frame);
+    case "invalid":
+      checked(batch, () => batch.frame("agent", "in", frame, { stop: "stray" }));
+  }
+}
+
+function hostEvent(batch: Batch, [kind, body]: HostEvent): void {
+  switch (kind) {
+    case "started":
+      batch.note("host", "queue.owner.started", { run: batch.state.run?.id, ...body });
+      return;
+    case "sent":
+      return hostSent(batch, body);
+    case "answer":
+      return hostAnswer(batch, body);
+    case "noise":
+      return noise(batch, body);
+    case "exit":
+      return processEnded(batch, body);
+  }
+}
+
+/** What cannot be a frame is kept as what it was: text. */
+function noise(batch: Batch, text: string): void {
+  checked(batch, () => batch.note("host", "runtime.noise", { text: text.slice(0, NOISE_CHARS) }));
+}
+
+const NOISE_CHARS = 4096;
+
+function hostSent(batch: Batch, raw: string): void {
+  const frame = readFrame(raw);
+  if (isFault(frame)) return noise(batch, raw);
+  batch.frame("host", "out", frame, { stop: "sent" });
+}
+
+function agentNotification(batch: Batch, frame: Frame): void {
+  if (frame.method !== "$/cancel_request") {
+    checked(batch, () => batch.frame("agent", "in", frame, replayRoute(batch.state, frame)));
+    return;
+  }
+  const span = frame.spans.requestId;
+  const id = span && frame.raw.slice(span.start, span.end);
+  const [key] = Object.entries(batch.state.asking).find(([, asking]) => asking.id === id) ?? [];
+  const asking = key === undefined ? undefined : batch.state.asking[key];
+  if (asking?.by !== "client") {
+    batch.frame("agent", "in", frame, { stop: "stray" });
+    return;
+  }
+  const re = Number(key);
+  batch.frame("agent", "in", frame, asking.to === undefined ? { re } : { re, to: asking.to });
+  cancelledByAgent(batch, re, asking);
+}
+
+/**
+ * What an agent sends between our session/load and its answer is its own memory of a conversation that is
+ * in the log already. It is kept as what it is, and nobody takes it for news.
+ */
+function replayRoute(state: SessionState, frame: Frame): Route {
+  if (state.agent !== "starting" || frame.method !== "session/update") return {};
+  const opening = Object.values(state.asked).find(isOpening)?.method;
+  if (
+    (opening === "session/new" || opening === "session/fork") &&
+    frame.sessionId !== state.context.acpSessionId
+  )
+    return { early: true };
+  if (opening !== "session/load") return {};
+  const text = chunkText(frame);
+  return { stop: text !== null && text === state.lastReplayed ? "duplicate" : "replay" };
+}
+
+function agentRequest(batch: Batch, frame: Frame, clients: () => readonly IoClient[]): void {
+  const method = frame.method as string;
+  const open = waitsForClients(batch.state, frame) ? openToClients(batch.state).length : 0;
+  const refusal = idTooLong(frame) ?? methodTooLong(frame) ?? tooMany(open, "Clients have not answered");
+  if (refusal) return refuse(batch, frame, refusal);
+  if (isHostServed(batch.state, method))
+    checked(batch, () => batch.frame("agent", "in", frame, { stop: "host" }));
+  else if (ioOf(method)) askIo(batch, frame, clients());
+  else if (method === "session/request_permission") askPermission(batch, frame);
+  else if (method === "elicitation/create" && frame.spans.requestId) askOne(batch, frame);
+  else checked(batch, () => batch.frame("agent", "in", frame));
+}
+
+function waitsForClients(state: SessionState, { method, value }: Frame): boolean {
+  if (method === "session/request_permission") return rulingOn(state, value.params) === undefined;
+  return !isHostServed(state, method as string);
+}
+
+/** Files and terminals are those of the workspace, so its host answers for the client, unless told otherwise. */
+function isHostServed({ run }: SessionState, method: string): boolean {
+  return ioOf(method) !== undefined && run?.io !== "client";
+}
+
+function askIo(batch: Batch, frame: Frame, clients: readonly IoClient[]): void {
+  const found = routeToClient(batch.state, frame, clients);
+  if ("refusal" in found) return refuse(batch, frame, found.refusal);
+  checked(batch, () => batch.frame("agent", "in", frame, found.route));
+}
+
+function refuse(batch: Batch, frame: Frame, error: RpcError): void {
+  const re = batch.frame("agent", "in", frame, { stop: "gateway" });
+  batch.frame("gateway", "out", errorResponse(frame.idText as string, error), { re });
+}
+
+/** Where the workspace's policy has the answer, no client is asked. */
+function askPermission(batch: Batch, frame: Frame): void {
+  const params = frame.value.params as { toolCall?: unknown; options?: unknown } | null | undefined;
+  const ruling = rulingOn(batch.state, params);
+  const seq = checked(batch, () => batch.frame("agent", "in", frame, ruling ? { stop: "gateway" } : {}));
+  batch.note("gateway", "permission.requested", {
+    request: seq,
+    toolCall: params?.toolCall ?? null,
+    options: params?.options ?? [],
+  });
+  if (ruling) decide(batch, seq, ruling.outcome, ruling.decision);
+}
+
+/** A question about a client's request is for that client, who knows the request by another id. */
+function askOne(batch: Batch, frame: Frame): void {
+  const { start, end } = frame.spans.requestId as { start: number; end: number };
+  const { connection, id } = batch.state.asked[frame.raw.slice(start, end)] ?? {};
+  if (connection !== undefined && id !== undefined) {
+    batch.frame("agent", "in", frame, { to: connection, requestId: id });
+    return;
+  }
+  refuse(batch, frame, { code: ErrorCode.invalidParams, message: "No client waits for that request" });
+}
+
+function hostAnswer(batch: Batch, raw: string): void {
+  const frame = readFrame(raw);
+  if (isFault(frame)) return noise(batch, raw);
+  const [key, asking] =
+    Object.entries(batch.state.asking).find(([, a]) => a.id === frame.idText && a.by === "host") ?? [];
+  const answer = batch.frame(
+    "host",
+    "out",
+    frame,
+    key === undefined ? { stop: "stray" } : { re: Number(key) },
+  );
+  if (key !== undefined && asking)
+    noteClientOperation(batch, Number(key), asking, answer, !("error" in frame.value));
+}
+
+function agentAnswer(batch: Batch, frame: Frame): void {
+  const { state } = batch;
+  if (state.run && !state.run.initialized) {
+    // The host's own initialize is the first thing any process answers.
+    batch.frame("agent", "in", frame, { stop: "host" });
+    if (!state.run?.initialized) return;
+    drainForProcess(batch);
+    bind(batch);
+    return;
+  }
+  const seq = Number(frame.idText);
+  const asked = state.asked[seq];
+  if (!asked) {
+    batch.frame("agent", "in", frame, { stop: "stray" });
+    return;
+  }
+  if (isOpening(asked)) return bound(batch, frame, seq, asked);
+  batch.frame("agent", "in", frame, answerRoute(seq, asked));
+  const { method, connection } = asked;
+  if (forProcess(method) && connection !== undefined && "result" in frame.value)
+    batch.note("gateway", "agent.login", { request: seq, method, connection });
+  if (asked.method === "session/prompt") endTurn(batch, seq, asked, frame);
+}

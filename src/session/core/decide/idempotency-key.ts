@@ -1,0 +1,21 @@
+import type { Frame } from "../../../protocol/frame.ts";
+import { KEEP } from "../../../protocol/limits.ts";
+
+/** By this a client may send a prompt again without it running twice. */
+export function promptKey(frame: Frame): string | null {
+  const key = statedKey(frame);
+  return typeof key === "string" && key.length <= KEEP.promptKeyChars ? key : null;
+}
+
+/** Why a prompt's key cannot be one, if so. */
+export function badPromptKey(frame: Frame): string | undefined {
+  if (statedKey(frame) == null || promptKey(frame) !== null) return undefined;
+  return `_meta["${IDEMPOTENCY_KEY}"] must be a string of at most ${KEEP.promptKeyChars} characters`;
+}
+
+function statedKey(frame: Frame): unknown {
+  const params = frame.value.params as { _meta?: { [IDEMPOTENCY_KEY]?: unknown } | null } | null | undefined;
+  return params?._meta?.[IDEMPOTENCY_KEY];
+}
+
+const IDEMPOTENCY_KEY = "acp-edge/idempotencyKey";

@@ -1,0 +1,107 @@
+import type { Caller } from "../../../protocol/caller.ts";
+import { ErrorCode, notification } from "../../../protocol/errors.ts";
+import { type Frame, readFrame } from "../../../protocol/frame.ts";
+import { countConcealed } from "../../../protocol/mcp-credentials.ts";
+import { isFrame, type LogEvent } from "../events/event.ts";
+import type { Batch } from "./batch.ts";
+import { dropQueued, failRunning } from "./turns.ts";
+
+/** What is to be imported, for whom. */
+export type ImportOrder = {
+  /** The id it gets here, and the one it had. */
+  sessionId: string;
+  recordId: string;
+  format: "acpx" | "record" | "fork";
+  caller: Caller;
+  workspace: string;
+  /** The agent that goes on with it: as asked for, or else the one it had, or else the workspace's default. */
+  agent: string | null;
+  defaultAgent: string;
+  /** Its directory, where the log does not say. */
+  cwd: string | null;
+  /** JSON: parameters for a session/new of its own, instead of those in the log. */
+  opening?: string;
+  /** It is a copy beside the original: how far that is now; null where nobody knows. */
+  copy?: { originSeq: number | null };
+};
+
+/** The client's request that made the session, for its agent to be asked again. */
+export type OpeningRequest = {
+  seq: number;
+  cwd: string;
+  /** Credentials of MCP servers in it that stayed where it comes from. */
+  concealed: number;
+};
+
+export function openingRequest(event: LogEvent): OpeningRequest | undefined {
+  if (!isFrame(event) || event.direction !== "out" || event.frame.kind !== "request") return undefined;
+  if (event.frame.method !== "session/new") return undefined;
+  const cwd = (event.frame.value.params as { cwd?: unknown } | null | undefined)?.cwd;
+  if (typeof cwd !== "string") return undefined;
+  return { seq: event.seq, cwd, concealed: countConcealed(event.frame.raw) };
+}
+
+/**
+ * The first events of an imported session's life here: whose it is from now on, and that nothing of what
+ * ran or waited when it was exported does so any more. The next prompt starts a process.
+ */
+export function imported(
+  batch: Batch,
+  order: ImportOrder,
+  opening: OpeningRequest | undefined,
+  conceal: (frame: Frame) => Frame,
+): void {
+  const { state } = batch;
+  const { run, identity: before, lastSeq } = state;
+  const { tenant, subject: owner } = order.caller;
+  const wanted = order.opening === undefined ? undefined : (JSON.parse(order.opening) as { cwd: string });
+  const cwd = wanted?.cwd ?? before?.cwd ?? opening?.cwd ?? order.cwd ?? "/";
+  const own = wanted ?? (opening ? undefined : { cwd, mcpServers: [] });
+  const payload = {
+    from: {
+      format: order.format,
+      acpxRecordId: order.recordId,
+      lastSeq,
+      ...(order.copy ? { whole: [null, lastSeq].includes(order.copy.originSeq) } : {}),
+      tenant: before?.tenant ?? null,
+      owner: before?.owner ?? null,
+      workspace: before?.workspace ?? null,
+    },
+    tenant,
+    owner,
+    workspace: order.workspace,
+    agent: order.agent ?? before?.agent ?? order.defaultAgent,
+    cwd,
+    request: own ? batch.nextSeq + 1 : opening?.seq,
+  };
+  batch.note("gateway", "session.imported", payload, { ...state.context, turnId: null });
+  if (own) {
+    const request = { jsonrpc: "2.0", id: 0, method: "session/new", params: own };
+    const frame = readFrame(JSON.stringify(request)) as Frame;
+    batch.frame("gateway", "out", conceal(frame), { stop: "gateway" });
+  } else if (opening && opening.concealed > 0) {
+    tellConcealed(batch, opening.concealed);
+  }
+  const reason = order.format === "fork" ? FORKED : MOVED;
+  const error = { code: ErrorCode.internal, message: reason, data: { outcome: "unknown" } };
+  for (const item of [...state.queue]) dropQueued(batch, item, error);
+  if (run || Object.keys(state.asked).length > 0 || Object.keys(state.asking).length > 0) {
+    const exit = { run: run?.id ?? null, code: null, signal: null, reason, expected: true };
+    batch.note("gateway", "queue.owner.stopped", exit);
+  }
+  failRunning(batch, "imported", error);
+}
+
+/** The agent's MCP servers will do without their credentials; the user should know. */
+function tellConcealed(batch: Batch, count: number): void {
+  const message = `The settings of its MCP servers came without ${count} secret values: open a new session to give them again`;
+  const update = {
+    sessionUpdate: "session_info_update",
+    _meta: { "acp-edge/event": "session.imported", "acp-edge/message": message },
+  };
+  const { sessionId } = batch.state;
+  batch.frame("gateway", "in", notification("session/update", { sessionId, update }));
+}
+
+const FORKED = "The session was forked while this was going on";
+const MOVED = "The session was exported while this was going on";

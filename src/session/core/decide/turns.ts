@@ -1,0 +1,127 @@
+import { ErrorCode, errorResponse, type RpcError, resultResponse } from "../../../protocol/errors.ts";
+import { type Frame, rewrite } from "../../../protocol/frame.ts";
+import { LIMITS } from "../../../protocol/limits.ts";
+import type { Route } from "../events/event.ts";
+import type { Asked, Queued, SessionState } from "../state/state.ts";
+import type { Batch } from "./batch.ts";
+
+/** Turns, and the queue of those to come. */
+
+/** Why the session takes no prompt now, if so. What is there stays readable. */
+export function promptRefusal(state: SessionState): RpcError | undefined {
+  const refuse = (message: string): RpcError => ({ code: ErrorCode.invalidRequest, message });
+  if (state.closed) return refuse("The session is closed: load or resume it first");
+  if (state.historyChars > LIMITS.historyChars)
+    return refuse(`The session's history is full (${LIMITS.historyChars} characters)`);
+  if (state.queue.length >= LIMITS.queueLength)
+    return refuse(`The session's queue is full (${LIMITS.queueLength} prompts)`);
+  return undefined;
+}
+
+/** A response goes to the client that asked, under the id it knows; the gateway's own questions stay here. */
+export function answerRoute(re: number, { connection, id, also }: Asked): Route {
+  if (connection === undefined || id === undefined) return { re, stop: "gateway" };
+  return { re, to: connection, id, ...alsoTo(also) };
+}
+
+function alsoTo(also: Asked["also"]): Pick<Route, "also"> {
+  return also ? { also: also.map(({ connection }) => connection) } : {};
+}
+
+/** What is for the agent's process and not for the session in it: without a login that may not open at all. */
+export function forProcess(method: string | undefined): boolean {
+  return method === "authenticate" || method === "logout";
+}
+
+/** The process is up: it gets what waited for that alone. */
+export function drainForProcess(batch: Batch): void {
+  const { queue, asked } = batch.state;
+  for (const { seq, turnId } of queue.filter((item) => forProcess(asked[item.seq]?.method)))
+    batch.note("gateway", "queue.dequeued", { seq, turnId });
+}
+
+/** Sends what waited, in order; a prompt goes when there is no turn before it. */
+export function drainQueue(batch: Batch): void {
+  const { state } = batch;
+  if (state.run?.draining && !state.run.stopping && state.turn === null) return leave(batch);
+  for (;;) {
+    const next = state.queue.find((item) => item.turnId === null || state.turn === null);
+    if (!next || state.agent !== "ready") return;
+    const { seq, turnId } = next;
+    const context = turnId === null ? state.context : { ...state.context, turnId };
+    batch.note("gateway", "queue.dequeued", { seq, turnId }, context);
+    if (turnId !== null) batch.note("gateway", "turn.started", { turnId, prompt: seq }, context);
+  }
+}
+
+/** The process is to end because its host wants to leave; what waits stays in the queue for the next one. */
+export function leave(batch: Batch): void {
+  const { run } = batch.state;
+  if (run) batch.note("gateway", "queue.owner.drained", { run: run.id, host: run.host });
+}
+
+/** The agent answered the prompt. */
+export function endTurn(batch: Batch, prompt: number, asked: Asked, response: Frame): void {
+  const { turn } = batch.state;
+  // Those who sent the same prompt again, by its idempotency key, get the same answer.
+  for (const { connection, id } of asked.also ?? []) {
+    batch.frame("gateway", "in", rewrite(response, { id }), { to: connection, re: prompt });
+  }
+  if (turn?.prompt === prompt) {
+    const { turnId } = turn;
+    const result = response.value.result as { stopReason?: unknown } | null | undefined;
+    const stopReason = result?.stopReason ?? null;
+    if (!result)
+      batch.note("gateway", "turn.failed", {
+        turnId,
+        prompt,
+        reason: "agent_error",
+        error: response.value.error,
+      });
+    else
+      batch.note("gateway", stopReason === "cancelled" ? "turn.cancelled" : "turn.completed", {
+        turnId,
+        prompt,
+        stopReason,
+      });
+  }
+  drainQueue(batch);
+}
+
+/** Takes every prompt out of the queue as if it had been cancelled while it ran. */
+export function cancelQueued(batch: Batch): void {
+  for (const { seq, turnId } of batch.state.queue.filter((item) => item.turnId !== null)) {
+    batch.note("gateway", "queue.dequeued", { seq, turnId, dropped: "cancelled" });
+    settle(batch, seq, { result: { stopReason: "cancelled" } });
+    batch.note("gateway", "turn.cancelled", { turnId, prompt: seq, stopReason: "cancelled" });
+  }
+}
+
+export function dropQueued(batch: Batch, { seq, turnId }: Queued, error: RpcError): void {
+  batch.note("gateway", "queue.dequeued", { seq, turnId, dropped: error.message });
+  settle(batch, seq, { error });
+  if (turnId !== null)
+    batch.note("gateway", "turn.failed", { turnId, prompt: seq, reason: "dropped", error });
+}
+
+/** Fails the running turn and answers every request the agent had been given, but for those of method `kept`. */
+export function failRunning(batch: Batch, reason: string, error: RpcError, kept?: string): void {
+  const { turn, queue } = batch.state;
+  const waiting = new Set(queue.map((item) => String(item.seq)));
+  for (const key of Object.keys(batch.state.asked)) {
+    if (!waiting.has(key) && batch.state.asked[key]?.method !== kept) settle(batch, Number(key), { error });
+  }
+  if (turn) batch.note("gateway", "turn.failed", { turnId: turn.turnId, prompt: turn.prompt, reason, error });
+}
+
+/** Answers a request in the agent's place. */
+export function settle(batch: Batch, seq: number, answer: { result: unknown } | { error: RpcError }): void {
+  const asked = batch.state.asked[seq];
+  // Nobody waits for a request of our own, or for a notification that had been queued.
+  if (asked?.connection === undefined || asked.id === undefined) return;
+  const all = [{ connection: asked.connection, id: asked.id }, ...(asked.also ?? [])];
+  for (const { connection, id } of all) {
+    const raw = "error" in answer ? errorResponse(id, answer.error) : resultResponse(id, answer.result);
+    batch.frame("gateway", "in", raw, { to: connection, re: seq, ...alsoTo(asked.also) });
+  }
+}

@@ -1,0 +1,129 @@
+import { frameOf, isFault } from "../../../protocol/frame.ts";
+import { eachMember, isObjectAt, type Span, skipSpace, skipValue } from "../../../protocol/json-text.ts";
+import type { Context, LogEvent, Payload, Route } from "./event.ts";
+
+/** The other way round from `envelope`: an event from a line of NDJSON, of our own or of another system. */
+export type EnvelopeLine = {
+  readonly line: string;
+  readonly event: LogEvent;
+  readonly id: string;
+  readonly recordId: string;
+};
+
+/** What is wrong with a line, in words for a person. */
+export type LineFault = { readonly fault: string };
+
+/**
+ * Reads a line. What we do not know (kinds, sources, fields) is no fault: the line is kept as it is, and
+ * the event has what we understand of it.
+ */
+export function readEnvelope(line: string): EnvelopeLine | LineFault {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch (error) {
+    return { fault: `not valid JSON: ${(error as Error).message}` };
+  }
+  if (!isObject(value)) return { fault: "not a JSON object" };
+  const fault = checkFields(value);
+  if (fault !== undefined) return { fault };
+  return {
+    line,
+    event: eventOf(line, value),
+    id: value.eventId as string,
+    recordId: value.acpxRecordId as string,
+  };
+}
+
+export function isLineFault(read: EnvelopeLine | LineFault): read is LineFault {
+  return "fault" in read;
+}
+
+/** The same line in another session's log. */
+export function withRecordId(line: string, recordId: string): string {
+  const { acpxRecordId } = locate(line);
+  if (!acpxRecordId) return line;
+  return line.slice(0, acpxRecordId.start) + JSON.stringify(recordId) + line.slice(acpxRecordId.end);
+}
+
+type Json = Record<string, unknown>;
+
+function checkFields(value: Json): string | undefined {
+  if (value.schema !== SCHEMA) return `schema must be "${SCHEMA}"`;
+  if (!Number.isSafeInteger(value.seq) || (value.seq as number) < 1) return "seq must be a positive integer";
+  for (const key of ["eventId", "acpxRecordId", "kind"]) {
+    if (typeof value[key] !== "string" || value[key] === "") return `${key} must be a non-empty string`;
+  }
+  if (typeof value.at !== "string" || Number.isNaN(Date.parse(value.at))) return "at must be a date";
+  for (const key of ["acpSessionId", "agentSessionId", "turnId", "requestId", "source"]) {
+    if (value[key] != null && typeof value[key] !== "string") return `${key} must be a string or null`;
+  }
+  return isObject(value.payload) ? undefined : "payload must be a JSON object";
+}
+
+const SCHEMA = "acpx.event.v1";
+
+function eventOf(line: string, value: Json): LogEvent {
+  const { payload, requestId } = value as { payload: Json; requestId?: string | null };
+  const base = {
+    seq: value.seq as number,
+    at: Date.parse(value.at as string),
+    context: contextOf(value),
+    source: (value.source as string | null | undefined) ?? "acpx",
+    ...(requestId == null ? {} : { requestId }),
+  };
+  const kind = value.kind as string;
+  if (kind !== "acp.frame") return { ...base, kind, payload: payload as Payload };
+  const { direction, message, ...route } = payload;
+  const frame = frameOf(messageText(line), message);
+  // Kept like anything else, but there is nothing to be done with it.
+  if (isFault(frame) || (direction !== "in" && direction !== "out"))
+    return { ...base, kind: "acp.frame.unreadable", payload: payload as Payload };
+  return { ...base, kind, direction, frame, route: isRoute(route) ? route : {} };
+}
+
+function contextOf(value: Json): Context {
+  const text = (key: string) => (value[key] as string | null | undefined) ?? null;
+  return {
+    acpSessionId: text("acpSessionId"),
+    agentSessionId: text("agentSessionId"),
+    turnId: text("turnId"),
+  };
+}
+
+/** Unknown companions of a frame are fine; known ones of the wrong type would mislead whoever reads them. */
+function isRoute(route: Json): route is Route {
+  const types = { connection: "string", to: "string", id: "string", requestId: "string", stop: "string" };
+  return (
+    Object.entries(types).every(([key, type]) => route[key] === undefined || typeof route[key] === type) &&
+    ["re", "repeats"].every((key) => route[key] === undefined || Number.isSafeInteger(route[key]))
+  );
+}
+
+/** The peer's own text of a frame. */
+function messageText(line: string): string {
+  const { message } = locate(line);
+  return message ? line.slice(message.start, message.end) : "";
+}
+
+function locate(line: string): { acpxRecordId?: Span; message?: Span } {
+  const found: { acpxRecordId?: Span; message?: Span } = {};
+  eachMember(line, skipSpace(line, 0), (key, start) => {
+    if (key === "payload" && isObjectAt(line, start)) {
+      delete found.message;
+      return eachMember(line, start, (inner, at) => {
+        const end = skipValue(line, at);
+        if (inner === "message") found.message = { start: at, end };
+        return end;
+      });
+    }
+    const end = skipValue(line, start);
+    if (key === "acpxRecordId") found.acpxRecordId = { start, end };
+    return end;
+  });
+  return found;
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,34 @@
+import { KEEP } from "../../../protocol/limits.ts";
+import { optionsIn, type PermissionOption } from "../decide/agent-requests.ts";
+import { clip, isRecord } from "../state/bounded-values.ts";
+import type { SessionState } from "../state/state.ts";
+import { pendingPermissions } from "./projection.ts";
+
+/** A permission request as it is put to somebody who sees nothing else of the session. */
+export type AskedPermission = {
+  workspace: string;
+  sessionTitle: string | null;
+  title: string | null;
+  kind: string | null;
+  options: PermissionOption[];
+};
+
+/** Null when request `seq`, whose parameters are given, does not wait for an answer. */
+export function askedPermission(state: SessionState, seq: number, params: unknown): AskedPermission | null {
+  const pending = pendingPermissions(state).find((one) => one.seq === seq);
+  if (!pending || !state.identity) return null;
+  return {
+    workspace: state.identity.workspace,
+    sessionTitle: state.acp.info.title,
+    title: titleIn(params) ?? pending.title,
+    kind: pending.kind,
+    options: optionsIn(params),
+  };
+}
+
+/** Longer than in lists: nobody should agree to a command of which they see the beginning only. */
+function titleIn(params: unknown): string | undefined {
+  const title = isRecord(params) && isRecord(params.toolCall) ? params.toolCall.title : undefined;
+  if (typeof title !== "string") return undefined;
+  return title.length > KEEP.detailChars ? `${clip(title, KEEP.detailChars)} …` : title;
+}

@@ -1,0 +1,151 @@
+import { type Choice, DETAILS, findToolCall, type ToolCall } from "../state/agent-report.ts";
+import type { Kept } from "../state/bounded-values.ts";
+import type { Asking, Queued, SessionState } from "../state/state.ts";
+import { findTurn, type TurnRecord } from "../state/turn-history.ts";
+
+/**
+ * The session as readers see it: `session.json` of the acpx session model, with what ACP adds. A value too
+ * long for the state is not here but in the event that `truncated` names; a list too long is reduced to names
+ * and descriptions, and `truncated` is true.
+ */
+export function project(state: SessionState): Record<string, unknown> {
+  const { identity, run, context, acp } = state;
+  return {
+    schema: "acpx.session.v1",
+    acpxRecordId: state.sessionId,
+    agent: { command: run?.command ?? null, name: identity?.agent ?? null },
+    workspace: { cwd: run?.root ?? identity?.cwd ?? null, name: identity?.workspace ?? null },
+    identity: { acpSessionId: context.acpSessionId, agentSessionId: context.agentSessionId },
+    lifecycle: {
+      createdAt: iso(state.createdAt),
+      lastUsedAt: iso(state.lastAt),
+      closed: state.closed,
+      closedAt: isoOrNull(state.closedAt),
+      pid: run?.pid ?? null,
+      agentStartedAt: isoOrNull(run?.startedAt ?? null),
+      lastAgentExit: state.lastExit && { ...state.lastExit, at: iso(state.lastExit.at) },
+    },
+    log: {
+      firstSeq: 1,
+      lastSeq: state.lastSeq,
+      nextSeq: state.lastSeq + 1,
+      // Cut into files only by an export, which puts the name of its last one here.
+      activeSegment: "events/000000000001.ndjson",
+    },
+    state: sessionStatus(state),
+    title: acp.info.title,
+    info: { title: acp.info.title, updatedAt: acp.info.updatedAt, ...metaOf(acp.info.meta) },
+    agentStatus: state.agent,
+    host: run && { name: run.host, run: run.id, connected: run.connected, draining: run.draining },
+    mode: choice(acp.modes),
+    models: choice(acp.models),
+    configOptions: acp.configOptions,
+    commands: acp.commands,
+    plan: acp.plan,
+    plans: acp.plans.map(({ planId, plan }) => ({ planId, ...detail("plan", plan) })),
+    toolCalls: {
+      total: acp.toolCalls.total,
+      dropped: acp.toolCalls.dropped,
+      items: acp.toolCalls.items.map(toolCall),
+    },
+    usage: acp.usage,
+    compaction: acp.compaction && { ...acp.compaction, startedAt: iso(acp.compaction.startedAt) },
+    ...metaOf(acp.meta),
+    violations: acp.violations,
+    turn: state.turn && {
+      turnId: state.turn.turnId,
+      prompt: state.turn.prompt,
+      startedAt: iso(state.turn.startedAt),
+    },
+    turns: { total: state.turns.total, recent: state.turns.recent.map(turn) },
+    queue: state.queue.map((item) => queued(state, item)),
+    pendingPermissions: pendingPermissions(state),
+    pendingRequests: Object.entries(state.asking).map(([seq, { method, by, since }]) => ({
+      seq: Number(seq),
+      method,
+      by,
+      since: iso(since),
+    })),
+    lastError: state.lastError,
+  };
+}
+
+export type SessionStatus = "active" | "paused" | "completed" | "error";
+
+export function sessionStatus({ closed, agent, paused, run }: SessionState): SessionStatus {
+  if (closed) return "completed";
+  if (agent === "failed") return "error";
+  return paused || run?.absent ? "paused" : "active";
+}
+
+function choice(from: Choice | null) {
+  return from && { current: from.current, available: from.available };
+}
+
+function toolCall({ details, announced: _, ...call }: ToolCall) {
+  const shown: Record<string, unknown> = {
+    ...call,
+    startedAt: iso(call.startedAt),
+    endedAt: isoOrNull(call.endedAt),
+  };
+  const truncated: Record<string, number> = {};
+  for (const name of DETAILS) {
+    const kept = details[name];
+    if (!kept) continue;
+    if ("value" in kept) shown[name] = kept.value;
+    else truncated[name] = kept.seq;
+  }
+  if (Object.keys(truncated).length > 0) shown.truncated = truncated;
+  return shown;
+}
+
+function detail(name: string, kept: Kept): Record<string, unknown> {
+  return "value" in kept ? { [name]: kept.value } : { truncated: { [name]: kept.seq } };
+}
+
+function metaOf(kept: Kept | null): Record<string, unknown> {
+  return kept ? detail("_meta", kept) : {};
+}
+
+function turn(record: TurnRecord) {
+  return {
+    ...record,
+    queuedAt: iso(record.queuedAt),
+    startedAt: isoOrNull(record.startedAt),
+    endedAt: isoOrNull(record.endedAt),
+  };
+}
+
+function queued({ turns }: SessionState, { seq, turnId }: Queued) {
+  const record = findTurn(turns, { prompt: seq });
+  return {
+    seq,
+    turnId,
+    ...(record && { since: iso(record.queuedAt), promptPreview: record.promptPreview }),
+  };
+}
+
+/** A request may say less of the call than is known already. */
+export function pendingPermissions({ asking, acp }: SessionState) {
+  return Object.entries(asking).flatMap(([seq, { permission, since }]: [string, Asking]) => {
+    if (!permission) return [];
+    const { toolCallId, options } = permission;
+    const known = findToolCall(acp, toolCallId);
+    return {
+      seq: Number(seq),
+      since: iso(since),
+      toolCallId,
+      title: permission.title ?? known?.title ?? null,
+      kind: permission.kind ?? known?.kind ?? null,
+      ...(options ? detail("options", options) : { truncated: { options: Number(seq) } }),
+    };
+  });
+}
+
+function iso(at: number): string {
+  return new Date(at).toISOString();
+}
+
+function isoOrNull(at: number | null): string | null {
+  return at === null ? null : iso(at);
+}

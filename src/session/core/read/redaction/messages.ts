@@ -1,0 +1,114 @@
+import { type Allowed, blank, each, members, scalars } from "../../../../protocol/allow-list.ts";
+import type { FrameEvent } from "../../events/event.ts";
+import {
+  CONFIG_OPTIONS,
+  ERROR,
+  ERROR_MARK,
+  MODELS,
+  MODES,
+  OPTIONS,
+  OUTCOME,
+  TOKENS,
+  TOOL_CALL,
+} from "./parts.ts";
+import { updateOf } from "./updates.ts";
+
+/** What of a message may be shown. */
+export function messageOf({ direction, frame, source }: FrameEvent): Allowed {
+  const { kind, method = "", value } = frame;
+  if (kind === "invalid") return members(scalars("jsonrpc", "id"));
+  if (kind === "response") return direction === "in" ? FROM_AGENT_ANSWER : TO_AGENT_ANSWER;
+  // It is what a person said.
+  if (direction === "out" && method === "session/prompt") return "whole";
+  if (direction === "in" && method === "session/update")
+    return message({ params: members({ sessionId: "scalar", update: updateOf(value.params, source) }) });
+  const known = (direction === "in" ? FROM_AGENT : TO_AGENT).get(method);
+  return message({ params: known ?? members(scalars("sessionId")) });
+}
+
+/** What the gateway has put beside it. */
+export const ROUTE = {
+  ...scalars("connection", "to", "except", "id", "re", "requestId", "path", "stop", "early", "repeats"),
+  also: each("scalar"),
+};
+
+/** In JSON-RPC itself there is no room for a mark. */
+function message(allowed: Readonly<Record<string, Allowed>>): Allowed {
+  return members({ ...scalars("jsonrpc", "id", "method"), ...allowed }, "");
+}
+
+const TERMINAL = members(scalars("sessionId", "terminalId"));
+
+/**
+ * What the agent asks and tells. Paths may be seen, as in the locations of a tool call; what is in files, and what
+ * terminals are to run, may not. A form may be that of a tool's server, so what it says is a tool's.
+ */
+const FROM_AGENT: ReadonlyMap<string, Allowed> = new Map([
+  ["session/request_permission", members({ sessionId: "scalar", toolCall: TOOL_CALL, options: OPTIONS })],
+  ["fs/read_text_file", members(scalars("sessionId", "path"))],
+  ["fs/write_text_file", members({ ...scalars("sessionId", "path"), content: blank('""') })],
+  ["terminal/create", members({ sessionId: "scalar", command: blank('""') })],
+  ["terminal/output", TERMINAL],
+  ["terminal/wait_for_exit", TERMINAL],
+  ["terminal/kill", TERMINAL],
+  ["terminal/release", TERMINAL],
+  [
+    "elicitation/create",
+    members({
+      ...scalars("sessionId", "toolCallId", "requestId", "mode", "elicitationId"),
+      message: blank('""'),
+      requestedSchema: blank('{"type":"object","properties":{}}'),
+      url: blank('""'),
+    }),
+  ],
+  ["elicitation/complete", members(scalars("elicitationId"))],
+  ["$/cancel_request", members(scalars("requestId"))],
+]);
+
+/** How a tool's server is started is what it is given; and in `_meta` agents take settings, and keys. */
+const OPENING = members({
+  ...scalars("sessionId", "cwd"),
+  additionalDirectories: each("scalar"),
+  mcpServers: blank("[]"),
+});
+
+const IMPLEMENTATION = members(scalars("name", "title", "version"));
+
+/** What clients ask and tell, but for prompts; and what the gateway and the host do in their place. */
+const TO_AGENT: ReadonlyMap<string, Allowed> = new Map([
+  [
+    "initialize",
+    members({ protocolVersion: "scalar", clientCapabilities: "open", clientInfo: IMPLEMENTATION }),
+  ],
+  ["authenticate", members(scalars("methodId"))],
+  ["session/new", OPENING],
+  ["session/load", OPENING],
+  ["session/resume", OPENING],
+  ["session/fork", OPENING],
+  ["session/list", members(scalars("cwd", "cursor"))],
+  ["session/set_mode", members(scalars("sessionId", "modeId"))],
+  ["session/set_model", members(scalars("sessionId", "modelId"))],
+  ["session/set_config_option", members(scalars("sessionId", "configId", "type", "value"))],
+  ["session/set_title", members(scalars("sessionId", "title"))],
+  ["$/cancel_request", members(scalars("requestId"))],
+]);
+
+/** An answer does not say what it answers: so this is what there may be in any. */
+export const RESULT = members({
+  ...scalars("protocolVersion", "sessionId", "stopReason", "userMessageId", "title"),
+  agentCapabilities: "open",
+  agentInfo: IMPLEMENTATION,
+  authMethods: each(members(scalars("id", "name", "description", "type"))),
+  modes: members({ currentModeId: "scalar", availableModes: MODES }),
+  models: members({ currentModelId: "scalar", availableModels: MODELS }),
+  configOptions: CONFIG_OPTIONS,
+  usage: TOKENS,
+});
+
+const FROM_AGENT_ANSWER = message({ result: RESULT, error: ERROR });
+
+/** The text of files and the output of terminals come this way, and why there is none. */
+const TO_AGENT_ANSWER = message({
+  result: members({ outcome: OUTCOME, action: "scalar" }),
+  error: members({ code: "scalar", message: blank('""') }, ERROR_MARK),
+});

@@ -1,0 +1,77 @@
+import { type Allowed, each, members, scalars } from "../../../../protocol/allow-list.ts";
+import {
+  COMMANDS,
+  CONFIG_OPTIONS,
+  COST,
+  MODELS,
+  MODES,
+  NAMED_PLAN,
+  OPTIONS,
+  PLAN_ENTRIES,
+  TOKENS,
+  TOOL_CALL_KEPT,
+} from "./parts.ts";
+
+/** A list as the state keeps it. */
+function kept(items: Allowed): Allowed {
+  return members({ ...scalars("total", "truncated"), items });
+}
+
+function choice(available: Allowed): Allowed {
+  return members({ current: "scalar", available: kept(available) });
+}
+
+const TURN = members(
+  scalars(
+    ...[
+      "turnId",
+      "prompt",
+      "requestId",
+      "status",
+      "queuedAt",
+      "startedAt",
+      "endedAt",
+      "stopReason",
+      "reason",
+    ],
+    ...["promptPreview", "replyPreview", "updates", "toolCalls"],
+  ),
+);
+
+/** What may be shown of the projection, and of what a view has with it. */
+export const SESSION = members({
+  ...scalars("schema", "acpxRecordId", "state", "title", "agentStatus", "lastError"),
+  agent: members(scalars("command", "name")),
+  workspace: members(scalars("cwd", "name")),
+  identity: members(scalars("acpSessionId", "agentSessionId")),
+  lifecycle: members({
+    ...scalars("createdAt", "lastUsedAt", "closed", "closedAt", "pid", "agentStartedAt"),
+    lastAgentExit: members(scalars("code", "signal", "at", "reason")),
+  }),
+  log: members(scalars("firstSeq", "lastSeq", "nextSeq", "activeSegment")),
+  info: members(scalars("title", "updatedAt")),
+  host: members(scalars("name", "run", "connected", "draining")),
+  mode: choice(MODES),
+  models: choice(MODELS),
+  configOptions: kept(CONFIG_OPTIONS),
+  commands: kept(COMMANDS),
+  plan: kept(PLAN_ENTRIES),
+  plans: each(members({ planId: "scalar", plan: NAMED_PLAN, truncated: members(scalars("plan")) })),
+  toolCalls: members({ ...scalars("total", "dropped"), items: each(TOOL_CALL_KEPT) }),
+  usage: members({ ...scalars("used", "size"), cost: COST, tokens: TOKENS }),
+  compaction: members(scalars("compactionId", "status", "error", "seq", "startedAt")),
+  violations: "open",
+  turn: members(scalars("turnId", "prompt", "startedAt")),
+  turns: members({ total: "scalar", recent: each(TURN) }),
+  queue: each(members(scalars("seq", "turnId", "since", "promptPreview"))),
+  pendingPermissions: each(
+    members({
+      ...scalars("seq", "since", "toolCallId", "title", "kind"),
+      options: OPTIONS,
+      truncated: members(scalars("options")),
+    }),
+  ),
+  pendingRequests: each(members(scalars("seq", "method", "by", "since"))),
+  clients: each(members(scalars("connection", "subject", "role", "since"))),
+  workspaceState: members({ currentBranch: "scalar", modifiedFiles: each("scalar") }),
+});

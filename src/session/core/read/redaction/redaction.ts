@@ -1,0 +1,57 @@
+import { members, scalars, shown } from "../../../../protocol/allow-list.ts";
+import type { Caller } from "../../../../protocol/caller.ts";
+import { isFault, readFrame } from "../../../../protocol/frame.ts";
+import { isFrame, type LogEvent } from "../../events/event.ts";
+import { payloadOf } from "./facts.ts";
+import { messageOf, RESULT, ROUTE } from "./messages.ts";
+import { OPTIONS } from "./parts.ts";
+import { SESSION } from "./projection.ts";
+
+/**
+ * What of a session is shown to those who may know the conversation, but not what tools were given nor what came out
+ * of them. All of it is lists of what is shown: what is new in the protocol, in the log or in the projection is hidden
+ * until somebody has entered it.
+ */
+
+/** The event as they have it: itself, if there is nothing to hide. */
+export function redacted(event: LogEvent): LogEvent {
+  if (!isFrame(event)) {
+    const text = JSON.stringify(event.payload);
+    const left = shown(text, payloadOf(event.kind));
+    return left === text ? event : { ...event, payload: JSON.parse(left) };
+  }
+  const raw = shown(event.frame.raw, messageOf(event));
+  if (raw === event.frame.raw) return event;
+  const frame = readFrame(raw);
+  if (isFault(frame)) throw new Error("A frame was no frame without what it had to hide");
+  return { ...event, frame };
+}
+
+/** The same for the event's line, which may have been written elsewhere and have more than we know of. */
+export function redactedLine(line: string, event: LogEvent): string {
+  const payload = isFrame(event)
+    ? members({ ...ROUTE, direction: "scalar", message: messageOf(event) })
+    : payloadOf(event.kind);
+  return shown(line, members({ ...ENVELOPE, payload }, ""));
+}
+
+const ENVELOPE = scalars(
+  ...["schema", "seq", "eventId", "at", "acpxRecordId", "acpSessionId", "agentSessionId"],
+  ...["turnId", "requestId", "source", "kind"],
+);
+
+/** The projection, and what is told with it, as JSON text for that caller. */
+export function sessionFor({ redacted: isRedacted }: Caller, session: object): string {
+  const text = JSON.stringify(session);
+  return isRedacted ? shown(text, SESSION) : text;
+}
+
+/** Of the options of a permission request, as JSON text. */
+export function redactedOptions(options: string): string {
+  return shown(options, OPTIONS);
+}
+
+/** Of what an agent has answered, as JSON text. */
+export function redactedResult(result: string): string {
+  return shown(result, RESULT);
+}

@@ -1,0 +1,165 @@
+import {
+  AGENT_NEWS,
+  type AgentNews,
+  type Hears,
+  TURN_ENDED,
+} from "../../../protocol/client-subscriptions.ts";
+import { notification } from "../../../protocol/errors.ts";
+import { type Frame, oneLine, rewrite } from "../../../protocol/frame.ts";
+import { clientRequestId } from "../../../protocol/ids.ts";
+import { hasMcpServers } from "../../../protocol/mcp-credentials.ts";
+import { type FrameEvent, isFrame, type LogEvent, type NoteEvent, type Payload } from "../events/event.ts";
+
+/**
+ * What each reader of the log gets to see of an event. Pure functions of the event, so that a live stream,
+ * a replay and a resumed cursor cannot differ.
+ */
+
+/**
+ * A client's place in the log. Up to `replayUntil` it gets the conversation, after it everything; what the
+ * agent asks, and that it is settled, only if it `answers`; and what is no message of ACP if it wants to hear it.
+ */
+export type Viewer = {
+  readonly connection: string;
+  /** The connection it goes on for. */
+  readonly as?: string | undefined;
+  readonly replayUntil: number;
+  readonly answers: boolean;
+  readonly hears: Hears;
+};
+
+function isViewer({ connection, as }: Viewer, other: string | undefined): boolean {
+  return other === connection || (as !== undefined && other === as);
+}
+
+/** The messages a client gets for an event, mostly one or none. */
+export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): string[] {
+  const replay = event.seq <= viewer.replayUntil;
+  if (!isFrame(event)) return replay || !viewer.hears.agent ? [] : agentNews(event);
+  if (event.direction === "out") {
+    // A prompt that was refused or repeats another is not part of the conversation.
+    const said = event.frame.method === "session/prompt" && event.route.stop !== "gateway";
+    return said && (replay || !isViewer(viewer, event.route.connection)) ? promptEcho(event, sessionId) : [];
+  }
+  if (replay && (event.frame.method !== "session/update" || isNotice(event.frame))) return [];
+  const { to, except } = event.route;
+  if (to !== undefined && !isViewer(viewer, to)) return viewer.hears.turnEnds ? turnEnd(event, viewer) : [];
+  if (except !== undefined && isViewer(viewer, except)) return [];
+  if (!viewer.answers && asksClient(event)) return [];
+  // What the gateway wrote itself is in the client's terms already, except in a copy under another id.
+  if (event.source === "gateway") return [rewrite(event.frame, { sessionId: JSON.stringify(sessionId) })];
+  if (event.route.stop !== undefined) return [];
+  return [fromAgent(event, sessionId)];
+}
+
+/** The answer to somebody else's prompt, for who does not get it as an answer. */
+function turnEnd({ frame, route, requestId }: FrameEvent, { connection }: Viewer): string[] {
+  if (frame.kind !== "response" || requestId === undefined || route.also?.includes(connection)) return [];
+  const { result, error } = frame.value;
+  return [notification(TURN_ENDED, error === undefined ? { result } : { error })];
+}
+
+function agentNews({ kind, payload }: NoteEvent): string[] {
+  const news = newsOf(kind, payload);
+  return news ? [notification(AGENT_NEWS, news)] : [];
+}
+
+function newsOf(kind: string, payload: Payload): AgentNews | undefined {
+  switch (kind) {
+    case "error":
+      return isAgentFailure(payload) ? { status: "error", error: String(payload.message) } : undefined;
+    case "runtime.reconnect_attempt":
+      return { status: "restarting" };
+    case "session.rebound":
+      return { status: "ready" };
+    case "session.loaded":
+      // By a new process, not by a client.
+      return payload.method === undefined ? undefined : { status: "ready" };
+    default:
+      return undefined;
+  }
+}
+
+/** Whether an `error` means that the agent failed. What it does wrong while it is well is no failure. */
+export function isAgentFailure({ origin, violation }: Payload): boolean {
+  return origin === "agent" && violation === undefined;
+}
+
+function asksClient({ frame }: FrameEvent): boolean {
+  return frame.kind === "request" || frame.method === "$/cancel_request";
+}
+
+/** Notices are for the moment: a replay leaves them out. */
+function isNotice(frame: Frame): boolean {
+  const params = frame.value.params as { update?: { sessionUpdate?: unknown } | null } | null | undefined;
+  return params?.update?.sessionUpdate === "notice";
+}
+
+function fromAgent(event: FrameEvent, sessionId: string): string {
+  const { frame, route, context, seq } = event;
+  const ours =
+    context.acpSessionId === null || frame.sessionId === context.acpSessionId || route.early === true;
+  const session = ours ? { sessionId: JSON.stringify(sessionId) } : {};
+  switch (frame.kind) {
+    case "request":
+      return rewrite(frame, {
+        ...session,
+        id: JSON.stringify(clientRequestId(sessionId, seq)),
+        ...(route.requestId === undefined ? {} : { requestId: route.requestId }),
+        ...(route.path === undefined
+          ? {}
+          : { [frame.method === "terminal/create" ? "cwd" : "path"]: route.path }),
+      });
+    case "response":
+      return rewrite(frame, { ...session, ...(route.id === undefined ? {} : { id: route.id }) });
+    default:
+      return route.re === undefined
+        ? rewrite(frame, session)
+        : rewrite(frame, { ...session, requestId: JSON.stringify(clientRequestId(sessionId, route.re)) });
+  }
+}
+
+/** A prompt as those see it who did not type it. */
+function promptEcho(event: FrameEvent, sessionId: string): string[] {
+  const prompt = (event.frame.value.params as { prompt?: unknown } | undefined)?.prompt;
+  if (!Array.isArray(prompt)) return [];
+  return prompt.map((content: unknown) =>
+    notification("session/update", { sessionId, update: { sessionUpdate: "user_message_chunk", content } }),
+  );
+}
+
+/** What it takes to write a line for the agent: frames that had been held, and what the log does not have. */
+export type AgentSources = {
+  frameAt(seq: number): FrameEvent | undefined;
+  reveal(line: string): string;
+};
+
+/** The line an event puts on the agent's stdin, if any. */
+export function forAgent(event: LogEvent, sources: AgentSources): string | undefined {
+  const sent = sentToAgent(event, sources);
+  if (!sent) return undefined;
+  const line = toAgent(sent, event);
+  return hasMcpServers(sent.frame.value) ? sources.reveal(line) : line;
+}
+
+function sentToAgent(event: LogEvent, { frameAt }: AgentSources): FrameEvent | undefined {
+  if (isFrame(event)) return event.direction === "out" && event.route.stop === undefined ? event : undefined;
+  if (event.kind !== "queue.dequeued" || event.payload.dropped !== undefined) return undefined;
+  return frameAt(event.payload.seq as number);
+}
+
+function toAgent({ frame, route, source, seq }: FrameEvent, { context }: LogEvent): string {
+  // Frames of the gateway and the host are in the agent's terms already.
+  if (source !== "client") return oneLine(frame.raw);
+  const session = context.acpSessionId === null ? {} : { sessionId: JSON.stringify(context.acpSessionId) };
+  switch (frame.kind) {
+    case "request":
+      return oneLine(rewrite(frame, { ...session, id: String(seq) }));
+    case "response":
+      return oneLine(rewrite(frame, route.id === undefined ? {} : { id: route.id }));
+    default:
+      return oneLine(
+        rewrite(frame, route.requestId === undefined ? session : { ...session, requestId: route.requestId }),
+      );
+  }
+}

@@ -1,0 +1,159 @@
+import { notification } from "../../../protocol/errors.ts";
+import type { Frame } from "../../../protocol/frame.ts";
+import { LIMITS } from "../../../protocol/limits.ts";
+import { type FrameEvent, isFrame, type LogEvent } from "../events/event.ts";
+import { forClient, type Viewer } from "./render.ts";
+
+/** How a client comes to read the log, and how it gets the part that was there before it. */
+
+/**
+ * `attach` is the place of the request that let the client in: up to it, it gets a replay. `start` is where
+ * its reading begins. `merge` joins the chunks of a message, so that a long history loads fast. `offers` are
+ * the requests of the agent that were open then: the newcomer gets them as well. `as` is the connection it goes
+ * on for, which was lost: from its start it gets all that one would have got.
+ */
+export type Reading = {
+  attach: number;
+  start: number;
+  merge: boolean;
+  offers: readonly number[];
+  as?: string | undefined;
+};
+
+/**
+ * What a client's request means for its reading. Loading starts from the beginning, resuming from here, and
+ * either of them after a cursor where it names one. Who speaks without having done either reads along from
+ * here as well, its own frame included: it will want the answer.
+ */
+export function attachment(
+  frame: Frame,
+  seq: number,
+  attached: boolean,
+  offers: readonly number[],
+): Reading | undefined {
+  const load = frame.method === "session/load";
+  const after = cursorOf(frame);
+  const asks = load || frame.method === "session/resume";
+  if (!asks || (after !== null && !validCursor(after, seq))) {
+    return attached ? undefined : { attach: seq - 1, start: seq - 1, merge: false, offers };
+  }
+  const as = metaOf(frame)?.[AS];
+  if (typeof as === "string" && after !== null)
+    return { attach: seq, start: after as number, merge: false, offers: [], as };
+  return { attach: seq, start: after ?? (load ? 0 : seq), merge: load && after === null, offers };
+}
+
+/** Whether a client that attached with the event after `attach`, or was let in there, is let in by this one. */
+export function letsIn(event: LogEvent, connection: string, attach: number): boolean {
+  if (!isFrame(event)) return false;
+  const { to, re, connection: from } = event.route;
+  return (to === connection && re === attach) || (event.seq === attach + 1 && from === connection);
+}
+
+/** Why a session/load or session/resume cannot be, if so. */
+export function badCursor(frame: Frame, seq: number): string | undefined {
+  const after = cursorOf(frame);
+  if (after === null || validCursor(after, seq)) return undefined;
+  return `_meta["${AFTER}"] must be a sequence number of this session, at most ${seq - 1}`;
+}
+
+const AFTER = "acp-edge/after";
+const AS = "acp-edge/as";
+
+function cursorOf(frame: Frame): unknown {
+  return metaOf(frame)?.[AFTER] ?? null;
+}
+
+function metaOf(frame: Frame): Record<string, unknown> | null | undefined {
+  const params = frame.value.params as { _meta?: Record<string, unknown> | null } | null | undefined;
+  return params?._meta;
+}
+
+function validCursor(after: unknown, seq: number): after is number {
+  return typeof after === "number" && Number.isInteger(after) && after >= 0 && after < seq;
+}
+
+/**
+ * Messages for a client from a page of the log; consecutive text chunks of one message as one. `seqs`, if
+ * given, gets the last event in each.
+ */
+export function merged(
+  events: readonly LogEvent[],
+  sessionId: string,
+  viewer: Viewer,
+  seqs?: number[],
+): string[] {
+  const out: string[] = [];
+  let run: Run | undefined;
+  const put = (frame: string, seq: number) => {
+    out.push(frame);
+    seqs?.push(seq);
+  };
+  const flush = () => {
+    if (run) put(run.texts.length === 1 ? run.first : joined(run, sessionId), run.last);
+    run = undefined;
+  };
+  for (const event of events) {
+    const frames = forClient(event, sessionId, viewer);
+    const chunk = event.seq <= viewer.replayUntil && isFrame(event) ? chunkOf(event) : undefined;
+    if (!chunk || frames.length !== 1) {
+      // A turn's end closes a message even if nothing of it is shown.
+      if (frames.length > 0 || event.kind.startsWith("turn.")) flush();
+      for (const frame of frames) put(frame, event.seq);
+      continue;
+    }
+    if (
+      run &&
+      (run.kind !== chunk.kind || run.messageId !== chunk.messageId || run.chars > LIMITS.replayChunkChars)
+    )
+      flush();
+    run ??= { ...chunk, first: frames[0] as string, texts: [], chars: 0, last: event.seq };
+    run.texts.push(chunk.text);
+    run.last = event.seq;
+    run.chars += chunk.text.length;
+  }
+  flush();
+  return out;
+}
+
+type Chunk = { kind: string; messageId: unknown; text: string };
+type Run = Omit<Chunk, "text"> & { first: string; texts: string[]; chars: number; last: number };
+
+/** A text chunk that says nothing but its text: only such can be joined without losing anything. */
+function chunkOf({ frame, source }: FrameEvent): Chunk | undefined {
+  const params = frame.value.params as { update?: Record<string, unknown> } | null | undefined;
+  const update = params?.update;
+  if (source !== "agent" || !params || !update || !onlyKeys(params, ["sessionId", "update"]))
+    return undefined;
+  const {
+    sessionUpdate: kind,
+    content,
+    messageId,
+  } = update as { sessionUpdate?: unknown; content?: unknown; messageId?: unknown };
+  if (
+    typeof kind !== "string" ||
+    !CHUNKS.has(kind) ||
+    !onlyKeys(update, ["sessionUpdate", "content", "messageId"])
+  )
+    return undefined;
+  const { type, text } = (content ?? {}) as { type?: unknown; text?: unknown };
+  if (type !== "text" || typeof text !== "string" || !onlyKeys(content as object, ["type", "text"]))
+    return undefined;
+  return { kind, messageId, text };
+}
+
+const CHUNKS: ReadonlySet<string> = new Set([
+  "agent_message_chunk",
+  "agent_thought_chunk",
+  "user_message_chunk",
+]);
+
+function onlyKeys(value: object, keys: readonly string[]): boolean {
+  return Object.keys(value).every((key) => keys.includes(key));
+}
+
+function joined({ kind, messageId, texts }: Run, sessionId: string): string {
+  const content = { type: "text", text: texts.join("") };
+  const update = { sessionUpdate: kind, content, ...(messageId === undefined ? {} : { messageId }) };
+  return notification("session/update", { sessionId, update });
+}

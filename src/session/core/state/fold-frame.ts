@@ -1,0 +1,157 @@
+import type { Frame } from "../../../protocol/frame.ts";
+import { KEEP } from "../../../protocol/limits.ts";
+import { promptKey } from "../decide/idempotency-key.ts";
+import type { FrameEvent } from "../events/event.ts";
+import { applyPermission, applyResult, applyUpdate, choiceOf, type Violations } from "./agent-report.ts";
+import { addTerminal, dropTerminal } from "./client-terminals.ts";
+import { permissionOf } from "./pending-permission.ts";
+import type { Asked, Asking, SessionState } from "./state.ts";
+import { addTurn, countUpdate, findTurn } from "./turn-history.ts";
+
+/** What the messages of clients and agents mean for the state. */
+
+export function applyFrame(state: SessionState, event: FrameEvent): void {
+  const { frame, route, seq } = event;
+  state.activeAt = event.at;
+  state.historyChars += frame.raw.length;
+  if (event.direction === "out") {
+    if (frame.method === "session/prompt") rememberPrompt(state, event);
+    if (frame.kind === "response" && route.re !== undefined) settleAsking(state, event, route.re);
+    if (frame.kind === "request" && route.stop !== "gateway" && route.stop !== "sent") {
+      if (frame.method === "session/prompt") acceptPrompt(state, event);
+      state.asked[seq] = askedBy(state, event);
+      if (route.re !== undefined) delete state.asked[route.re];
+    }
+    return;
+  }
+  const before = event.source === "agent" ? { ...state.acp.violations } : undefined;
+  if (isForeign(state, event)) state.acp.violations.foreignSession += 1;
+  if (frame.kind === "invalid") state.acp.violations.noMessage += 1;
+  if (frame.kind === "request" && event.source === "agent") applyAgentRequest(state, event);
+  if (frame.kind === "response") applyAnswer(state, event);
+  if (route.stop === "replay") state.lastReplayed = chunkText(frame);
+  if (frame.method === "session/update") applyAgentUpdate(state, event);
+  if (before) countInTurn(state, before);
+}
+
+function settleAsking({ asking, run }: SessionState, { route, frame }: FrameEvent, seq: number): void {
+  const { stop, connection } = route;
+  const open = asking[seq];
+  if (run && open?.method === "terminal/create" && connection !== undefined)
+    addTerminal(run, frame.value.result, connection);
+  if (stop !== "declined") delete asking[seq];
+  else if (open && connection !== undefined) open.declined = [...(open.declined ?? []), connection];
+}
+
+/** An agent may tell of sessions below this one; before it has opened ours, its id is not known. */
+function isForeign({ agent }: SessionState, { frame, source, route, context }: FrameEvent): boolean {
+  if (source !== "agent" || frame.kind === "response" || frame.sessionId === undefined) return false;
+  if (agent !== "ready" || context.acpSessionId === null || route.early || route.stop === "replay")
+    return false;
+  return frame.sessionId !== context.acpSessionId;
+}
+
+function countInTurn(state: SessionState, before: Violations): void {
+  const now = state.acp.violations;
+  for (const kind in now) {
+    const more = now[kind as keyof Violations] - before[kind as keyof Violations];
+    if (more > 0)
+      state.violations[kind as keyof Violations] = (state.violations[kind as keyof Violations] ?? 0) + more;
+  }
+}
+
+function applyAnswer(state: SessionState, { frame, route, source, seq }: FrameEvent): void {
+  const { run } = state;
+  if (route.re !== undefined) {
+    const asked = state.asked[route.re];
+    if (asked && source === "agent" && "result" in frame.value)
+      applyResult(state.acp, asked.method, asked.choice, frame.value.result, seq);
+    delete state.asked[route.re];
+    const prompt = state.prompts.find((known) => known.seq === route.re);
+    if (prompt) prompt.answer ??= seq;
+  }
+  if (run && !run.initialized && source === "agent") {
+    const result = frame.value.result as { agentCapabilities?: AgentCapabilities } | null | undefined;
+    run.initialized = result !== undefined;
+    run.canLoad = result?.agentCapabilities?.loadSession === true;
+    run.canResume = result?.agentCapabilities?.sessionCapabilities?.resume != null;
+    run.canFork = result?.agentCapabilities?.sessionCapabilities?.fork != null;
+  }
+}
+
+type AgentCapabilities = {
+  loadSession?: unknown;
+  sessionCapabilities?: { resume?: unknown; fork?: unknown };
+};
+
+function rememberPrompt(state: SessionState, { frame, route, seq }: FrameEvent): void {
+  const original = route.repeats === undefined ? undefined : state.asked[route.repeats];
+  if (original && route.connection !== undefined) {
+    original.also = [...(original.also ?? []), { connection: route.connection, id: frame.idText as string }];
+  }
+  const key = promptKey(frame);
+  if (key === null || route.stop === "gateway") return;
+  state.prompts.push({ key, seq, answer: null });
+  if (state.prompts.length > KEEP.promptKeys) state.prompts.shift();
+}
+
+/** The text of a message chunk worth comparing; null for anything else. */
+export function chunkText(frame: Frame): string | null {
+  const params = frame.value.params as
+    | { update?: { content?: { text?: unknown } | null } | null }
+    | null
+    | undefined;
+  const text = params?.update?.content?.text;
+  return typeof text === "string" && text.length <= KEEP.replayedChars ? text : null;
+}
+
+/** A request of the gateway may carry out a client's: then the answer is that client's. */
+function askedBy(state: SessionState, { frame, route }: FrameEvent): Asked {
+  const method = frame.method as string;
+  const original = route.re === undefined ? undefined : state.asked[route.re];
+  if (original) return { ...original, method };
+  const asked: Asked =
+    route.connection === undefined
+      ? { method }
+      : { method, connection: route.connection, id: frame.idText as string };
+  const choice = choiceOf(method, frame.value.params);
+  if (choice !== undefined) asked.choice = choice;
+  return asked;
+}
+
+function acceptPrompt(state: SessionState, { frame, seq, at, context, requestId }: FrameEvent): void {
+  const { params } = frame.value;
+  addTurn(state.turns, { turnId: context.turnId, prompt: seq, at, requestId, params });
+}
+
+function applyAgentRequest(state: SessionState, { frame, route, seq, at }: FrameEvent): void {
+  const asking: Asking = {
+    method: frame.method as string,
+    id: frame.idText as string,
+    by: route.stop === "host" ? "host" : "client",
+    since: at,
+  };
+  if (route.to !== undefined) asking.to = route.to;
+  if (route.stop === "gateway") asking.hidden = true;
+  if (frame.method === "terminal/release" && state.run) dropTerminal(state.run, frame.value.params);
+  if (frame.method === "session/request_permission") {
+    const params = frame.value.params as { toolCall?: unknown } | null | undefined;
+    asking.permission = permissionOf(params, seq, Object.keys(state.asking).length);
+    applyPermission(state.acp, params?.toolCall, seq, at);
+  }
+  state.asking[seq] = asking;
+}
+
+/** Runs for every chunk the agent streams. What it replays after a restart has been counted before. */
+function applyAgentUpdate(state: SessionState, event: FrameEvent): void {
+  const { frame, route, source, context } = event;
+  if (source === "gateway" || route.stop !== undefined) return;
+  if (frame.sessionId !== context.acpSessionId && context.acpSessionId !== null && state.agent === "ready")
+    return;
+  const { acp, turn } = state;
+  const update = (frame.value.params as { update?: unknown } | null | undefined)?.update;
+  const calls = acp.toolCalls.total;
+  applyUpdate(acp, update, event.seq, event.at);
+  const record = turn && findTurn(state.turns, turn);
+  if (record) countUpdate(record, update, acp.toolCalls.total - calls);
+}

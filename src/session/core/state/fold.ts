@@ -1,0 +1,15 @@
+import { isFrame, type LogEvent } from "../events/event.ts";
+import { applyNote } from "./fold-fact.ts";
+import { applyFrame } from "./fold-frame.ts";
+import type { SessionState } from "./state.ts";
+
+/** Folds one event into the state, in place. */
+export function apply(state: SessionState, event: LogEvent): void {
+  if (state.lastSeq === 0) state.createdAt = event.at;
+  state.lastSeq = event.seq;
+  state.lastAt = event.at;
+  // What the host sends is numbered per run, one event for each item: counting them is the acknowledgement.
+  if (state.run && (event.source === "agent" || event.source === "host")) state.run.received += 1;
+  if (isFrame(event)) applyFrame(state, event);
+  else applyNote(state, event.kind, event.payload, event);
+}

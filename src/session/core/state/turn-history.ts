@@ -1,0 +1,171 @@
+import { KEEP } from "../../../protocol/limits.ts";
+import { clip, isRecord } from "./bounded-values.ts";
+
+/** The latest turns with a glimpse of what was said, so that a list of them needs no look into the log. */
+export type TurnHistory = {
+  /** How many there have been, those still waiting included. */
+  total: number;
+  recent: TurnRecord[];
+};
+
+export type TurnStatus = "queued" | "running" | "completed" | "cancelled" | "failed";
+
+export type TurnRecord = {
+  turnId: string | null;
+  /** Sequence number of the prompt. */
+  prompt: number;
+  requestId?: string;
+  status: TurnStatus;
+  queuedAt: number;
+  startedAt: number | null;
+  endedAt: number | null;
+  stopReason: string | null;
+  /** Why it failed. */
+  reason: string | null;
+  promptPreview: string;
+  replyPreview: string;
+  /** Updates of the agent and tool calls begun during the turn. */
+  updates: number;
+  toolCalls: number;
+};
+
+export function initialTurnHistory(): TurnHistory {
+  return { total: 0, recent: [] };
+}
+
+/** A prompt was accepted: its turn begins now or when those before it have ended. */
+export function addTurn(
+  history: TurnHistory,
+  turn: {
+    turnId: string | null;
+    prompt: number;
+    at: number;
+    requestId?: string | undefined;
+    params?: unknown;
+  },
+): TurnRecord {
+  const record: TurnRecord = {
+    turnId: text(turn.turnId),
+    prompt: turn.prompt,
+    status: "queued",
+    queuedAt: turn.at,
+    startedAt: null,
+    endedAt: null,
+    stopReason: null,
+    reason: null,
+    promptPreview: promptPreview(turn.params),
+    replyPreview: "",
+    updates: 0,
+    toolCalls: 0,
+  };
+  if (turn.requestId !== undefined) record.requestId = clip(turn.requestId, KEEP.labelChars);
+  history.recent.push(record);
+  history.total += 1;
+  makeRoom(history.recent);
+  return record;
+}
+
+/**
+ * What the notes of a turn say. Those of other systems may name it by its id alone, and those made from a
+ * mere record of the past bring previews instead of frames.
+ */
+export type TurnNote = {
+  readonly turnId: string | null;
+  readonly prompt?: unknown;
+  readonly promptPreview?: unknown;
+  readonly replyPreview?: unknown;
+  readonly stopReason?: unknown;
+  readonly reason?: unknown;
+};
+
+export function startTurn(history: TurnHistory, note: TurnNote & { prompt: number }, at: number): void {
+  const { turnId, prompt } = note;
+  const record = findTurn(history, note) ?? addTurn(history, { turnId, prompt, at });
+  record.turnId = text(turnId);
+  record.status = "running";
+  record.startedAt = at;
+  addPreviews(record, note);
+}
+
+export function finishTurn(
+  history: TurnHistory,
+  status: "completed" | "cancelled" | "failed",
+  note: TurnNote,
+  at: number,
+): void {
+  const record = findTurn(history, note);
+  if (!record || record.endedAt !== null) return;
+  record.status = status;
+  record.endedAt = at;
+  record.stopReason = text(note.stopReason);
+  record.reason = text(note.reason);
+  addPreviews(record, note);
+}
+
+/** By the prompt's number or, without one, by the turn's id. */
+export function findTurn(
+  { recent }: TurnHistory,
+  { prompt, turnId = null }: { readonly prompt?: unknown; readonly turnId?: string | null },
+): TurnRecord | undefined {
+  const byPrompt = typeof prompt === "number";
+  if (!byPrompt && turnId === null) return undefined;
+  for (let i = recent.length - 1; i >= 0; i -= 1) {
+    const record = recent[i] as TurnRecord;
+    if (byPrompt ? record.prompt === prompt : record.turnId === turnId) return record;
+  }
+  return undefined;
+}
+
+function addPreviews(record: TurnRecord, { promptPreview, replyPreview }: TurnNote): void {
+  if (record.promptPreview === "" && typeof promptPreview === "string")
+    record.promptPreview = extend("", promptPreview);
+  if (record.replyPreview === "" && typeof replyPreview === "string")
+    record.replyPreview = extend("", replyPreview);
+}
+
+/** An update of the agent during the turn, which began `newToolCalls` tool calls. Runs for every chunk. */
+export function countUpdate(record: TurnRecord, update: unknown, newToolCalls: number): void {
+  record.updates += 1;
+  const preview = record.replyPreview;
+  if (newToolCalls > 0) {
+    record.toolCalls += newToolCalls;
+    // What is said after a tool call is another message.
+    if (preview !== "" && preview.length < KEEP.previewChars && !preview.endsWith("\n"))
+      record.replyPreview = `${preview}\n`;
+    return;
+  }
+  if (preview.length >= KEEP.previewChars || !isRecord(update)) return;
+  const { sessionUpdate, content } = update;
+  if (sessionUpdate === "agent_message_chunk" && isRecord(content) && typeof content.text === "string")
+    record.replyPreview = extend(preview, content.text);
+}
+
+function promptPreview(params: unknown): string {
+  const blocks = isRecord(params) ? params.prompt : undefined;
+  if (!Array.isArray(blocks)) return "";
+  let preview = "";
+  for (const block of blocks) {
+    if (preview.length >= KEEP.previewChars) break;
+    if (!isRecord(block) || block.type !== "text" || typeof block.text !== "string") continue;
+    preview = extend(preview === "" ? preview : `${preview}\n`, block.text);
+  }
+  return preview;
+}
+
+/** A preview with more text; once it has been cut, it is as long as it gets. */
+function extend(preview: string, more: string): string {
+  const room = KEEP.previewChars - preview.length;
+  return more.length <= room ? preview + more : `${preview}${clip(more, room)}…`;
+}
+
+/** Turns that have not ended are the last to go. */
+function makeRoom(recent: TurnRecord[]): void {
+  if (recent.length <= KEEP.endedTurns) return;
+  const ended = recent.findIndex((record) => record.endedAt !== null);
+  if (ended >= 0) recent.splice(ended, 1);
+  else if (recent.length > KEEP.turns) recent.shift();
+}
+
+function text(value: unknown): string | null {
+  return typeof value === "string" ? clip(value, KEEP.labelChars) : null;
+}

@@ -1,0 +1,231 @@
+import { workspaceObject } from "../durable/object-names.ts";
+import { LIMITS } from "../protocol/limits.ts";
+import { type Act, audit } from "../tenant/client/audit.ts";
+import { idleCheck, unavailable } from "./core/decide/agent-process.ts";
+import { expirePermissions, nextTimeout, setPolicy } from "./core/decide/policy.ts";
+import { isFrame, type LogEvent } from "./core/events/event.ts";
+import type { SessionState } from "./core/state/state.ts";
+import type { LiveSession } from "./loaded-session.ts";
+
+/** The points in time a session waits for. */
+export type SessionDeadline =
+  | "place"
+  | "agent-start"
+  | "idle"
+  | "permission"
+  | "archive"
+  | "index"
+  | "release"
+  | "host-token"
+  | "notices";
+
+/**
+ * What events ask of others once they are in the log: a place for the agent, a line in the index, a note in the
+ * audit, a word to webhooks; and what is to be done when time has passed.
+ */
+export class FollowUp {
+  readonly #ctx: DurableObjectState;
+  readonly #env: Env;
+  readonly #session: LiveSession;
+
+  constructor(ctx: DurableObjectState, env: Env, session: LiveSession) {
+    this.#ctx = ctx;
+    this.#env = env;
+    this.#session = session;
+  }
+
+  after(state: SessionState, events: readonly LogEvent[]): void {
+    const { deadlines, link, index, archive, notices } = this.#session;
+    notices.note(state, events);
+    const kinds = new Set(events.map((event) => event.kind));
+    for (const event of events) this.#afterEvent(state, event);
+    if (READY.some((kind) => kinds.has(kind)) && state.agent === "ready") {
+      deadlines.clear("agent-start");
+      deadlines.setUnlessSet("idle", Date.now() + LIMITS.idleMs);
+    }
+    if (kinds.has("queue.owner.idle_expired")) link.stop("idle");
+    if (kinds.has("session.closed")) link.stop("closed");
+    if (kinds.has("queue.owner.drained")) link.stop("the host is being drained");
+    if (ENDINGS.some((kind) => kinds.has(kind)) && !state.run && state.agent !== "starting")
+      deadlines.set("release", Date.now());
+    if (kinds.has("permission.requested") || kinds.has("permission.policy")) {
+      const at = nextTimeout(state);
+      if (at !== null) deadlines.set("permission", at);
+    }
+    if (archive.wanted(state)) deadlines.setUnlessSet("archive", Date.now());
+    // The deadline is the outbox: it outlives a crash.
+    if (index.isDue(kinds)) deadlines.setUnlessSet("index", Date.now() + LIMITS.indexDelayMs);
+    if (index.isUrgent(state, kinds)) this.#ctx.waitUntil(index.write(state));
+  }
+
+  #afterEvent(state: SessionState, event: LogEvent): void {
+    const { deadlines } = this.#session;
+    switch (event.kind) {
+      case "session.anticipated":
+        this.#seekPlace(state, event);
+        return deadlines.setUnlessSet("idle", Date.now() + LIMITS.idleMs);
+      case "session.requested":
+      case "runtime.reconnect_attempt":
+        return this.#seekPlace(state, event);
+      case "agent.login":
+        return this.#ctx.waitUntil(this.#relay(state, event));
+      case "queue.owner.lease_renewed":
+        return deadlines.set("idle", numberIn(event, "until"));
+      case "permission.responded":
+        return this.#noteAnswer(state, event);
+    }
+  }
+
+  // ---- others -----------------------------------------------------------------------------------------
+
+  workspaceOf({ identity }: SessionState) {
+    return identity ? workspaceObject(this.#env, identity.tenant, identity.workspace) : undefined;
+  }
+
+  /** Asked when someone looks: files change without the session's doing. */
+  async workspaceState(
+    state: SessionState,
+  ): Promise<{ currentBranch?: string; modifiedFiles?: string[] } | null> {
+    if (!state.home) return null;
+    try {
+      const git = await this.workspaceOf(state)?.gitFor(state.home);
+      if (!git) return null;
+      const { branch, modifiedFiles } = git;
+      return branch === null ? { modifiedFiles } : { currentBranch: branch, modifiedFiles };
+    } catch (error) {
+      console.error("workspace state unknown", { sessionId: state.sessionId, error: String(error) });
+      return null;
+    }
+  }
+
+  note({ identity, sessionId }: SessionState, act: Act): void {
+    if (!identity) return;
+    const { tenant, workspace } = identity;
+    this.#ctx.waitUntil(audit(this.#env, tenant, { ...act, workspace, session: sessionId }));
+  }
+
+  /** What a person has answered; the workspace's policy is no person. */
+  #noteAnswer(state: SessionState, event: LogEvent): void {
+    const { request, outcome, subject } = "payload" in event ? event.payload : {};
+    if (typeof subject !== "string") return;
+    const detail = { request: Number(request), outcome: JSON.stringify(outcome) };
+    this.note(state, { kind: "permission.answered", subject, detail });
+  }
+
+  async #relay({ sessionId }: SessionState, event: LogEvent): Promise<void> {
+    if (isFrame(event)) return;
+    const { request, connection } = event.payload as { request: number; connection: string };
+    const raw = this.#session.journal.frameAt(request)?.frame.raw;
+    try {
+      if (raw !== undefined) await this.#env.ACP_CONNECTION_DO.getByName(connection).relay(sessionId, raw);
+    } catch (error) {
+      // The other agents ask for a login themselves when they need one.
+      console.warn("login not relayed", { sessionId, error: String(error) });
+    }
+  }
+
+  #seekPlace(state: SessionState, event: LogEvent): void {
+    const { deadlines } = this.#session;
+    const delayMs = numberIn(event, "delayMs");
+    deadlines.set("agent-start", Date.now() + delayMs + LIMITS.agentStartMs);
+    // The process is there or on its way, and only asked to open a session.
+    if (event.seq !== state.wish) return;
+    if (delayMs > 0) deadlines.set("place", Date.now() + delayMs);
+    else this.#ctx.waitUntil(this.#place(state));
+  }
+
+  async #place(state: SessionState): Promise<void> {
+    const { sessionId, identity, wish, home } = state;
+    const workspace = this.workspaceOf(state);
+    if (!identity || !workspace) return;
+    const { tenant, workspace: name, agent } = identity;
+    try {
+      const order = { tenant, workspace: name, sessionId, agent, wish, home };
+      const { refused, policy, notices } = await workspace.place(order);
+      if (!this.#session.journal.state) return;
+      this.#session.notices.want(notices);
+      this.#session.record((batch) => {
+        setPolicy(batch, policy);
+        if (refused !== null) unavailable(batch, refused);
+      });
+    } catch (error) {
+      // The deadline for the start is set: should nobody hear of the wish, the client hears of that.
+      console.error("place failed", { sessionId, error: String(error) });
+    }
+  }
+
+  // ---- time -------------------------------------------------------------------------------------------
+
+  async due(state: SessionState, name: Exclude<SessionDeadline, "host-token">): Promise<void> {
+    const session = this.#session;
+    switch (name) {
+      case "place":
+        return this.#place(state);
+      case "agent-start":
+        return this.#startTimedOut(state);
+      case "idle":
+        return session.record((batch) => idleCheck(batch));
+      case "permission":
+        return this.#permissionsTimedOut(state);
+      case "archive":
+        return session.archive.run(state, (decide) => session.record(decide));
+      case "index":
+        return session.index.write(state);
+      case "notices":
+        return session.notices.handOver(state);
+      case "release":
+        return this.#release(state);
+    }
+  }
+
+  async #startTimedOut(state: SessionState): Promise<void> {
+    const { agent, run, identity, wish } = state;
+    // A client that has only logged in may take its time.
+    if (agent !== "starting" || (run?.initialized && identity?.request === null)) return;
+    const { link, journal } = this.#session;
+    const reason = link.socket()
+      ? "The agent did not open the session in time"
+      : await this.#missingHost(state);
+    if (journal.state?.agent !== "starting" || state.wish !== wish) return;
+    link.stop(reason);
+    this.#session.record((batch) => unavailable(batch, reason));
+  }
+
+  async #missingHost(state: SessionState): Promise<string> {
+    const reason = "No host has started an agent in time";
+    try {
+      const waitsFor = await this.workspaceOf(state)?.explain(state.sessionId);
+      return waitsFor ? `${reason}: waited for ${waitsFor}` : reason;
+    } catch (error) {
+      console.error("explain failed", { sessionId: state.sessionId, error: String(error) });
+      return reason;
+    }
+  }
+
+  /** The workspace need not keep a place for a session that has no process and wants none. */
+  async #release(state: SessionState): Promise<void> {
+    if (state.run || state.agent === "starting") return;
+    try {
+      await this.workspaceOf(state)?.release(state.sessionId, state.wish);
+    } catch (error) {
+      console.error("release failed", { sessionId: state.sessionId, error: String(error) });
+      this.#session.deadlines.setUnlessSet("release", Date.now() + LIMITS.wordRetryMs);
+    }
+  }
+
+  #permissionsTimedOut(state: SessionState): void {
+    this.#session.record((batch) => expirePermissions(batch));
+    const next = nextTimeout(state);
+    if (next !== null) this.#session.deadlines.set("permission", next);
+  }
+}
+
+/** Events after which a session may have no process and want none. */
+const ENDINGS = ["queue.owner.stopped", "session.closed", "error"];
+
+const READY = ["session.created", "session.rebound", "session.loaded"];
+
+function numberIn(event: LogEvent, key: string): number {
+  const value = "payload" in event ? event.payload[key] : undefined;
+  return typeof value === "number" ? value : 0;
+}

@@ -1,0 +1,77 @@
+import { indexRow, removeFromIndex, writeIndex } from "../../index/session-rows.ts";
+import type { SessionState } from "../core/state/state.ts";
+
+/** Keeps a session's line in the index. One write at a time, so that none comes after the session's removal. */
+export class IndexWriter {
+  readonly #index: D1Database;
+  readonly #isCurrent: (state: SessionState) => boolean;
+  readonly #failed: () => void;
+  #writing: Promise<void> = Promise.resolve();
+  /** Permissions that were open when the index last heard of them. */
+  #pending: string | undefined;
+
+  /** A state is not current any more when its session was deleted. `failed`: the write is to be tried again. */
+  constructor(index: D1Database, isCurrent: (state: SessionState) => boolean, failed: () => void) {
+    this.#index = index;
+    this.#isCurrent = isCurrent;
+    this.#failed = failed;
+  }
+
+  /** Whether these events must be in the index at once: people wait for permissions. */
+  isUrgent({ asking }: SessionState, kinds: ReadonlySet<string>): boolean {
+    if (URGENT.some((kind) => kinds.has(kind))) return true;
+    if (!PERMISSIONS.some((kind) => kinds.has(kind))) return false;
+    const open = Object.keys(asking).filter((seq) => asking[seq]?.permission);
+    const changed = open.join() !== this.#pending;
+    this.#pending = open.join();
+    return changed;
+  }
+
+  /** Whether they change the line at all. */
+  isDue(kinds: ReadonlySet<string>): boolean {
+    return INDEXED.some((kind) => kinds.has(kind));
+  }
+
+  write(state: SessionState): Promise<void> {
+    this.#writing = this.#writing.then(async () => {
+      const row = indexRow(state);
+      if (!row || !this.#isCurrent(state)) return;
+      try {
+        await writeIndex(this.#index, row);
+      } catch (error) {
+        console.error("index write failed", { sessionId: state.sessionId, error: String(error) });
+        if (this.#isCurrent(state)) this.#failed();
+      }
+    });
+    return this.#writing;
+  }
+
+  async remove({ sessionId, identity }: SessionState): Promise<void> {
+    await this.#writing;
+    if (identity) await removeFromIndex(this.#index, { tenant: identity.tenant, sessionId });
+  }
+}
+
+const URGENT = ["session.created", "session.imported"];
+
+/** Events that open or settle a permission. */
+const PERMISSIONS = ["permission.requested", "permission.responded", "permission.withdrawn"];
+
+const INDEXED = [
+  "session.requested",
+  "session.created",
+  "session.imported",
+  "session.rebound",
+  "session.loaded",
+  "session.closed",
+  "queue.owner.idle_expired",
+  "runtime.paused",
+  "runtime.reconnected",
+  "turn.started",
+  "turn.completed",
+  "turn.cancelled",
+  "turn.failed",
+  "queue.owner.stopped",
+  "error",
+  ...PERMISSIONS,
+];

@@ -1,0 +1,209 @@
+import type { Caller, Role } from "../../protocol/caller.ts";
+import type { IoClient } from "../core/decide/client-files.ts";
+import type { Reading } from "../core/read/replay.ts";
+import type { Archive } from "../log/history-archive.ts";
+import type { Journal } from "../log/journal.ts";
+import { ClientCursor, type ClientPort, type Reader, type Start } from "./client-cursor.ts";
+import { type Presence, renewed } from "./presence.ts";
+
+export const CLIENT_SCHEMA = `
+  -- Who reads along: since which request, from where, and the number of its last frame.
+  CREATE TABLE client (
+    connection TEXT PRIMARY KEY,
+    attach INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    merge INTEGER NOT NULL,
+    received INTEGER NOT NULL,
+    -- JSON: the agent's requests to offer it, who it is, and where its first reading began.
+    about TEXT NOT NULL
+  );
+`;
+
+type Row = {
+  connection: string;
+  attach: number;
+  start: number;
+  merge: number;
+  received: number;
+  about: string;
+};
+type About = { offers: readonly number[]; presence: Presence; first?: Start; as?: string | undefined };
+export type PresentClient = { connection: string; subject: string; role: Role; since: string };
+
+const DELIVERY_ATTEMPTS = 5;
+
+/** The clients of a session, each a cursor over the log. */
+export class Clients {
+  readonly #sql: SqlStorage;
+  readonly #journal: Journal;
+  readonly #archive: Archive;
+  readonly #port: (connection: string) => ClientPort;
+  readonly #gone: (connection: string) => void;
+  readonly #cursors = new Map<string, ClientCursor>();
+  /** Kept because making one takes longer than a call; a broken one is made anew. */
+  readonly #ports = new Map<string, ClientPort>();
+  readonly #received = new Map<string, number>();
+
+  /** `gone`: a client turned out not to be there any more. */
+  constructor(
+    sql: SqlStorage,
+    journal: Journal,
+    archive: Archive,
+    port: (connection: string) => ClientPort,
+    gone: (connection: string) => void,
+  ) {
+    this.#sql = sql;
+    this.#journal = journal;
+    this.#archive = archive;
+    this.#port = port;
+    this.#gone = gone;
+    if (!journal.state) return;
+    // Made by an older version: those who were attached have lost their sockets with it.
+    if (
+      sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'client' AND sql LIKE '%about%'").toArray()
+        .length === 0
+    )
+      sql.exec(`DROP TABLE IF EXISTS client; ${CLIENT_SCHEMA}`);
+    for (const { connection, received, about, ...row } of sql.exec<Row>("SELECT * FROM client")) {
+      const { offers, presence, first, as } = JSON.parse(about) as About;
+      const reading = { ...row, merge: row.merge === 1, offers, as };
+      this.#cursors.set(connection, new ClientCursor(connection, reading, presence, first));
+      this.#received.set(connection, received);
+    }
+  }
+
+  attach(connection: string, reading: Reading, presence: Presence): void {
+    const before = this.#cursors.get(connection);
+    const cursor = before?.succeeded(reading, presence) ?? new ClientCursor(connection, reading, presence);
+    this.#cursors.set(connection, cursor);
+    this.#sql.exec(
+      `INSERT INTO client (connection, attach, start, merge, received, about) VALUES (?, ?, ?, ?, 0, ?)
+       ON CONFLICT (connection) DO UPDATE
+       SET attach = excluded.attach, start = excluded.start, merge = excluded.merge, about = excluded.about`,
+      connection,
+      reading.attach,
+      reading.start,
+      reading.merge ? 1 : 0,
+      aboutOf(cursor),
+    );
+  }
+
+  /** The same client with other rights. */
+  renewed(connection: string, caller: Caller): void {
+    const cursor = this.#cursors.get(connection);
+    if (!cursor) return;
+    cursor.presence = renewed(cursor.presence, caller);
+    this.#sql.exec("UPDATE client SET about = ? WHERE connection = ?", aboutOf(cursor), connection);
+  }
+
+  /** Who is attached now. */
+  present(): PresentClient[] {
+    return [...this.#cursors.values()].map(({ connection, presence: { subject, role, since } }) => ({
+      connection,
+      subject,
+      role,
+      since: new Date(since).toISOString(),
+    }));
+  }
+
+  /** Those that the agent's requests are put to. */
+  answering(): string[] {
+    return [...this.#cursors.values()].flatMap(({ connection, presence }) =>
+      presence.answers ? connection : [],
+    );
+  }
+
+  /** Those that may be asked for files and terminals, the latest last. */
+  serving(): IoClient[] {
+    return [...this.#cursors.values()].flatMap(({ connection, presence: { answers, hears, cwd } }) =>
+      answers ? { connection, serves: hears?.serves ?? [], cwd: cwd ?? null } : [],
+    );
+  }
+
+  has(connection: string): boolean {
+    return this.#cursors.has(connection);
+  }
+
+  /** Whether a client, if it is one, has been sent all up to that event. */
+  hasRead(connection: string, seq: number): boolean {
+    const cursor = this.#cursors.get(connection);
+    return !cursor || (cursor.position ?? 0) >= seq;
+  }
+
+  detach(connection: string): void {
+    this.#cursors.delete(connection);
+    this.#ports.delete(connection);
+    this.#received.delete(connection);
+    this.#sql.exec("DELETE FROM client WHERE connection = ?", connection);
+  }
+
+  forget(): void {
+    this.#cursors.clear();
+    this.#received.clear();
+  }
+
+  /** Number of the last frame of a client. */
+  lastReceived(connection: string): number {
+    return this.#received.get(connection) ?? 0;
+  }
+
+  received(connection: string, last: number): void {
+    this.#received.set(connection, last);
+    this.#sql.exec("UPDATE client SET received = ? WHERE connection = ?", last, connection);
+  }
+
+  /** The place everyone has reached who is reading; those behind memory read from storage anyway. */
+  slowest(): number {
+    const positions = [...this.#cursors.values()].flatMap((cursor) => cursor.position ?? []);
+    return Math.min(Number.POSITIVE_INFINITY, ...positions);
+  }
+
+  /** Lets every cursor read on; each at its own pace. */
+  feed(): void {
+    for (const cursor of this.#cursors.values()) void this.#feed(cursor);
+  }
+
+  /** A client that rested can take more. */
+  ready(connection: string): void {
+    const cursor = this.#cursors.get(connection);
+    cursor?.wake();
+    if (cursor) void this.#feed(cursor);
+  }
+
+  async #feed(cursor: ClientCursor): Promise<void> {
+    const { connection } = cursor;
+    for (let attempt = 0; this.#cursors.get(connection) === cursor; attempt += 1) {
+      const sessionId = this.#journal.state?.sessionId;
+      if (sessionId === undefined) return;
+      try {
+        const present = await cursor.pump(sessionId, this.#portOf(connection), this.#reader);
+        if (present || this.#cursors.get(connection) !== cursor) return;
+        this.detach(connection);
+        this.#gone(connection);
+        return;
+      } catch (error) {
+        this.#ports.delete(connection);
+        // The connection's object was reset in between. If it stays out of reach, the next event tries again.
+        console.warn("delivery interrupted", { sessionId, connection, attempt, error: String(error) });
+        if (attempt === DELIVERY_ATTEMPTS) return;
+        await scheduler.wait(50 * 2 ** attempt);
+      }
+    }
+  }
+
+  #portOf(connection: string): ClientPort {
+    const port = this.#ports.get(connection) ?? this.#port(connection);
+    this.#ports.set(connection, port);
+    return port;
+  }
+
+  readonly #reader: Reader = {
+    reach: (seq) => this.#archive.reach(seq),
+    after: (seq, maxChars) => this.#journal.after(seq, maxChars),
+    eventAt: (seq) => this.#journal.eventAt(seq),
+  };
+}
+
+function aboutOf({ reading: { offers, as }, presence, first: { attach, start } }: ClientCursor): string {
+  return JSON.stringify({ offers, presence, first: { attach, start }, as } satisfies About);
+}

@@ -1,0 +1,146 @@
+import { z } from "zod";
+import { encodeLink, SUPERSEDED } from "../../protocol/host-wire.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { type AgentSources, forAgent } from "../core/read/render.ts";
+import type { Hidden } from "../log/concealed-values.ts";
+import type { Journal } from "../log/journal.ts";
+
+/** What the object remembers of a host's socket: its process, and how far the log went down this socket. */
+type Attachment = { run: string; sent: number };
+
+/** The socket to the agent's host: a cursor over the log like any other reader. */
+export class HostLink {
+  readonly #ctx: DurableObjectState;
+  readonly #journal: Journal;
+  readonly #sources: AgentSources;
+  /**
+   * The socket in use and how far it has read. Its attachment remembers the last line sent, which is enough
+   * after a wake; this also knows what needed no line.
+   */
+  #live: { ws: WebSocket; run: string; read: number } | undefined;
+
+  constructor(ctx: DurableObjectState, journal: Journal, hidden: Hidden) {
+    this.#ctx = ctx;
+    this.#journal = journal;
+    this.#sources = {
+      frameAt: (seq) => journal.frameAt(seq),
+      reveal: (line) => hidden.reveal(line),
+    };
+  }
+
+  accept(tags: readonly string[]): WebSocket {
+    const { 0: client, 1: server } = new WebSocketPair();
+    this.#ctx.acceptWebSocket(server, [TAG, ...tags]);
+    return client;
+  }
+
+  /** The process a socket has said hello for. */
+  runOf(ws: WebSocket): string | undefined {
+    return this.#live?.ws === ws ? this.#live.run : attachmentOf(ws)?.run;
+  }
+
+  /** Makes this socket the one for the run. `delivered` is what the process got through earlier sockets. */
+  adopt(ws: WebSocket, run: string, delivered: number): void {
+    for (const other of this.#ctx.getWebSockets(TAG)) {
+      if (other !== ws && attachmentOf(other)) other.close(4408, "replaced");
+    }
+    ws.serializeAttachment({ run, sent: delivered } satisfies Attachment);
+    this.#live = { ws, run, read: delivered };
+  }
+
+  sockets(): WebSocket[] {
+    return this.#ctx.getWebSockets(TAG);
+  }
+
+  /** The open socket of the session's process. */
+  socket(): WebSocket | undefined {
+    return this.#current()?.ws;
+  }
+
+  #current() {
+    const run = this.#journal.state?.run?.id;
+    if (this.#live?.run === run && this.#live?.ws.readyState === WebSocket.OPEN) return this.#live;
+    this.#live = undefined;
+    for (const ws of run === undefined ? [] : this.#ctx.getWebSockets(TAG)) {
+      const attachment = attachmentOf(ws);
+      if (ws.readyState !== WebSocket.OPEN || !attachment || attachment.run !== run) continue;
+      this.#live = { ws, run, read: attachment.sent };
+    }
+    return this.#live;
+  }
+
+  stop(reason: string): void {
+    this.socket()?.send(encodeLink({ t: "stop", reason }));
+  }
+
+  /** Processes that the session has given up are told so, should they still have a socket. */
+  dismiss(reason: string): void {
+    const run = this.#journal.state?.run?.id;
+    for (const ws of this.#ctx.getWebSockets(TAG)) {
+      const attachment = attachmentOf(ws);
+      if (attachment && attachment.run !== run) ws.close(SUPERSEDED, reason);
+    }
+  }
+
+  /** The host has gone without a word: a socket that has been silent for as long is nobody's any more. */
+  hangUp(): void {
+    for (const ws of this.#ctx.getWebSockets(TAG)) {
+      const ponged = this.#ctx.getWebSocketAutoResponseTimestamp(ws)?.getTime() ?? 0;
+      if (ponged + LIMITS.hostSilentMs <= Date.now()) ws.close(4408, "silent");
+    }
+  }
+
+  /** Sends the agent what the log has for it. */
+  feed(): void {
+    const live = this.#current();
+    if (!live) return;
+    // What is in the archive is older than anything an agent could still wait for.
+    live.read = Math.max(live.read, this.#journal.log.archivedUpTo);
+    for (;;) {
+      const events = this.#journal.after(live.read, LIMITS.linkBatchChars);
+      const last = events.at(-1);
+      if (!last) return;
+      live.read = last.seq;
+      const lines = events.flatMap((event) => {
+        const line = forAgent(event, this.#sources);
+        return line === undefined ? [] : [`${event.seq} ${line}`];
+      });
+      if (lines.length === 0) continue;
+      live.ws.send(encodeLink({ t: "lines" }, lines));
+      live.ws.serializeAttachment({ run: live.run, sent: last.seq } satisfies Attachment);
+    }
+  }
+}
+
+/** Tells a host's socket from those of live readers. */
+const TAG = "host";
+
+function attachmentOf(ws: WebSocket): Attachment | undefined {
+  return (ws.deserializeAttachment() as Attachment | null) ?? undefined;
+}
+
+const HELLO = z.object({
+  t: z.literal("hello"),
+  run: z.string().min(1).max(100),
+  agent: z.string(),
+  host: z.string(),
+  root: z.string(),
+  wish: z.number().int().min(0),
+  delivered: z.number().int().min(0),
+  draining: z.boolean(),
+  io: z.enum(["host", "client"]).optional(),
+});
+
+export type HostHello = z.infer<typeof HELLO>;
+
+/** What a host may say on a session's socket; undefined for anything else. */
+export function readHead(head: unknown): HostHead | undefined {
+  // Every batch of a stream comes through here: its head is checked by hand.
+  const { t, first } = (head ?? {}) as { t?: unknown; first?: unknown };
+  if (t === "lines")
+    return Number.isSafeInteger(first) && (first as number) >= 1 ? { t, first: first as number } : undefined;
+  const hello = HELLO.safeParse(head);
+  return hello.success ? hello.data : undefined;
+}
+
+type HostHead = HostHello | { t: "lines"; first: number };

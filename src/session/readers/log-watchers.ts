@@ -1,0 +1,77 @@
+import { oneLine } from "../../protocol/frame.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import type { Archive } from "../log/history-archive.ts";
+import type { Journal } from "../log/journal.ts";
+import { slices } from "../log/row-format.ts";
+
+/** What the object remembers of a watcher's socket: the last event sent, whether it wants the next, and how it sees it. */
+type Attachment = { watch: number; waiting: boolean; redact?: boolean | undefined };
+
+/**
+ * Readers of the live log. Each asks for a page when it has room for one, and gets it as soon as there is
+ * one: nothing is ever sent that was not asked for, so a slow reader costs no memory. An event stream ends
+ * in the Worker, because an unfinished response would keep this object awake; its socket does not.
+ */
+export class Watchers {
+  readonly #ctx: DurableObjectState;
+  readonly #journal: Journal;
+  readonly #archive: Archive;
+
+  constructor(ctx: DurableObjectState, journal: Journal, archive: Archive) {
+    this.#ctx = ctx;
+    this.#journal = journal;
+    this.#archive = archive;
+  }
+
+  accept(after: number, tags: readonly string[], redact?: boolean): Response {
+    if (this.#ctx.getWebSockets(TAG).length >= LIMITS.watchersPerSession)
+      return new Response("Too many watchers", { status: 429 });
+    const { 0: client, 1: server } = new WebSocketPair();
+    this.#ctx.acceptWebSocket(server, [TAG, ...tags]);
+    server.serializeAttachment({ watch: after, waiting: false, redact } satisfies Attachment);
+    return new Response(null, { status: 101, webSocket: client });
+  }
+
+  isWatcher(ws: WebSocket): boolean {
+    return this.#ctx.getTags(ws).includes(TAG);
+  }
+
+  /** A watcher has room for a page. */
+  async next(ws: WebSocket): Promise<void> {
+    const { watch, redact } = ws.deserializeAttachment() as Attachment;
+    const reaching = this.#archive.reach(watch);
+    if (reaching) await reaching;
+    const { text, last } = this.#page(watch, redact);
+    ws.serializeAttachment({ watch: last, waiting: text === "", redact } satisfies Attachment);
+    for (const piece of text === "" ? [] : slices(text)) ws.send(piece);
+  }
+
+  /** There is something new for those who wait. */
+  feed(): void {
+    for (const ws of this.#ctx.getWebSockets(TAG)) {
+      const isOpen = ws.readyState === WebSocket.OPEN;
+      if (isOpen && (ws.deserializeAttachment() as Attachment).waiting) void this.next(ws);
+    }
+  }
+
+  /** The session is gone. */
+  dismiss(reason: string): void {
+    for (const ws of this.#ctx.getWebSockets(TAG)) ws.close(1000, reason);
+  }
+
+  /** Events as an event stream has them. A line break in an envelope can only be white space. */
+  #page(after: number, redact?: boolean): { text: string; last: number } {
+    const { state, log } = this.#journal;
+    let text = "";
+    let last = after;
+    if (!state || after >= state.lastSeq) return { text, last };
+    for (const { seq, line } of log.envelopes(state.sessionId, after, redact)) {
+      if (text !== "" && text.length + line.length > LIMITS.deliverChars) break;
+      text += `id: ${seq}\ndata: ${oneLine(line)}\n\n`;
+      last = seq;
+    }
+    return { text, last };
+  }
+}
+
+const TAG = "watch";

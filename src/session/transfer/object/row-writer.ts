@@ -1,0 +1,78 @@
+import { LIMITS } from "../../../protocol/limits.ts";
+import type { EnvelopeLine } from "../../core/events/envelope.ts";
+import { type Context, envelope, eventId } from "../../core/events/event.ts";
+import { type Entry, entryChars, entryOf, lineEntry, type NewRow } from "../../log/row-format.ts";
+
+/**
+ * Puts lines of another log into rows of this one, so that reading them gives the same bytes again. Our own
+ * exports fall into the rows they came from: first event id ends in place 0, the next in place 1, and so on.
+ * Whatever does not fit that form is stored as the line it is.
+ */
+export class RowWriter {
+  readonly #sessionId: string;
+  readonly #append: (ids: string, row: NewRow) => void;
+  #open: (NewRow & { ids: string | null; chars: number }) | undefined;
+
+  constructor(sessionId: string, append: (ids: string, row: NewRow) => void) {
+    this.#sessionId = sessionId;
+    this.#append = append;
+  }
+
+  write(read: EnvelopeLine): void {
+    const compact = entryOf(read.event);
+    const isOurs =
+      compact.head.length < HEAD_CHARS && envelope(read.event, this.#sessionId, read.id) === read.line;
+    if (isOurs && this.#continues(read, compact)) return this.#add(compact);
+    const ids = read.id.slice(0, -PLACE_CHARS);
+    if (isOurs && eventId(ids, 0) === read.id) return this.#begin(read, ids, compact);
+    const line = lineEntry(read.line);
+    if (this.#open?.ids === null && this.#fits(line)) return this.#add(line);
+    this.#begin(read, null, line);
+  }
+
+  end(): void {
+    if (this.#open) {
+      const { ids, chars: _, ...row } = this.#open;
+      this.#append(ids ?? "", row);
+    }
+    this.#open = undefined;
+  }
+
+  #continues({ event, id }: EnvelopeLine, entry: Entry): boolean {
+    const open = this.#open;
+    return (
+      open?.ids != null &&
+      eventId(open.ids, open.heads.length) === id &&
+      open.at === event.at &&
+      sameContext(open.context, event.context) &&
+      this.#fits(entry)
+    );
+  }
+
+  #fits(entry: Entry): boolean {
+    return this.#open !== undefined && this.#open.chars + entryChars(entry) <= LIMITS.rowChars;
+  }
+
+  #begin({ event }: EnvelopeLine, ids: string | null, entry: Entry): void {
+    this.end();
+    const { seq, at, context } = event;
+    this.#open = { seq, at, context, ids, heads: [], texts: [], chars: 0 };
+    this.#add(entry);
+  }
+
+  #add(entry: Entry): void {
+    this.#open?.heads.push(entry.head);
+    this.#open?.texts.push(entry.text);
+    if (this.#open) this.#open.chars += entryChars(entry);
+  }
+}
+
+/** Heads share their row with the text, and are not split like it. */
+const HEAD_CHARS = 4096;
+
+/** The end of an event id that says its place in the row. */
+const PLACE_CHARS = 5;
+
+function sameContext(a: Context, b: Context): boolean {
+  return a.acpSessionId === b.acpSessionId && a.agentSessionId === b.agentSessionId && a.turnId === b.turnId;
+}

@@ -1,0 +1,88 @@
+import { LIMITS } from "../../../protocol/limits.ts";
+import { type EnvelopeLine, isLineFault, readEnvelope, withRecordId } from "../../core/events/envelope.ts";
+import { ArchiveError } from "../archive-fault.ts";
+import { LineSplitter } from "../byte-line-splitter.ts";
+
+/**
+ * Reads the segments of an archive in order and hands on their events, each checked: one session, numbered
+ * without gap from 1. With another `sessionId` than the archive's the events come out as that session's.
+ */
+export class SegmentReader {
+  readonly #recordId: string;
+  readonly #sessionId: string;
+  readonly #onEvent: (read: EnvelopeLine) => void;
+  readonly #lines = new LineSplitter(LIMITS.importLineBytes);
+  #file: string | null = null;
+  #line = 0;
+  #lastSeq = 0;
+
+  constructor(recordId: string, sessionId: string, onEvent: (read: EnvelopeLine) => void) {
+    this.#recordId = recordId;
+    this.#sessionId = sessionId;
+    this.#onEvent = onEvent;
+  }
+
+  get lastSeq(): number {
+    return this.#lastSeq;
+  }
+
+  /** The next bytes of a segment. Throws an ArchiveError that names the line that is wrong. */
+  push(file: string, bytes: Uint8Array): void {
+    if (file !== this.#file) this.end();
+    this.#file = file;
+    try {
+      for (const line of this.#lines.push(bytes)) this.#read(line);
+    } catch (error) {
+      throw this.#fault(error, this.#line + 1);
+    }
+  }
+
+  /** The current segment is over. */
+  end(): void {
+    const rest = this.#lines.end();
+    if (rest) this.#read(rest);
+    this.#line = 0;
+  }
+
+  #read(bytes: Uint8Array): void {
+    this.#line += 1;
+    try {
+      const read = readEnvelope(DECODER.decode(bytes));
+      if (isLineFault(read)) throw new Error(read.fault);
+      this.#check(read);
+      this.#lastSeq = read.event.seq;
+      this.#onEvent(this.#moved(read));
+    } catch (error) {
+      throw this.#fault(error, this.#line);
+    }
+  }
+
+  #check({ event, recordId }: EnvelopeLine): void {
+    if (recordId !== this.#recordId)
+      throw new Error(`acpxRecordId is ${recordId}, but the archive is of ${this.#recordId}`);
+    const expected = this.#lastSeq + 1;
+    if (event.seq === expected) return;
+    throw new Error(
+      event.seq < expected
+        ? `seq ${event.seq} comes a second time or out of order (expected ${expected})`
+        : `seq ${event.seq} follows ${this.#lastSeq}: ${event.seq - expected} events are missing here`,
+    );
+  }
+
+  #moved(read: EnvelopeLine): EnvelopeLine {
+    return this.#sessionId === this.#recordId
+      ? read
+      : { ...read, line: withRecordId(read.line, this.#sessionId) };
+  }
+
+  #fault(error: unknown, line: number): ArchiveError {
+    return error instanceof ArchiveError ? error : new ArchiveError(messageOf(error), this.#file, line);
+  }
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof TypeError && error.message.toLowerCase().includes("decod")) return "not valid UTF-8";
+  return error instanceof Error ? error.message : String(error);
+}
+
+const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

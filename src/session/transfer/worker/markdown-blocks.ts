@@ -1,0 +1,118 @@
+import { REDACTED } from "../../../protocol/allow-list.ts";
+import { unifiedDiff } from "./markdown-diff.ts";
+
+/** Parts of a transcript in Markdown. What agents and users sent is shown, never trusted to be well formed. */
+
+export type Json = Readonly<Record<string, unknown>>;
+
+export function record(value: unknown): Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
+}
+
+export function list(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+export function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** For a place where a line break would end the block. */
+export function inline(value: unknown): string {
+  return text(value).replace(/\s+/g, " ").trim();
+}
+
+/** A fence longer than any in the text. */
+function fenced(language: string, body: string): string {
+  const longest = Math.max(2, ...(body.match(/`+/g) ?? []).map((ticks) => ticks.length));
+  const fence = "`".repeat(longest + 1);
+  return `${fence}${language}\n${body.replace(/\n$/, "")}\n${fence}`;
+}
+
+/** A content block as ACP has them. */
+export function contentBlock(value: unknown): string {
+  const block = record(value);
+  switch (block.type) {
+    case "text":
+      return text(block.text);
+    case "image":
+    case "audio":
+      return `*[${block.type}: ${inline(block.mimeType)}, ${size(text(block.data))}]*`;
+    case "resource_link":
+      return `[${inline(block.name) || inline(block.uri)}](<${inline(block.uri)}>)`;
+    case "resource": {
+      const { uri, text: body, mimeType } = record(block.resource);
+      const label = `\`${inline(uri)}\``;
+      return typeof body === "string"
+        ? `${label}\n\n${fenced("", body)}`
+        : `${label} *[${inline(mimeType)}]*`;
+    }
+    default:
+      return `*[${inline(block.type) || "unknown content"}]*`;
+  }
+}
+
+export function toolCall(call: Json): string {
+  const kind = inline(call.kind);
+  const status = inline(call.status) || "no status";
+  const title = inline(call.title) || inline(call.toolCallId) || "tool call";
+  const locations = list(call.locations).map((location) => {
+    const { path, line } = record(location);
+    return `\`${inline(path)}${typeof line === "number" ? `:${line}` : ""}\``;
+  });
+  const content = list(call.content).map(toolContent);
+  return [
+    `**Tool: ${title}** (${kind === "" ? "" : `${kind}, `}${status})`,
+    ...(locations.length > 0 ? [locations.join(", ")] : []),
+    ...(content.length > 0 ? content : rawOutput(call.rawOutput)),
+    ...(record(call._meta)[REDACTED] === true ? ["*[redacted]*"] : []),
+  ].join("\n\n");
+}
+
+function toolContent(value: unknown): string {
+  const item = record(value);
+  switch (item.type) {
+    case "diff":
+      return fenced(
+        "diff",
+        unifiedDiff(
+          text(item.path),
+          typeof item.oldText === "string" ? item.oldText : null,
+          text(item.newText),
+        ),
+      );
+    case "terminal":
+      return `*[terminal ${inline(item.terminalId)}]*`;
+    default: {
+      const block = record(item.content);
+      return block.type === "text" ? fenced("", text(block.text)) : contentBlock(block);
+    }
+  }
+}
+
+function rawOutput(value: unknown): string[] {
+  if (value === undefined || value === null) return [];
+  const json = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  return [
+    fenced(
+      typeof value === "string" ? "" : "json",
+      json.length > RAW_CHARS ? `${json.slice(0, RAW_CHARS)}…` : json,
+    ),
+  ];
+}
+
+const RAW_CHARS = 4000;
+
+export function plan(entries: readonly unknown[]): string {
+  const lines = entries.map((value) => {
+    const { content, status } = record(value);
+    const note = status === "in_progress" ? " *(in progress)*" : "";
+    return `- [${status === "completed" ? "x" : " "}] ${inline(content)}${note}`;
+  });
+  return ["**Plan**", lines.join("\n")].join("\n\n");
+}
+
+function size(base64: string): string {
+  const bytes = Math.floor((base64.length * 3) / 4);
+  return bytes < 1024 ? `${bytes} bytes` : `${Math.round(bytes / 1024)} KB`;
+}

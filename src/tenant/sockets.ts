@@ -1,0 +1,55 @@
+import type { Holder, Pass } from "../durable/socket-registration.ts";
+
+type Row = { id: string; holder: string; name: string };
+
+/** Which sockets are open with whose tokens, as rows. A line may outlive its socket, but never its token. */
+export class LiveSockets {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+  }
+
+  static readonly SCHEMA = `
+    CREATE TABLE socket (
+      id TEXT PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL, jti TEXT, expires INTEGER NOT NULL,
+      holder TEXT NOT NULL, name TEXT NOT NULL
+    );
+    CREATE INDEX socket_subject ON socket (subject);
+    CREATE INDEX socket_jti ON socket (jti);
+    CREATE INDEX socket_expires ON socket (expires);
+  `;
+
+  put({ id, kind, subject, jti, expires, holder }: Pass, now: number): void {
+    this.#sql.exec("DELETE FROM socket WHERE expires < ?", Math.floor(now / 1000) - EXTRA_SECONDS);
+    this.#sql.exec(
+      "INSERT OR REPLACE INTO socket (id, kind, subject, jti, expires, holder, name) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      ...[id, kind, subject, jti, expires, holder.class, holder.name],
+    );
+  }
+
+  remove(id: string): void {
+    this.#sql.exec("DELETE FROM socket WHERE id = ?", id);
+  }
+
+  countOf(subject: string, now: number): number {
+    return this.#sql
+      .exec<{ n: number }>(
+        "SELECT count(*) AS n FROM socket WHERE subject = ? AND expires >= ?",
+        subject,
+        Math.floor(now / 1000),
+      )
+      .one().n;
+  }
+
+  /** Those with that token, or of that subject. */
+  having(key: "jti" | "subject", value: string): { id: string; holder: Holder }[] {
+    return this.#sql
+      .exec<Row>(`SELECT id, holder, name FROM socket WHERE ${key} = ?`, value)
+      .toArray()
+      .map(({ id, holder, name }) => ({ id, holder: { class: holder as Holder["class"], name } }));
+  }
+}
+
+/** Sockets end on time, but not to the second. */
+const EXTRA_SECONDS = 300;

@@ -1,0 +1,90 @@
+import { mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
+import type { Agent } from "../../../src/host/agent/launch.ts";
+import { Host, type HostOptions } from "../../../src/host/host.ts";
+import type { Gateway } from "../../../src/node/gateway-socket.ts";
+import { TIMING, type Timing } from "../../../src/node/timing.ts";
+import { FakeGateway } from "./fake-gateway.ts";
+
+const QUICK: Timing = {
+  ...TIMING,
+  retryMinMs: 5,
+  retryMaxMs: 50,
+  killAfterMs: 300,
+  spareDelayMs: 1,
+  spareRetryMinMs: 5,
+  spareRetryMaxMs: 50,
+  lingerMs: 500,
+  gitDelayMs: 5,
+  gitEveryMs: 10,
+  loadDelayMs: 5,
+};
+
+export const FIXTURE = fileURLToPath(new URL("fixtures/agent.mjs", import.meta.url));
+
+/** The fixture agent in one of its manners. Not the default, so that no spare is started. */
+export function fixture(id: string, ...args: string[]): Agent {
+  return { id, name: id, command: [process.execPath, FIXTURE, ...args], default: false };
+}
+
+export type Running = { gateway: FakeGateway; host: Host; root: string; log: string[]; refusals: string[] };
+
+/** A host with a gateway and an empty workspace; all three are gone when the test is over. */
+export async function startHost(
+  options: { agents?: Agent[]; timing?: Partial<Timing>; token?: Gateway["token"] } & Pick<
+    HostOptions,
+    "maxAgents" | "limits"
+  > = {},
+): Promise<Running> {
+  const gateway = await FakeGateway.start();
+  const root = temporaryDirectory();
+  const log: string[] = [];
+  const refusals: string[] = [];
+  const host = new Host({
+    gateway: {
+      url: gateway.url,
+      token: options.token ?? (() => "secret"),
+      timing: { ...QUICK, ...options.timing },
+      log: (event) => log.push(event),
+    },
+    workspace: "w",
+    name: "test-host",
+    root,
+    agents: options.agents ?? [fixture("fixture")],
+    maxAgents: options.maxAgents,
+    limits: options.limits ?? {},
+    onRefused: (reason) => refusals.push(reason),
+  });
+  onTestFinished(async () => {
+    await host.close();
+    gateway.close();
+  });
+  return { gateway, host, root, log, refusals };
+}
+
+export function temporaryDirectory(): string {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), "acp-edge-host-")));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** Whether a process exists, a zombie not counting. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return !/^State:\s+Z/m.test(readStatus(pid));
+  } catch {
+    return false;
+  }
+}
+
+function readStatus(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/status`, "utf8");
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,214 @@
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { readTextFile, writeTextFile } from "../../../../src/host/io/files.ts";
+import { hold } from "../../../../src/host/io/open-beneath.ts";
+import { confine } from "../../../../src/host/io/workspace-path.ts";
+import { temporaryDirectory } from "../harness.ts";
+
+/** A workspace next to a file that is none of its business. */
+function workspace(): { root: string; secret: string } {
+  const directory = temporaryDirectory();
+  const root = join(directory, "workspace");
+  const secret = join(directory, "secret");
+  mkdirSync(root);
+  writeFileSync(secret, "secret");
+  writeFileSync(join(root, "file"), "one\ntwo\nthree\n");
+  return { root, secret };
+}
+
+describe("reading a file", () => {
+  test.each([
+    [{}, "one\ntwo\nthree\n"],
+    [{ line: 2 }, "two\nthree\n"],
+    [{ line: 2, limit: 1 }, "two"],
+    [{ limit: 2 }, "one\ntwo"],
+    [{ line: null, limit: null }, "one\ntwo\nthree\n"],
+    [{ line: 99 }, ""],
+    [{ limit: 0 }, ""],
+  ])("with %j", async (range, content) => {
+    const { root } = workspace();
+    expect(await readTextFile(root, { path: "file", ...range })).toEqual({ content });
+    expect(await readTextFile(root, { path: join(root, "file"), ...range })).toEqual({ content });
+  });
+
+  test("that does not exist", async () => {
+    const { root } = workspace();
+    const missing = { code: -32002, message: expect.stringContaining("no such file") };
+    await expect(readTextFile(root, { path: "none" })).rejects.toMatchObject(missing);
+    await expect(readTextFile(root, { path: "file/none" })).rejects.toMatchObject(missing);
+  });
+
+  test("that is no file, or too large", async () => {
+    const { root } = workspace();
+    const wrong = { code: -32602 };
+    await expect(readTextFile(root, { path: "." })).rejects.toMatchObject(wrong);
+    execFileSync("sh", ["-c", 'mkfifo "$0"', join(root, "pipe")]);
+    await expect(readTextFile(root, { path: "pipe" })).rejects.toMatchObject(wrong);
+    writeFileSync(join(root, "huge"), "");
+    truncateSync(join(root, "huge"), 10 * 1024 * 1024 + 1);
+    await expect(readTextFile(root, { path: "huge" })).rejects.toMatchObject(wrong);
+  });
+
+  test("that is binary gives what can be read of it", async () => {
+    const { root } = workspace();
+    writeFileSync(join(root, "binary"), Buffer.from([0, 0xff, 0x61]));
+    expect(await readTextFile(root, { path: "binary" })).toEqual({ content: "\0\ufffda" });
+  });
+});
+
+describe("writing a file", () => {
+  test("replaces it, and creates the directories on the way", async () => {
+    const { root } = workspace();
+    await writeTextFile(root, { path: "file", content: "é" });
+    await writeTextFile(root, { path: join(root, "a/b/c"), content: "new" });
+    expect(readFileSync(join(root, "file"), "utf8")).toBe("é");
+    expect(readFileSync(join(root, "a/b/c"), "utf8")).toBe("new");
+  });
+
+  test("keeps its mode, and leaves nothing else behind", async () => {
+    const { root } = workspace();
+    chmodSync(join(root, "file"), 0o754);
+    await writeTextFile(root, { path: "file", content: "x" });
+    expect(statSync(join(root, "file")).mode & 0o777).toBe(0o754);
+    expect(readdirSync(root)).toEqual(["file"]);
+  });
+
+  test("through a link within the workspace writes to what it leads to", async () => {
+    const { root } = workspace();
+    mkdirSync(join(root, "directory"));
+    symlinkSync("file", join(root, "link"));
+    symlinkSync("directory", join(root, "to-directory"));
+    await writeTextFile(root, { path: "link", content: "x" });
+    await writeTextFile(root, { path: "to-directory/new", content: "y" });
+    expect(readFileSync(join(root, "file"), "utf8")).toBe("x");
+    expect(readFileSync(join(root, "directory/new"), "utf8")).toBe("y");
+    expect(readdirSync(root).sort()).toEqual(["directory", "file", "link", "to-directory"]);
+  });
+
+  test("is never seen half done", async () => {
+    const { root } = workspace();
+    const versions = ["a", "b"].map((letter) => letter.repeat(3_000_000));
+    writeFileSync(join(root, "file"), versions[0] as string);
+    for (let n = 0; n < 10; n++) {
+      const writing = writeTextFile(root, { path: "file", content: versions[n % 2] as string });
+      for (let looks = 0; looks < 5; looks++) {
+        const { content } = await readTextFile(root, { path: "file" });
+        // Not toContain, which would print megabytes.
+        expect(versions.includes(content)).toBe(true);
+      }
+      await writing;
+    }
+  });
+
+  test.each([".", "pipe", "directory", "file/below", "/dev/null"])("to %s is refused", async (path) => {
+    const { root } = workspace();
+    mkdirSync(join(root, "directory"));
+    execFileSync("sh", ["-c", 'mkfifo "$0"', join(root, "pipe")]);
+    const wrong = { code: -32602 };
+    await expect(writeTextFile(root, { path, content: "x" })).rejects.toMatchObject(wrong);
+    expect(readdirSync(root).sort()).toEqual(["directory", "file", "pipe"]);
+  });
+});
+
+describe("the workspace is not left", () => {
+  const outside = { code: -32602, message: expect.stringContaining("outside the workspace") };
+
+  async function refused(root: string, path: string, fault: object = outside): Promise<void> {
+    await expect(readTextFile(root, { path })).rejects.toMatchObject(fault);
+    await expect(writeTextFile(root, { path, content: "x" })).rejects.toMatchObject(fault);
+  }
+
+  test("by an absolute path", async () => {
+    const { root, secret } = workspace();
+    await refused(root, secret);
+    await refused(root, `${root}-twin/file`);
+    await refused(root, "/no/such/place");
+    expect(readFileSync(secret, "utf8")).toBe("secret");
+  });
+
+  test("by going up", async () => {
+    const { root } = workspace();
+    await refused(root, "../secret");
+    await refused(root, "a/../../secret");
+    await refused(root, "..");
+  });
+
+  test("by a symbolic link to a file, a directory, or nothing yet", async () => {
+    const { root, secret } = workspace();
+    symlinkSync(secret, join(root, "link"));
+    symlinkSync(join(root, ".."), join(root, "up"));
+    symlinkSync(join(root, "../not-yet"), join(root, "dangling"));
+    await refused(root, "link");
+    await refused(root, "up/secret");
+    await refused(root, "up/new/file");
+    await refused(root, "dangling", { code: -32602 });
+    expect(readFileSync(secret, "utf8")).toBe("secret");
+  });
+
+  test("by a null character, or by what a process sees as its own", async () => {
+    const { root } = workspace();
+    await refused(root, "file\0/../../secret", { code: -32602 });
+    await refused(root, "/proc/self/environ");
+    await refused(root, `/proc/${process.pid}/root/etc/hostname`);
+  });
+
+  test("by links that go round in a circle", async () => {
+    const { root } = workspace();
+    symlinkSync("b", join(root, "a"));
+    symlinkSync("a", join(root, "b"));
+    await expect(readTextFile(root, { path: "a" })).rejects.toThrow();
+    await expect(writeTextFile(root, { path: "a", content: "x" })).rejects.toThrow();
+  });
+
+  test("by a directory that becomes a link between the check and the use", async () => {
+    const { root, outside, place, swap } = await checked();
+    swap();
+    await expect(hold(root, dirname(place), false)).rejects.toThrow();
+    await expect(hold(root, dirname(place), true)).rejects.toMatchObject({ code: -32602 });
+    await expect(hold(root, join(dirname(place), "new"), true)).rejects.toMatchObject({ code: -32602 });
+    expect(readdirSync(outside)).toEqual(["file"]);
+  });
+
+  test("by a directory that becomes a link while it is held", async () => {
+    const { root, place, swap } = await checked();
+    const held = await hold(root, dirname(place), false);
+    swap();
+    expect(readFileSync(place, "utf8")).toBe("secret");
+    expect(readFileSync(join(held.path, "file"), "utf8")).toBe("mine");
+    await held.close();
+  });
+
+  /** A path that was found to be inside, and a way to make it lead outside. */
+  async function checked() {
+    const { root } = workspace();
+    const outside = join(root, "../outside");
+    for (const directory of [outside, join(root, "d")]) mkdirSync(directory);
+    writeFileSync(join(outside, "file"), "secret");
+    writeFileSync(join(root, "d/file"), "mine");
+    const place = await confine(root, "d/file");
+    const swap = () => {
+      renameSync(join(root, "d"), join(root, "e"));
+      symlinkSync(outside, join(root, "d"));
+    };
+    return { root, outside, place, swap };
+  }
+
+  test("though a name may begin with two dots, and links within are fine", async () => {
+    const { root } = workspace();
+    symlinkSync(join(root, "file"), join(root, "link"));
+    await writeTextFile(root, { path: "..hidden", content: "x" });
+    expect(await readTextFile(root, { path: "link", limit: 1 })).toEqual({ content: "one" });
+  });
+});

@@ -1,0 +1,153 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { startHost } from "./harness.ts";
+
+describe("the link to a session", () => {
+  test("loses and repeats nothing, whenever the socket breaks", async () => {
+    const { gateway } = await startHost();
+    const session = await gateway.open("s");
+    const rounds = 100;
+    const perhaps = () => Math.random() < 0.2;
+    // Stored, but the host does not hear of it.
+    session.dropsBeforeAck = perhaps;
+    for (let round = 0; round < rounds; round++) {
+      session.tell("stream", { count: 300, size: 100 });
+      // Sent, and nobody knows whether it arrived.
+      if (perhaps()) session.socket?.terminate();
+      if (round % 5 === 0) await gateway.until(() => session.frames.length > round * 300);
+    }
+    await gateway.until(() => session.frames.filter((frame) => frame.streamed).length >= rounds);
+    session.tell("exit", { code: 0 });
+    await gateway.until(() => session.exit);
+
+    expect(session.faults).toEqual([]);
+    const numbers = session.frames.slice(1).map((frame) => frame.n ?? "end");
+    expect(numbers).toEqual(
+      Array(rounds)
+        .fill([...Array(300).keys(), "end"])
+        .flat(),
+    );
+    expect(new Set(session.hellos.map(({ run }) => run)).size).toBe(1);
+    expect(session.hellos.length).toBeGreaterThan(5);
+  });
+
+  test("tells on each socket what the agent already has", async () => {
+    const { gateway } = await startHost();
+    const session = await gateway.open("s");
+    session.tell("one");
+    session.tell("two");
+    await gateway.until(() => session.frames.length === 3);
+    session.socket?.terminate();
+    await gateway.until(() => session.hellos.length === 2);
+    expect(session.hellos.map(({ delivered }) => delivered)).toEqual([0, 3]);
+  });
+
+  test("hands a line that comes again to the agent once", async () => {
+    const { gateway } = await startHost();
+    const session = await gateway.open("s");
+    session.tell("one");
+    session.tell("two");
+    await gateway.until(() => session.frames.length === 3);
+    session.repeat();
+    session.tell("exit", { code: 0 });
+    await gateway.until(() => session.exit);
+    expect(session.frames.slice(1)).toMatchObject([{ echo: { method: "one" } }, { echo: { method: "two" } }]);
+  });
+
+  test("holds the agent back when nothing is acknowledged", async () => {
+    const { gateway } = await startHost({ timing: { pingEveryMs: 20 } });
+    const session = await gateway.open("s");
+    await gateway.until(() => session.frames.length);
+    session.acking = false;
+    const size = 10_000;
+    const count = Math.ceil((4 * LIMITS.hostWindowChars) / size);
+    session.tell("stream", { count, size });
+    session.tell("exit", { code: 0 });
+    // The host reads until its window is full, and a pipe's worth more; then the agent can write no further.
+    const { pid } = session.events<{ pid: number }>("started")[0] as { pid: number };
+    await gateway.until(() => written(pid) > 0.9 * LIMITS.hostWindowChars);
+    const { pings } = gateway;
+    await gateway.until(() => gateway.pings > pings + 10);
+    expect(written(pid)).toBeLessThan(LIMITS.hostWindowChars + 1024 * 1024);
+    expect(session.frames.length * size).toBeLessThan((LIMITS.linkMessages + 1) * LIMITS.linkBatchChars);
+    session.ack();
+    await gateway.until(() => session.exit);
+    expect(session.frames.filter((frame) => frame.method === "update")).toHaveLength(count);
+    expect(session.faults).toEqual([]);
+  });
+
+  test("does not keep the host from shutting down when nobody acknowledges", async () => {
+    const { gateway, host } = await startHost();
+    const session = await gateway.open("s");
+    await gateway.until(() => session.frames.length);
+    session.acking = false;
+    session.tell("stream", { count: 4, size: LIMITS.hostWindowChars });
+    await gateway.until(() => session.frames.length > 1);
+    await host.close();
+    expect(session.exit?.error).toBe("the host was shut down");
+    expect(session.faults).toEqual([]);
+  });
+
+  test("survives an agent that does not read for a while", async () => {
+    const { gateway } = await startHost();
+    const session = await gateway.open("s");
+    await gateway.until(() => session.frames.length);
+    session.tell("block", { ms: 500 });
+    const padding = "x".repeat(LIMITS.hostWindowChars / 4);
+    for (let n = 0; n < 12; n++) session.tell("echo", { n, padding });
+    const echoes = await gateway.until(() => {
+      const found = session.frames.filter((frame) => frame.echo);
+      return found.length >= 12 && found;
+    });
+    expect(echoes.map((frame) => (frame.echo as { params: { n: number } }).params.n)).toEqual([
+      ...Array(12).keys(),
+    ]);
+    expect(session.hellos.length).toBeGreaterThan(1);
+  });
+
+  test("carries a frame larger than a batch", async () => {
+    const { gateway } = await startHost();
+    const session = await gateway.open("s");
+    const text = "é".repeat(3 * LIMITS.linkBatchChars);
+    session.tell("echo", { text });
+    const frame = await gateway.until(() => session.frames.find((frame) => frame.echo));
+    expect((frame.echo as { params: { text: string } }).params.text === text).toBe(true);
+  });
+
+  test.each([4404, 4409])("ends with the agent when the session closes it with %i", async (code) => {
+    const { gateway, host } = await startHost();
+    const session = await gateway.open("s");
+    await gateway.until(() => session.frames.length);
+    const { pid } = session.events<{ pid: number }>("started")[0] as { pid: number };
+    session.socket?.close(code, "bye");
+    await gateway.until(() => session.socket === undefined);
+    await host.close();
+    expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+    expect(session.hellos).toHaveLength(1);
+  });
+
+  test("ends with the agent when there is no such session", async () => {
+    const { gateway, log } = await startHost();
+    gateway.refusals.set("/host/sessions/", 404);
+    await gateway.open("s");
+    await expect.poll(() => log).toContain("session s: gone, agent stopped");
+    expect(gateway.upgrades.filter(({ url }) => url?.startsWith("/host/sessions/"))).toHaveLength(1);
+  });
+
+  test("notices a gateway that is gone without a word", async () => {
+    const { gateway } = await startHost({ timing: { pingEveryMs: 20, pongWithinMs: 20 } });
+    const session = await gateway.open("s");
+    await gateway.until(() => session.hellos.length === 1);
+    gateway.answersPings = false;
+    await gateway.until(() => session.hellos.length >= 2);
+    gateway.answersPings = true;
+    session.tell("still there");
+    await gateway.until(() => session.frames.find((frame) => frame.echo));
+  });
+});
+
+/** Bytes a process has written so far, as Linux counts them. */
+function written(pid: number): number {
+  return Number(/^wchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]);
+}

@@ -1,0 +1,135 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { exportJWK, generateKeyPair, type JWK, jwtVerify, SignJWT } from "jose";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { KeysUnavailable, RemoteKeys } from "../../../src/auth/keys.ts";
+import { LIMITS, overrideLimits } from "../../../src/protocol/limits.ts";
+
+/** An issuer as a client sees it: an address that gives its keys, when it is there. */
+class Issuer {
+  readonly #server: Server;
+  keys: JWK[] = [];
+  up = true;
+  asked = 0;
+
+  constructor() {
+    this.#server = createServer((_request, response) => {
+      this.asked += 1;
+      response.statusCode = this.up ? 200 : 500;
+      response.end(this.up ? JSON.stringify({ keys: this.keys }) : "away");
+    });
+  }
+
+  async listen(): Promise<URL> {
+    this.#server.listen(0, "127.0.0.1");
+    await once(this.#server, "listening");
+    return new URL(`http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/keys`);
+  }
+
+  /** A new key, published, and a token signed with it. */
+  async rotate(kid: string): Promise<string> {
+    const { publicKey, privateKey } = await generateKeyPair("EdDSA", { extractable: true });
+    this.keys = [{ ...(await exportJWK(publicKey)), kid, alg: "EdDSA" }];
+    return new SignJWT({}).setProtectedHeader({ alg: "EdDSA", kid }).sign(privateKey);
+  }
+
+  close(): void {
+    this.#server.close();
+    this.#server.closeAllConnections();
+  }
+}
+
+const before = JSON.stringify(LIMITS);
+let issuer: Issuer;
+let keys: RemoteKeys;
+
+beforeEach(async () => {
+  issuer = new Issuer();
+  keys = new RemoteKeys(await issuer.listen());
+  vi.spyOn(console, "error").mockImplementation(() => {});
+  vi.useFakeTimers({ toFake: ["Date"] });
+});
+
+afterEach(() => {
+  issuer.close();
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+  overrideLimits(before);
+});
+
+const isGood = (token: string) =>
+  jwtVerify(token, keys.find, { algorithms: ["EdDSA"] }).then(
+    () => true,
+    (error) => {
+      if (error instanceof KeysUnavailable) throw error;
+      return false;
+    },
+  );
+
+const pass = (ms: number) => vi.setSystemTime(Date.now() + ms);
+
+describe("the keys an issuer publishes", () => {
+  it("are asked for once", async () => {
+    const token = await issuer.rotate("a");
+    expect([await isGood(token), await isGood(token)]).toEqual([true, true]);
+    expect(issuer.asked).toBe(1);
+  });
+
+  it("change without a restart", async () => {
+    const old = await issuer.rotate("a");
+    expect(await isGood(old)).toBe(true);
+    const fresh = await issuer.rotate("b");
+    pass(LIMITS.jwksCooldownMs);
+    expect(await isGood(fresh)).toBe(true);
+    expect(await isGood(old)).toBe(false);
+  });
+
+  it("are not asked for by whoever names one that nobody has", async () => {
+    await issuer.rotate("a");
+    const stranger = await issuer.rotate("b");
+    await issuer.rotate("a");
+    for (let n = 0; n < 5; n++) expect(await isGood(stranger)).toBe(false);
+    expect(issuer.asked).toBe(1);
+  });
+
+  it("are good while the issuer is away, however old", async () => {
+    const token = await issuer.rotate("a");
+    await isGood(token);
+    issuer.up = false;
+    pass(100 * LIMITS.jwksMaxAgeMs);
+    expect(await isGood(token)).toBe(true);
+    expect(await isGood(token)).toBe(true);
+    expect(issuer.asked).toBe(2);
+  });
+
+  it("are taken back when the issuer is there and has them no more", async () => {
+    const token = await issuer.rotate("a");
+    await isGood(token);
+    await issuer.rotate("b");
+    pass(LIMITS.jwksMaxAgeMs);
+    expect(await isGood(token)).toBe(false);
+  });
+
+  it("let nobody in before they are known, and are had when the issuer is back", async () => {
+    const token = await issuer.rotate("a");
+    issuer.up = false;
+    await expect(isGood(token)).rejects.toThrow(KeysUnavailable);
+    await expect(isGood(token)).rejects.toThrow(KeysUnavailable);
+    expect(issuer.asked).toBe(1);
+    issuer.up = true;
+    pass(LIMITS.jwksRetryMs);
+    expect(await isGood(token)).toBe(true);
+  });
+
+  it("are waited for no longer than the limit", async () => {
+    overrideLimits('{"jwksTimeoutMs": 50}');
+    const silent = createServer(() => {}).listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const { port } = silent.address() as AddressInfo;
+    keys = new RemoteKeys(new URL(`http://127.0.0.1:${port}/`));
+    await expect(isGood(await issuer.rotate("a"))).rejects.toThrow(KeysUnavailable);
+    silent.close();
+    silent.closeAllConnections();
+  });
+});

@@ -1,0 +1,124 @@
+import { describe, expect, it } from "vitest";
+import { readIssuers } from "../../../src/auth/issuers.ts";
+import { readRights } from "../../../src/auth/rights.ts";
+
+const KEY = { kty: "OKP", crv: "Ed25519", x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" };
+
+function rightsOf(payload: Record<string, unknown>, more: object = {}) {
+  const config = [{ issuer: "i", audience: "a", jwks: { keys: [KEY] }, ...more }];
+  const [issuer] = readIssuers({ AUTH_ISSUERS: JSON.stringify(config) });
+  if (!issuer) throw new Error("no issuer");
+  return readRights({ exp: 1, ...payload }, issuer);
+}
+
+const CLAIMS = { sub: "s", tenant: "t", workspaces: ["w"], scopes: ["session:read"] };
+const RIGHTS = { subject: "s", tenant: "t", workspaces: ["w"], scopes: ["session:read"], expires: 1 };
+
+describe("what a token says", () => {
+  it.each<[string, object, object]>([
+    ["as it is", {}, {}],
+    ["with its id", { jti: "j" }, { jti: "j" }],
+    ["scopes in one text", { scopes: "session:read share" }, { scopes: ["session:read", "share"] }],
+    [
+      "scopes under the other name",
+      { scopes: undefined, scope: "session:prompt" },
+      { scopes: ["session:prompt"] },
+    ],
+    ["scopes that are not ours", { scopes: ["session:read", "openid"] }, {}],
+    ["scopes twice", { scopes: ["session:read", "session:read"] }, {}],
+    ["no scopes", { scopes: undefined }, { scopes: [] }],
+    ["no workspaces", { workspaces: undefined }, { workspaces: [] }],
+    ["a pattern", { workspaces: ["team-*"] }, { workspaces: ["team-*"] }],
+    ["a host", { scopes: ["host"] }, { scopes: ["host"] }],
+  ])("%s", (_name, claims, rights) => {
+    expect(rightsOf({ ...CLAIMS, ...claims })).toEqual({ ...RIGHTS, ...rights });
+  });
+
+  it.each<[string, object]>([
+    ["no subject", { sub: undefined }],
+    ["an empty subject", { sub: "" }],
+    ["no tenant", { tenant: undefined }],
+    ["a tenant that could be part of a workspace's name", { tenant: "a/b" }],
+    ["a pattern with two stars", { workspaces: ["*a*"] }],
+    ["workspaces that are no list", { workspaces: "w" }],
+    ["scopes that are no list", { scopes: { host: true } }],
+    ["a host that is a client too", { scopes: ["host", "session:read"] }],
+    ["a host of two workspaces", { scopes: ["host"], workspaces: ["a", "b"] }],
+    ["a host of any workspace", { scopes: ["host"], workspaces: ["*"] }],
+    ["a host of none", { scopes: ["host"], workspaces: [] }],
+  ])("is refused with %s", (_name, claims) => {
+    expect(rightsOf({ ...CLAIMS, ...claims })).toEqual({ refused: expect.any(String) });
+  });
+});
+
+describe("an issuer with claims of its own", () => {
+  const access = {
+    claims: { subject: ["email", "common_name"] },
+    grants: [
+      {
+        when: { email: "boss@acme.example" },
+        tenant: "acme",
+        workspaces: ["*"],
+        scopes: ["workspace:admin"],
+      },
+      { when: { email: "*@acme.example" }, tenant: "acme", workspaces: ["web"], scopes: ["session:read"] },
+      { when: { common_name: "runner" }, tenant: "acme", workspaces: ["web"], scopes: ["host"] },
+    ],
+  };
+
+  it("gives what the first grant says that fits", () => {
+    const [boss, person, runner] = [
+      { sub: "1", email: "boss@acme.example" },
+      { sub: "2", email: "a@acme.example" },
+      { sub: "", common_name: "runner" },
+    ].map((claims) => rightsOf(claims, access));
+    expect(boss).toMatchObject({
+      subject: "boss@acme.example",
+      scopes: ["workspace:admin"],
+      workspaces: ["*"],
+    });
+    expect(person).toMatchObject({ subject: "a@acme.example", tenant: "acme", scopes: ["session:read"] });
+    expect(runner).toMatchObject({ subject: "runner", scopes: ["host"] });
+  });
+
+  it("does not let a token choose its rights where a grant says them", () => {
+    const claims = { sub: "2", email: "a@acme.example", tenant: "other", scopes: ["workspace:admin"] };
+    expect(rightsOf(claims, access)).toMatchObject({ tenant: "acme", scopes: ["session:read"] });
+  });
+
+  it("refuses who has no grant", () => {
+    for (const email of ["a@other.example", "a@acme.example.evil", undefined])
+      expect(rightsOf({ ...CLAIMS, email }, access)).toEqual({ refused: "no grant is for it" });
+  });
+
+  it("finds one of several values", () => {
+    const more = { grants: [{ when: { groups: "dev" }, tenant: "t", workspaces: ["w"], scopes: ["share"] }] };
+    expect(rightsOf({ ...CLAIMS, groups: ["ops", "dev"] }, more)).toMatchObject({ scopes: ["share"] });
+    expect(rightsOf({ ...CLAIMS, groups: ["ops"] }, more)).toHaveProperty("refused");
+  });
+});
+
+describe("a wrong configuration", () => {
+  const issuer = { issuer: "i", audience: "a", jwks: { keys: [KEY] } };
+  const listed = (...issuers: unknown[]) => ({ AUTH_ISSUERS: JSON.stringify(issuers) });
+  it.each<[string, Parameters<typeof readIssuers>[0], RegExp]>([
+    ["nothing at all", {}, /Nobody may sign/],
+    ["no keys", { AUTH_JWKS: '{"keys":[]}', AUTH_ISSUER: "i", AUTH_AUDIENCE: "a" }, /Nobody may sign/],
+    ["no JSON", { AUTH_ISSUERS: "[" }, /AUTH_ISSUERS is not JSON/],
+    ["no JSON in short", { AUTH_JWKS: "x" }, /AUTH_JWKS is not JSON/],
+    ["no audience in short", { AUTH_JWKS: JSON.stringify({ keys: [KEY] }), AUTH_ISSUER: "i" }, /audience/],
+    ["no audience", listed({ ...issuer, audience: undefined }), /audience/],
+    ["an empty audience", listed({ ...issuer, audience: "" }), /audience/],
+    ["keys nowhere", listed({ ...issuer, jwks: undefined }), /jwks or jwksUrl/],
+    ["keys in two places", listed({ ...issuer, jwksUrl: "https://x.example/" }), /jwks or jwksUrl/],
+    ["keys over http", listed({ ...issuer, jwks: undefined, jwksUrl: "http://x.example/" }), /https/],
+    ["a private key", listed({ ...issuer, jwks: { keys: [{ ...KEY, d: "x" }] } }), /private key/],
+    ["a shared key", listed({ ...issuer, jwks: { keys: [{ kty: "oct", k: "x" }] } }), /public keys/],
+    ["a shared algorithm", listed({ ...issuer, algorithms: ["HS256"] }), /algorithms/],
+    ["no algorithm", listed({ ...issuer, algorithms: ["none"] }), /algorithms/],
+    ["a typing error", listed({ ...issuer, algorithm: ["RS256"] }), /algorithm/],
+    ["an unknown scope", listed({ ...issuer, grants: [{ scopes: ["admin"] }] }), /scopes/],
+  ])("%s", (_name, vars, message) => {
+    expect(() => readIssuers(vars)).toThrow(message);
+  });
+});

@@ -1,0 +1,92 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type Config, configPath, writeConfig } from "../../../../src/cli/gateway/config-file.ts";
+import { acpUrl, gatewayUrl, resolveTarget } from "../../../../src/cli/gateway/target.ts";
+
+const CONFIG: Config = {
+  profile: "work",
+  profiles: {
+    work: { url: "https://work.example", workspace: "w", agent: "a", token: "work-token" },
+    home: { url: "https://home.example", tokenFile: "/no/such/file" },
+  },
+};
+
+function home(config: Config = CONFIG): { XDG_CONFIG_HOME: string } {
+  const directory = mkdtempSync(join(tmpdir(), "acp-edge-config-"));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const env = { XDG_CONFIG_HOME: directory };
+  writeConfig(config, env);
+  return env;
+}
+
+describe("where the gateway is", () => {
+  test("the profile in use is the last word, the command line the first", async () => {
+    const env = home();
+    const target = resolveTarget({}, env);
+    expect(target).toMatchObject({ url: "https://work.example", workspace: "w", agent: "a" });
+    expect(await target.token()).toBe("work-token");
+    const variables = { ...env, ACP_EDGE_WORKSPACE: "from-env", ACP_EDGE_AGENT: "from-env" };
+    expect(resolveTarget({ agent: "option" }, variables)).toMatchObject({
+      workspace: "from-env",
+      agent: "option",
+    });
+  });
+
+  test("another profile is chosen by name, in the environment or on the command line", () => {
+    const env = home();
+    expect(resolveTarget({ profile: "home" }, env).url).toBe("https://home.example");
+    expect(resolveTarget({}, { ...env, ACP_EDGE_PROFILE: "home" }).url).toBe("https://home.example");
+    expect(() => resolveTarget({ profile: "nowhere" }, env)).toThrow('no profile "nowhere"');
+  });
+
+  test("a token of any kind overrides those of the layers below it", async () => {
+    const env = home();
+    expect(await resolveTarget({ tokenCommand: "echo fresh" }, env).token()).toBe("fresh");
+    expect(await resolveTarget({}, { ...env, ACP_EDGE_TOKEN: "env-token" }).token()).toBe("env-token");
+    const file = join(env.XDG_CONFIG_HOME, "token");
+    writeFileSync(file, "in-a-file\n");
+    const both = { ...env, ACP_EDGE_TOKEN: "env-token" };
+    expect(await resolveTarget({ tokenFile: file }, both).token()).toBe("in-a-file");
+  });
+
+  test("a profile's token is not shown to another gateway", async () => {
+    const target = resolveTarget({ url: "https://evil.example" }, home());
+    await expect(target.token()).rejects.toThrow("no token is configured");
+    expect(await resolveTarget({ url: "wss://work.example/acp" }, home()).token()).toBe("work-token");
+  });
+
+  test("a token command runs once, and again when a fresh one is wanted", async () => {
+    const env = home();
+    const counter = join(env.XDG_CONFIG_HOME, "count");
+    const target = resolveTarget({ tokenCommand: `echo x >> ${counter}; wc -l < ${counter}` }, env);
+    expect(await target.token()).toBe("1");
+    expect(await target.token()).toBe("1");
+    expect(await target.token({ fresh: true })).toBe("2");
+  });
+
+  test("nothing configured, or a broken file, is said", () => {
+    expect(() => resolveTarget({}, home({ profile: "default", profiles: {} }))).toThrow(
+      "no gateway is configured",
+    );
+    const env = home();
+    writeFileSync(configPath(env), "{");
+    expect(() => resolveTarget({}, env)).toThrow("is not valid JSON");
+  });
+});
+
+test.each([
+  ["https://x.example", "https://x.example"],
+  ["wss://x.example/acp", "https://x.example"],
+  ["ws://127.0.0.1:8790/acp?token=t", "http://127.0.0.1:8790"],
+  ["https://x.example/behind/a/proxy/", "https://x.example/behind/a/proxy"],
+])("the address %s is that of the gateway %s", (text, url) => {
+  expect(gatewayUrl(text)).toBe(url);
+});
+
+test("an ACP client connects to the workspace and agent that are wanted", () => {
+  expect(acpUrl({ url: "https://x.example", workspace: "a b", agent: "c" })).toBe(
+    "wss://x.example/acp?workspace=a+b&agent=c",
+  );
+});

@@ -1,0 +1,48 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { NoiseLimit, readOutput } from "../../../../src/host/agent/output.ts";
+
+describe("a line on stdout", () => {
+  test.each(['{"id":1}', '{"error":{}}', "{}", '{"n":12345678901234567890} '])(
+    "%s is a frame, verbatim",
+    (line) => {
+      expect(readOutput(line)).toEqual({ frame: line, message: JSON.parse(line) });
+    },
+  );
+
+  test("loses its carriage return and its indentation", () => {
+    expect(readOutput('\t {"a":1}\r')).toMatchObject({ frame: '{"a":1}' });
+  });
+
+  test.each(["[]", "1", '"text"', "null", "{", '{"a":1}{"b":2}', "Debugger attached.", "\ufeff{}"])(
+    "%s is noise",
+    (line) => {
+      expect(readOutput(line)).toEqual({ noise: line });
+    },
+  );
+
+  test.each(["", "\r", " \t "])("%j is nothing", (line) => {
+    expect(readOutput(line)).toBeNull();
+  });
+
+  test("that is noise is kept to 4 KiB", () => {
+    expect(readOutput("x".repeat(10_000))).toEqual({ noise: "x".repeat(4096) });
+    expect(readOutput({ noise: "x".repeat(10_000) })).toEqual({ noise: "x".repeat(4096) });
+  });
+});
+
+describe("noise", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  test("over the limit is counted and reported once a second", () => {
+    const reports: string[] = [];
+    const limit = new NoiseLimit(2, (text) => reports.push(text));
+    expect([limit.admit(), limit.admit(), limit.admit(), limit.admit()]).toEqual([true, true, false, false]);
+    expect(reports).toEqual([]);
+    vi.advanceTimersByTime(1000);
+    expect(reports).toEqual(["(2 more lines like these were dropped)"]);
+    expect(limit.admit()).toBe(true);
+    vi.advanceTimersByTime(1000);
+    expect(reports).toHaveLength(1);
+  });
+});

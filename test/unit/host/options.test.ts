@@ -1,0 +1,71 @@
+import { describe, expect, test } from "vitest";
+import { readCommandLine, splitCommand } from "../../../src/host/options.ts";
+
+describe("a command", () => {
+  test.each([
+    ["claude-agent-acp", ["claude-agent-acp"]],
+    ["  npx -y  pkg@1 ", ["npx", "-y", "pkg@1"]],
+    [`node "a b.js" 'c "d"' e\\ f`, ["node", "a b.js", 'c "d"', "e f"]],
+    [`sh -c 'echo "\\$HOME"' ""`, ["sh", "-c", 'echo "\\$HOME"', ""]],
+    [`"a \\"b\\" \\n" x"y"z`, ['a "b" \\n', "xyz"]],
+  ])("%s is split like a shell would", (text, words) => {
+    expect(splitCommand(text)).toEqual(words);
+  });
+
+  test("must be complete", () => {
+    expect(() => splitCommand("echo 'a")).toThrow("closing '");
+    expect(() => splitCommand("  ")).toThrow("empty");
+  });
+});
+
+describe("the command line", () => {
+  const args = ["--gateway", "http://127.0.0.1:1", "--workspace", "w", "--root", ".", "--name", "n"];
+
+  test("takes the token from the environment", () => {
+    const options = readCommandLine(args, { ACP_EDGE_HOST_TOKEN: "t" });
+    expect(options).toMatchObject({ root: process.cwd(), agent: undefined });
+    expect(options.token()).toBe("t");
+  });
+
+  test("can be in the environment as a whole, and counts more where it says something", () => {
+    const env = {
+      ACP_EDGE_GATEWAY: "https://acp.example.com",
+      ACP_EDGE_WORKSPACE: "api",
+      ACP_EDGE_ROOT: ".",
+      ACP_EDGE_NAME: "container",
+      ACP_EDGE_HOST_TOKEN: "t",
+      ACP_EDGE_DRAIN: "840",
+      ACP_EDGE_CAPACITY: "4",
+      ACP_EDGE_AGENT: "agent --acp",
+    };
+    expect(readCommandLine([], env)).toMatchObject({
+      gateway: "https://acp.example.com",
+      workspace: "api",
+      root: process.cwd(),
+      name: "container",
+      drainMs: 840_000,
+      capacity: 4,
+      agent: ["agent", "--acp"],
+    });
+    expect(readCommandLine([...args, "--drain", "0"], env)).toMatchObject({
+      gateway: "http://127.0.0.1:1",
+      workspace: "w",
+      name: "n",
+      drainMs: 0,
+    });
+    expect(() => readCommandLine([], { ...env, ACP_EDGE_DRAIN: "soon" })).toThrow("--drain");
+  });
+
+  test("says what is missing or wrong", () => {
+    expect(() => readCommandLine(args, {})).toThrow("ACP_EDGE_HOST_TOKEN is missing");
+    expect(() => readCommandLine(args.slice(2), { ACP_EDGE_HOST_TOKEN: "t" })).toThrow(
+      "--gateway is missing",
+    );
+    expect(() => readCommandLine([...args, "--gateway", "ftp://x"], { ACP_EDGE_HOST_TOKEN: "t" })).toThrow(
+      "http",
+    );
+    expect(() => readCommandLine([...args, "--root", "/no/such"], { ACP_EDGE_HOST_TOKEN: "t" })).toThrow(
+      "ENOENT",
+    );
+  });
+});

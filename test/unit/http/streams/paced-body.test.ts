@@ -1,0 +1,64 @@
+import { expect, test } from "vitest";
+import { pacedBody } from "../../../../src/http/streams/paced-body.ts";
+
+/** A body whose pieces the test writes, and what it is told when nobody wants the rest. */
+function open(pace: { stallMs: number; totalMs: number }) {
+  const source = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = source.writable.getWriter();
+  writer.closed.catch(() => {});
+  const body = pacedBody(source.readable, pace, () => new Error("too slow"));
+  const write = (text: string) => writer.write(new TextEncoder().encode(text));
+  return { writer, write, body };
+}
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+test("a body passes as it is", async () => {
+  const { writer, write, body } = open({ stallMs: 1000, totalMs: 1000 });
+  const text = new Response(body).text();
+  await write("one ");
+  await write("two");
+  await writer.close();
+  expect(await text).toBe("one two");
+});
+
+test("a body that stops coming is an error, and is read no further", async () => {
+  const { writer, write, body } = open({ stallMs: 20, totalMs: 10_000 });
+  const text = new Response(body).text();
+  await write("one ");
+  await expect(text).rejects.toThrow("too slow");
+  await expect(writer.write(new Uint8Array(1))).rejects.toBeUndefined();
+});
+
+test("a body that comes steadily, but takes too long in all, is an error as well", async () => {
+  const { write, body } = open({ stallMs: 10_000, totalMs: 50 });
+  const text = new Response(body).text();
+  const failed = expect(text).rejects.toThrow("too slow");
+  // Until nobody wants any more of it.
+  for (let ended = false; !ended; ) {
+    await pause(5);
+    ended = await write(".").then(
+      () => false,
+      () => true,
+    );
+  }
+  await failed;
+});
+
+test("time in which nobody reads does not count", async () => {
+  const { writer, write, body } = open({ stallMs: 30, totalMs: 30 });
+  const reader = body.getReader();
+  void write("one");
+  expect((await reader.read()).value).toHaveLength(3);
+  await pause(60);
+  void write("two");
+  void writer.close();
+  expect((await reader.read()).value).toHaveLength(3);
+  expect((await reader.read()).done).toBe(true);
+});
+
+test("who wants no more tells where it comes from", async () => {
+  const { writer, body } = open({ stallMs: 1000, totalMs: 1000 });
+  await body.cancel("enough");
+  await expect(writer.closed).rejects.toBe("enough");
+});

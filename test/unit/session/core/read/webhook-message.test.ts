@@ -1,0 +1,203 @@
+import { describe, expect, test } from "vitest";
+import { KEEP, LIMITS } from "../../../../../src/protocol/limits.ts";
+import { ASK_ALWAYS } from "../../../../../src/protocol/permission-policy.ts";
+import { NOTICE_TYPES, type NoticeType } from "../../../../../src/protocol/webhook-messages.ts";
+import { processEnded, unavailable } from "../../../../../src/session/core/decide/agent-process.ts";
+import { decide } from "../../../../../src/session/core/decide/agent-requests.ts";
+import { Batch } from "../../../../../src/session/core/decide/batch.ts";
+import { rulingOn } from "../../../../../src/session/core/decide/policy.ts";
+import { dropQueued, endTurn } from "../../../../../src/session/core/decide/turns.ts";
+import { noticesOf } from "../../../../../src/session/core/read/webhook-message.ts";
+import { type Asked, initialState } from "../../../../../src/session/core/state/state.ts";
+
+const AT = Date.parse("2030-01-01T00:00:00Z");
+const TIME = "2030-01-01T00:00:00.000Z";
+const ABOUT = { workspace: "w", sessionId: "s", sessionTitle: "A title" };
+const OPTIONS = [
+  { optionId: "yes", name: "Allow", kind: "allow_once" },
+  { optionId: "no", name: "Reject", kind: "reject_once" },
+];
+
+/** A session in mid-turn, and a step that is yet to be recorded. */
+function running() {
+  const state = initialState("s");
+  const before = new Batch(state, 1000, () => undefined);
+  const identity = { tenant: "t", owner: "o", workspace: "w", agent: "codex", cwd: "/w", request: 1 };
+  before.note("gateway", "session.requested", identity);
+  const context = { acpSessionId: "agent-session", agentSessionId: null, turnId: null };
+  before.note("gateway", "session.created", { acpSessionId: "agent-session" }, context);
+  const turn = { ...context, turnId: "turn_1" };
+  const prompt = before.frame("client", "out", request("session/prompt", {}), { connection: "c" }, turn);
+  before.note("gateway", "turn.started", { turnId: "turn_1", prompt }, turn);
+  state.acp.info.title = "A title";
+  state.run = { id: "r", initialized: true, io: "host" } as NonNullable<typeof state.run>;
+  const batch = new Batch(state, AT, (seq) => before.events.find((event) => event.seq === seq));
+  const notices = (wanted: readonly NoticeType[] = NOTICE_TYPES) =>
+    noticesOf(state, batch.events, wanted).map(({ notice }) => notice);
+  return { state, batch, notices, prompt };
+}
+
+function request(method: string, params: unknown, id: unknown = 7): string {
+  return JSON.stringify({ jsonrpc: "2.0", id, method, params });
+}
+
+/** As the agent's request becomes events, and the policy's answer to it, if it has one. */
+function ask(batch: Batch, more: { toolCall?: object; options?: unknown[] } = {}): number {
+  const toolCall = { toolCallId: "t1", title: "Write a file", kind: "edit" };
+  const params = { sessionId: "agent-session", toolCall, options: OPTIONS, ...more };
+  const ruling = rulingOn(batch.state, params);
+  const seq = batch.frame("agent", "in", request("session/request_permission", params));
+  batch.note("gateway", "permission.requested", {
+    request: seq,
+    toolCall: params.toolCall,
+    options: params.options,
+  });
+  if (ruling) decide(batch, seq, ruling.outcome, ruling.decision);
+  return seq;
+}
+
+/** The agent's answer to the prompt. */
+function answer(batch: Batch, prompt: number, said: object): void {
+  const asked = batch.state.asked[prompt] as Asked;
+  const seq = batch.frame("agent", "in", JSON.stringify({ jsonrpc: "2.0", id: prompt, ...said }), {
+    re: prompt,
+  });
+  endTurn(batch, prompt, asked, batch.frameAt(seq).frame);
+}
+
+describe("permission.pending", () => {
+  test("says what is asked, and what may be answered", () => {
+    const { batch, notices } = running();
+    const seq = ask(batch);
+    expect(notices()).toEqual([
+      {
+        type: "permission.pending",
+        timestamp: TIME,
+        data: {
+          ...ABOUT,
+          permission: {
+            id: `s:${seq}`,
+            toolCallId: "t1",
+            title: "Write a file",
+            kind: "edit",
+            options: OPTIONS,
+          },
+          requestedAt: TIME,
+        },
+      },
+    ]);
+  });
+
+  test("is not for what the workspace's policy answers", () => {
+    const { state, batch, notices } = running();
+    state.policy = { ...ASK_ALWAYS, byKind: { edit: "reject" } };
+    ask(batch);
+    expect(batch.events.map(({ kind }) => kind)).toContain("permission.responded");
+    expect(notices()).toEqual([]);
+  });
+
+  test("is not for what is over in the same step", () => {
+    const { batch, notices } = running();
+    ask(batch);
+    processEnded(batch, { code: 1, signal: null, stderr: "" });
+    expect(notices().map(({ type }) => type)).toEqual(["agent.failed", "turn.ended"]);
+  });
+
+  test("stays short, whatever the agent sends", () => {
+    const { batch, notices } = running();
+    const many = Array.from({ length: 1000 }, (_, n) => ({ optionId: `o${n}`, name: "x".repeat(10_000) }));
+    const options = [{ optionId: "i".repeat(5000), name: "no id is cut" }, 7, ...many];
+    ask(batch, { options, toolCall: { toolCallId: "t", title: "y".repeat(1e6) } });
+    const [notice] = notices();
+    if (notice?.type !== "permission.pending") throw new Error("There is no notice");
+    expect(notice.data.permission.options).toHaveLength(LIMITS.answerLinks);
+    expect(notice.data.permission.options[0]).toEqual({
+      optionId: "o0",
+      name: "x".repeat(KEEP.labelChars),
+      kind: null,
+    });
+    expect(JSON.stringify(notice).length).toBeLessThan(10_000);
+  });
+});
+
+describe("turn.ended", () => {
+  test.each([
+    ["end_turn", "completed"],
+    ["cancelled", "cancelled"],
+    ["refusal", "completed"],
+  ])("with %s is %s", (stopReason, outcome) => {
+    const { batch, notices, prompt } = running();
+    answer(batch, prompt, { result: { stopReason } });
+    const data = { ...ABOUT, turnId: "turn_1", outcome, stopReason };
+    expect(notices()).toEqual([{ type: "turn.ended", timestamp: TIME, data }]);
+  });
+
+  test("failed has the error's code and message, and nothing else of it", () => {
+    const { batch, notices, prompt } = running();
+    const error = { code: -32000, message: "Out of luck", data: { stderr: "a secret" } };
+    answer(batch, prompt, { error });
+    const data = {
+      ...ABOUT,
+      turnId: "turn_1",
+      outcome: "failed",
+      error: { code: -32000, message: "Out of luck" },
+    };
+    expect(notices()).toEqual([{ type: "turn.ended", timestamp: TIME, data }]);
+  });
+
+  test("is also for a prompt that never left the queue", () => {
+    const { batch, notices, state } = running();
+    const waiting = batch.frame("client", "out", request("session/prompt", {}), {
+      connection: "c",
+      stop: "held",
+    });
+    state.queue = [{ seq: waiting, turnId: "turn_2" }];
+    dropQueued(batch, { seq: waiting, turnId: "turn_2" }, { code: -32800, message: "Taken out" });
+    expect(notices()).toMatchObject([
+      { type: "turn.ended", data: { turnId: "turn_2", outcome: "failed", error: { code: -32800 } } },
+    ]);
+  });
+});
+
+describe("agent.failed", () => {
+  test("says how, and never what the process has printed", () => {
+    const { batch, notices } = running();
+    processEnded(batch, { code: 3, signal: null, stderr: "a secret" });
+    const message = "The agent process ended: exit code 3";
+    expect(notices()).toEqual([
+      {
+        type: "agent.failed",
+        timestamp: TIME,
+        data: { ...ABOUT, agent: "codex", detailCode: "agent_exited", message },
+      },
+      {
+        type: "turn.ended",
+        timestamp: TIME,
+        data: { ...ABOUT, turnId: "turn_1", outcome: "failed", error: { code: -32603, message } },
+      },
+    ]);
+    expect(JSON.stringify(notices())).not.toContain("a secret");
+  });
+
+  test("is for an agent that cannot be had", () => {
+    const { batch, notices } = running();
+    unavailable(batch, "No host", "a secret");
+    expect(notices(["agent.failed"])).toMatchObject([
+      { data: { detailCode: "agent_unavailable", message: "No host" } },
+    ]);
+  });
+
+  test("is not for what an agent does wrong while it is well", () => {
+    const { batch, notices } = running();
+    batch.note("gateway", "error", { origin: "agent", violation: "noMessage", message: "noise" });
+    batch.note("gateway", "error", { origin: "client", message: "somebody else" });
+    expect(notices()).toEqual([]);
+  });
+});
+
+test("what nobody wants to hear of is no notice", () => {
+  const { batch, notices } = running();
+  processEnded(batch, { code: 1, signal: null, stderr: "" });
+  expect(notices(["turn.ended"]).map(({ type }) => type)).toEqual(["turn.ended"]);
+  expect(notices(["permission.pending"])).toEqual([]);
+});

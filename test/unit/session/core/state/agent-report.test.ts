@@ -1,0 +1,398 @@
+import type { NewSessionResponse, SessionUpdate } from "@agentclientprotocol/sdk";
+import type { SessionUpdate as UnstableUpdate } from "@agentclientprotocol/sdk/unstable";
+import { describe, expect, it } from "vitest";
+import { KEEP } from "../../../../../src/protocol/limits.ts";
+import {
+  type AcpState,
+  applyPermission,
+  applyResult,
+  applySetup,
+  applyUpdate,
+  choiceOf,
+  currentSetup,
+  initialAcpState,
+} from "../../../../../src/session/core/state/agent-report.ts";
+
+/** Folds updates, the first as event 1 at time 1000. */
+function after(...updates: (SessionUpdate | UnstableUpdate)[]): AcpState {
+  return fold(initialAcpState(), ...updates);
+}
+
+function fold(acp: AcpState, ...updates: unknown[]): AcpState {
+  for (const [i, update] of updates.entries()) applyUpdate(acp, update, i + 1, (i + 1) * 1000);
+  return acp;
+}
+
+function call(acp: AcpState, id = "t") {
+  return acp.toolCalls.items.find(({ toolCallId }) => toolCallId === id);
+}
+
+const text = (content: string) => ({ type: "text" as const, text: content });
+const output = (content: string) => [{ type: "content" as const, content: text(content) }];
+
+describe("a tool call", () => {
+  it("is merged from sparse updates", () => {
+    const acp = after(
+      {
+        sessionUpdate: "tool_call",
+        toolCallId: "t",
+        title: "Reading",
+        kind: "read",
+        rawInput: { path: "/a" },
+        locations: [{ path: "/a", line: 3 }],
+      },
+      { sessionUpdate: "tool_call_update", toolCallId: "t", status: "in_progress" },
+      { sessionUpdate: "tool_call_update", toolCallId: "t", content: output("one") },
+      {
+        sessionUpdate: "tool_call_update",
+        toolCallId: "t",
+        status: "completed",
+        title: "Read",
+        content: output("two"),
+        rawOutput: 0,
+      },
+    );
+    expect(call(acp)).toEqual({
+      toolCallId: "t",
+      title: "Read",
+      name: null,
+      kind: "read",
+      status: "completed",
+      seq: 1,
+      startedAt: 1000,
+      endedAt: 4000,
+      announced: true,
+      details: {
+        rawInput: { seq: 1, chars: 13, value: { path: "/a" } },
+        locations: { seq: 1, chars: 24, value: [{ path: "/a", line: 3 }] },
+        content: { seq: 4, chars: expect.any(Number), value: output("two") },
+        rawOutput: { seq: 4, chars: 1, value: 0 },
+      },
+    });
+    expect(Object.values(acp.violations)).toEqual([0, 0, 0, 0, 0]);
+  });
+
+  it("is made by an update that comes first, and the call may follow", () => {
+    const acp = after({ sessionUpdate: "tool_call_update", toolCallId: "t", status: "in_progress" });
+    expect(call(acp)).toMatchObject({ title: null, kind: "other", status: "in_progress" });
+    fold(acp, { sessionUpdate: "tool_call", toolCallId: "t", title: "Late" });
+    expect(call(acp)).toMatchObject({ title: "Late", status: "in_progress" });
+    expect(acp.toolCalls.total).toBe(1);
+    expect(acp.violations.duplicateToolCall).toBe(0);
+  });
+
+  it("only goes forward: a step back is ignored and counted, what comes with it is not lost", () => {
+    const acp = after(
+      { sessionUpdate: "tool_call", toolCallId: "t", title: "a", status: "in_progress" },
+      { sessionUpdate: "tool_call_update", toolCallId: "t", status: "pending", title: "b" },
+      { sessionUpdate: "tool_call_update", toolCallId: "t", status: "failed" },
+      { sessionUpdate: "tool_call_update", toolCallId: "t", status: "failed" },
+      { sessionUpdate: "tool_call_update", toolCallId: "t", status: "completed" },
+      { sessionUpdate: "tool_call_update", toolCallId: "t", status: "in_progress" },
+    );
+    expect(call(acp)).toMatchObject({ title: "b", status: "failed", endedAt: 3000 });
+    expect(acp.violations.backwardStatus).toBe(3);
+  });
+
+  it("announced twice under one id is one call, and counted", () => {
+    const acp = after(
+      { sessionUpdate: "tool_call", toolCallId: "t", title: "Terminal", status: "pending", rawInput: {} },
+      { sessionUpdate: "tool_call", toolCallId: "t", title: "`ls`", rawInput: { command: "ls" } },
+    );
+    expect(acp.toolCalls.items).toHaveLength(1);
+    expect(call(acp)).toMatchObject({ title: "`ls`", details: { rawInput: { value: { command: "ls" } } } });
+    expect(acp.violations.duplicateToolCall).toBe(1);
+  });
+
+  it("keeps what an update omits or gives as null: ACP v1 cannot clear a member", () => {
+    const acp = after(
+      {
+        sessionUpdate: "tool_call",
+        toolCallId: "t",
+        title: "a",
+        name: "n",
+        kind: "edit",
+        content: output("x"),
+      },
+      {
+        sessionUpdate: "tool_call_update",
+        toolCallId: "t",
+        title: null,
+        name: null,
+        kind: null,
+        status: null,
+        content: null,
+        rawInput: null,
+      },
+    );
+    expect(call(acp)).toMatchObject({ title: "a", name: "n", kind: "edit", status: "pending" });
+    expect(call(acp)?.details.content?.value).toEqual(output("x"));
+    fold(acp, { sessionUpdate: "tool_call_update", toolCallId: "t", content: [] });
+    expect(call(acp)?.details.content?.value).toEqual([]);
+  });
+
+  it("keeps details up to a size; of longer ones, where they are", () => {
+    const fits = "x".repeat(KEEP.detailChars - 2);
+    const acp = after(
+      { sessionUpdate: "tool_call", toolCallId: "t", title: "a", rawInput: fits, rawOutput: `${fits}x` },
+      { sessionUpdate: "tool_call_update", toolCallId: "t", content: output("\n".repeat(3000)) },
+    );
+    expect(call(acp)?.details).toEqual({
+      rawInput: { seq: 1, chars: KEEP.detailChars, value: fits },
+      rawOutput: { seq: 1, chars: 0 },
+      content: { seq: 2, chars: 0 },
+    });
+  });
+
+  it("is dropped when there are many: the oldest finished one first", () => {
+    const acp = initialAcpState();
+    for (let i = 0; i < KEEP.toolCalls; i += 1)
+      fold(acp, {
+        sessionUpdate: "tool_call",
+        toolCallId: `${i}`,
+        title: "",
+        status: i % 2 ? "completed" : "pending",
+      });
+    fold(acp, { sessionUpdate: "tool_call", toolCallId: "new", title: "", status: "completed" });
+    expect(acp.toolCalls).toMatchObject({ total: KEEP.toolCalls + 1, dropped: 1 });
+    expect(acp.toolCalls.items).toHaveLength(KEEP.toolCalls);
+    expect(call(acp, "0")).toBeDefined();
+    expect(call(acp, "1")).toBeUndefined();
+    expect(call(acp, "new")).toBeDefined();
+  });
+
+  it("loses old details when all of them together are too much", () => {
+    const acp = initialAcpState();
+    const rawInput = "x".repeat(4000);
+    for (let i = 0; i < 200; i += 1)
+      fold(acp, { sessionUpdate: "tool_call", toolCallId: `${i}`, title: "", rawInput });
+    expect(acp.toolCalls.items).toHaveLength(200);
+    expect(JSON.stringify(acp).length).toBeLessThan(KEEP.toolCallsChars + 200 * 250);
+    expect(call(acp, "0")?.details.rawInput).toEqual({ seq: 1, chars: 0 });
+    expect(call(acp, "199")?.details.rawInput?.value).toBe(rawInput);
+    const kept = acp.toolCalls.items.flatMap(({ toolCallId, details }) => [
+      toolCallId.length,
+      ...Object.values(details).map(({ chars }) => chars),
+    ]);
+    expect(acp.toolCalls.keptChars).toBe(kept.reduce((sum, chars) => sum + chars, 0));
+  });
+
+  it("stays bounded when ids alone are too much", () => {
+    const acp = initialAcpState();
+    for (let i = 0; i < 1000; i += 1)
+      fold(acp, { sessionUpdate: "tool_call", toolCallId: `${i}`.padEnd(1000, "-"), title: "" });
+    expect(acp.toolCalls.keptChars).toBeLessThanOrEqual(KEEP.toolCallsChars);
+    expect(acp.toolCalls.items.length + acp.toolCalls.dropped).toBe(1000);
+  });
+
+  it("is made by a permission request that is the first to speak of it, and not changed by a later one", () => {
+    const acp = initialAcpState();
+    applyPermission(acp, { toolCallId: "t", title: "rm", kind: "delete", rawInput: { f: 1 } }, 1, 1000);
+    applyPermission(acp, { toolCallId: "t", title: "", rawInput: {} }, 2, 2000);
+    expect(call(acp)).toMatchObject({ title: "rm", kind: "delete", announced: false });
+    expect(call(acp)?.details.rawInput?.value).toEqual({ f: 1 });
+  });
+});
+
+describe("opening a session", () => {
+  const setup = {
+    sessionId: "s",
+    modes: {
+      currentModeId: "ask",
+      availableModes: [
+        { id: "ask", name: "Ask" },
+        { id: "code", name: "Code" },
+      ],
+    },
+    models: { currentModelId: "m1", availableModels: [{ modelId: "m1", name: "M1", _meta: { x: 1 } }] },
+    configOptions: [
+      {
+        id: "effort",
+        name: "Effort",
+        type: "select",
+        currentValue: "low",
+        options: [{ value: "low", name: "Low" }],
+      },
+    ],
+    _meta: { vendor: true },
+  } satisfies NewSessionResponse & Record<string, unknown>;
+
+  it("tells modes, models and options, which can be told to the next client", () => {
+    const acp = initialAcpState();
+    applySetup(acp, setup, 3);
+    expect(acp.modes?.current).toBe("ask");
+    expect(acp.meta).toEqual({ seq: 3, chars: 15, value: { vendor: true } });
+    const { modes, models, configOptions } = setup;
+    expect(currentSetup(acp)).toEqual({ modes, models, configOptions });
+  });
+
+  it("leaves what it does not mention: updates may have come before it", () => {
+    const acp = after({ sessionUpdate: "current_mode_update", currentModeId: "plan" });
+    applySetup(acp, { sessionId: "s", modes: null }, 3);
+    expect(acp.modes?.current).toBe("plan");
+    expect(currentSetup(acp)).toEqual({ modes: { currentModeId: "plan", availableModes: [] } });
+    expect(currentSetup(initialAcpState())).toEqual({});
+  });
+
+  it("with lists too long keeps names, and does not pass half a list off as the whole", () => {
+    const acp = initialAcpState();
+    const availableModels = Array.from({ length: 3000 }, (_, i) => ({
+      modelId: `m${i}`,
+      name: `Model ${i}`,
+    }));
+    applySetup(acp, { models: { currentModelId: "m1", availableModels } }, 1);
+    expect(acp.models?.available).toMatchObject({ total: 3000, truncated: true });
+    expect(acp.models?.available.items[1]).toEqual({ modelId: "m1", name: "Model 1" });
+    expect(JSON.stringify(acp.models).length).toBeLessThan(KEEP.modelsChars + 100);
+    expect(currentSetup(acp)).toEqual({});
+  });
+
+  it("is followed by choices of clients, whether or not the agent sends an update", () => {
+    const acp = initialAcpState();
+    applySetup(acp, setup, 1);
+    const answer = (method: string, params: unknown, result: unknown) =>
+      applyResult(acp, method, choiceOf(method, params), result, 2);
+    answer("session/set_mode", { sessionId: "s", modeId: "code" }, {});
+    answer("session/set_model", { sessionId: "s", modelId: "m2" }, null);
+    answer(
+      "session/set_config_option",
+      {},
+      { configOptions: [{ ...setup.configOptions[0], currentValue: "x" }] },
+    );
+    answer("session/set_title", { title: "t " }, { title: "t" });
+    answer("session/set_mode", { modeId: 5 }, {});
+    expect(acp.modes).toMatchObject({ current: "code", available: { total: 2 } });
+    expect(acp.models?.current).toBe("m2");
+    expect(acp.configOptions?.items[0]?.currentValue).toBe("x");
+    expect(acp.info.title).toBe("t");
+  });
+});
+
+describe("updates", () => {
+  it("replace the plan", () => {
+    const entry = { content: "a", priority: "high", status: "pending" } as const;
+    const acp = after(
+      { sessionUpdate: "plan", entries: [entry, entry] },
+      { sessionUpdate: "plan", entries: [{ ...entry, status: "completed" }] },
+    );
+    expect(acp.plan).toEqual({ items: [{ ...entry, status: "completed" }], total: 1, truncated: false });
+  });
+
+  it("add, change and remove plans that have an id", () => {
+    const acp = after(
+      { sessionUpdate: "plan_update", plan: { type: "markdown", planId: "p", content: "# one" } },
+      { sessionUpdate: "plan_update", plan: { type: "file", planId: "q", uri: "file:///q" } },
+      { sessionUpdate: "plan_update", plan: { type: "markdown", planId: "p", content: "# two" } },
+      { sessionUpdate: "plan_removed", planId: "q" },
+    );
+    expect(acp.plans).toMatchObject([{ planId: "p", plan: { seq: 3, value: { content: "# two" } } }]);
+  });
+
+  it("replace the commands, however long the list", () => {
+    const acp = after({
+      sessionUpdate: "available_commands_update",
+      availableCommands: [{ name: "web", description: "Search", input: { hint: "query" } }],
+    });
+    expect(acp.commands?.items).toEqual([{ name: "web", description: "Search", input: { hint: "query" } }]);
+    const availableCommands = Array.from({ length: 500 }, (_, i) => ({
+      name: `command-${i}`,
+      description: `${i} `.repeat(300),
+    }));
+    fold(acp, { sessionUpdate: "available_commands_update", availableCommands });
+    expect(acp.commands).toMatchObject({ total: 500, truncated: true });
+    expect(acp.commands?.items[0]).toEqual({ name: "command-0", description: "0 ".repeat(100) });
+    expect(JSON.stringify(acp.commands).length).toBeLessThan(KEEP.commandsChars + 100);
+  });
+
+  it("change the mode and the options", () => {
+    const acp = after(
+      { sessionUpdate: "current_mode_update", currentModeId: "code" },
+      {
+        sessionUpdate: "config_option_update",
+        configOptions: [{ id: "fast", name: "Fast", type: "boolean", currentValue: true }],
+      },
+    );
+    expect(acp.modes?.current).toBe("code");
+    expect(acp.configOptions?.items).toMatchObject([{ id: "fast", currentValue: true }]);
+  });
+
+  it("patch the session's info: omitted is unchanged, null is cleared", () => {
+    const acp = after(
+      {
+        sessionUpdate: "session_info_update",
+        title: "T",
+        updatedAt: "2026-01-01T00:00:00Z",
+        _meta: { a: 1 },
+      },
+      { sessionUpdate: "session_info_update", updatedAt: null },
+    );
+    expect(acp.info).toEqual({ title: "T", updatedAt: null, meta: { seq: 1, chars: 7, value: { a: 1 } } });
+    fold(acp, { sessionUpdate: "session_info_update", title: null, _meta: null });
+    expect(acp.info).toEqual({ title: null, updatedAt: null, meta: null });
+  });
+
+  it("carry totals of usage and cost", () => {
+    const acp = after(
+      { sessionUpdate: "usage_update", used: 100, size: 1000, cost: { amount: 0.5, currency: "USD" } },
+      { sessionUpdate: "usage_update", used: 150, size: 1000 },
+    );
+    applyResult(
+      acp,
+      "session/prompt",
+      undefined,
+      { stopReason: "end_turn", usage: { totalTokens: 9, x: 1 } },
+      3,
+    );
+    expect(acp.usage).toEqual({
+      used: 150,
+      size: 1000,
+      cost: { amount: 0.5, currency: "USD" },
+      tokens: { totalTokens: 9 },
+    });
+  });
+
+  it("tell of a compaction, begun by whatever names it first", () => {
+    const acp = after(
+      { sessionUpdate: "compaction_summary_chunk", compactionId: "c", content: text("…") },
+      { sessionUpdate: "compaction_update", compactionId: "c", status: "failed", error: "too long" },
+    );
+    expect(acp.compaction).toEqual({
+      compactionId: "c",
+      status: "failed",
+      error: "too long",
+      seq: 1,
+      startedAt: 1000,
+    });
+  });
+
+  it("of messages, notices and unknown kinds change nothing", () => {
+    const acp = after(
+      { sessionUpdate: "agent_message_chunk", content: text("a") },
+      { sessionUpdate: "agent_thought_chunk", content: text("a") },
+      { sessionUpdate: "user_message_chunk", content: text("a") },
+      { sessionUpdate: "notice", severity: "info", title: "n" },
+    );
+    fold(acp, { sessionUpdate: "_vendor", plan: [] }, { sessionUpdate: "constructor" });
+    expect(acp).toEqual(initialAcpState());
+  });
+
+  it.each([null, 1, "tool_call", [], [{ sessionUpdate: "plan" }], {}, { sessionUpdate: {} }])(
+    "that are none (%j) change nothing",
+    (garbage) => {
+      expect(fold(initialAcpState(), garbage)).toEqual(initialAcpState());
+    },
+  );
+
+  it("nested deeper than the stack are left in the log", () => {
+    const deep = JSON.parse(`${"[".repeat(200_000)}${"]".repeat(200_000)}`) as unknown;
+    const acp = fold(
+      initialAcpState(),
+      { sessionUpdate: "tool_call", toolCallId: "t", rawInput: deep, content: deep },
+      { sessionUpdate: "plan", entries: deep },
+      { sessionUpdate: "available_commands_update", availableCommands: [{ name: "x", input: deep }] },
+    );
+    expect(call(acp)?.details.rawInput).toEqual({ seq: 1, chars: 0 });
+    expect(acp.commands?.items).toEqual([{ name: "x" }]);
+    expect(() => JSON.stringify(acp)).not.toThrow();
+  });
+});

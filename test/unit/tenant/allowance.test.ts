@@ -1,0 +1,154 @@
+import fc from "fast-check";
+import { afterEach, describe, expect, it } from "vitest";
+import { LIMITS, overrideLimits } from "../../../src/protocol/limits.ts";
+import {
+  type Allowance,
+  type Amounts,
+  add,
+  entries,
+  grantOf,
+  hourOf,
+  limitOf,
+  missing,
+  type Quota,
+  spend,
+  subtract,
+} from "../../../src/tenant/allowance.ts";
+
+const HOUR = 3_600_000;
+const DEFAULTS = JSON.stringify(LIMITS);
+afterEach(() => overrideLimits(DEFAULTS));
+
+/** A tenant, one subject and its connections, as numbers. */
+class World {
+  now = 0;
+  readonly given = new Map<string, number>();
+  readonly used = new Map<string, number>();
+  readonly connections = new Map<number, Allowance | undefined>();
+
+  /** What the tenant does. */
+  grant(asked: Amounts): Allowance {
+    const hour = hourOf(this.now);
+    const left = Object.fromEntries(
+      entries(asked).map(([quota, amount]) => {
+        const grant = grantOf(limitOf(quota) - this.#of(this.given, quota), amount, this.connections.size);
+        this.#count(this.given, quota, grant);
+        return [quota, grant];
+      }),
+    );
+    return { hour, left };
+  }
+
+  /** What a connection does for a message; false: it was refused. */
+  send(connection: number, cost: Amounts): boolean {
+    const held = this.connections.get(connection);
+    let left = spend(held, cost, this.now);
+    if (!left) {
+      const more = add(held, this.grant(missing(held, cost, this.now)));
+      this.connections.set(connection, more);
+      left = subtract(more, cost);
+    }
+    if (!left) return false;
+    this.connections.set(connection, left);
+    for (const [quota, amount] of entries(cost)) this.#count(this.used, quota, amount);
+    return true;
+  }
+
+  close(connection: number): void {
+    const held = this.connections.get(connection);
+    this.connections.delete(connection);
+    if (held?.hour !== hourOf(this.now)) return;
+    for (const [quota, amount] of entries(held.left)) this.#count(this.given, quota, -amount);
+  }
+
+  usedOf(quota: Quota): number {
+    return this.#of(this.used, quota);
+  }
+
+  #of(amounts: Map<string, number>, quota: Quota): number {
+    return amounts.get(`${hourOf(this.now)} ${quota}`) ?? 0;
+  }
+
+  #count(amounts: Map<string, number>, quota: Quota, amount: number): void {
+    const key = `${hourOf(this.now)} ${quota}`;
+    amounts.set(key, (amounts.get(key) ?? 0) + amount);
+  }
+}
+
+const step = fc.oneof(
+  { weight: 20, arbitrary: fc.record({ on: fc.nat(30), chars: fc.integer({ min: 1, max: 3000 }) }) },
+  { weight: 10, arbitrary: fc.record({ on: fc.nat(30), prompt: fc.constant(true) }) },
+  { weight: 2, arbitrary: fc.record({ closes: fc.nat(30) }) },
+  { weight: 1, arbitrary: fc.record({ passes: fc.integer({ min: 1, max: HOUR }) }) },
+);
+
+describe("allowances", () => {
+  it("never add up to more than the limit, and leave little unused when somebody is refused", () => {
+    fc.assert(
+      fc.property(
+        fc.array(step, { maxLength: 400 }),
+        fc.integer({ min: 1, max: 60 }),
+        fc.integer({ min: 100, max: 40_000 }),
+        (steps, promptsPerHour, charsPerHour) => {
+          overrideLimits(JSON.stringify({ promptsPerHour, charsPerHour }));
+          const world = new World();
+          for (const one of steps) {
+            if ("passes" in one) world.now += one.passes;
+            else if ("closes" in one) world.close(one.closes);
+            else {
+              const cost = "prompt" in one ? { chars: 50, prompts: 1 } : { chars: one.chars, prompts: 0 };
+              if (!world.connections.has(one.on)) world.connections.set(one.on, undefined);
+              if (world.send(one.on, cost)) continue;
+              // The least that can be said of whoever is refused: with it, the limit would nearly be reached.
+              const isShort = (["chars", "prompts"] as const).some((quota) => {
+                const unused = limitOf(quota) / 10;
+                return world.usedOf(quota) + cost[quota] > limitOf(quota) - unused;
+              });
+              expect(isShort).toBe(true);
+            }
+            for (const quota of ["chars", "prompts"] as const)
+              expect(world.usedOf(quota)).toBeLessThanOrEqual(limitOf(quota));
+          }
+        },
+      ),
+    );
+  });
+
+  it("are used up to the last prompt by one connection", () => {
+    overrideLimits('{"promptsPerHour": 1234}');
+    const world = new World();
+    world.connections.set(1, undefined);
+    let prompts = 0;
+    while (world.send(1, { prompts: 1 })) prompts += 1;
+    expect(prompts).toBe(1234);
+  });
+
+  it("are asked for seldom, and become small towards the end", () => {
+    const world = new World();
+    world.connections.set(1, undefined);
+    let asked = 0;
+    const grant = world.grant.bind(world);
+    world.grant = (amounts) => {
+      asked += 1;
+      return grant(amounts);
+    };
+    while (world.send(1, { prompts: 1 })) {}
+    expect(world.usedOf("prompts")).toBe(LIMITS.promptsPerHour);
+    expect(asked).toBeLessThan(LIMITS.promptsPerHour / 10);
+    expect(grantOf(50, 1, 1)).toBe(1);
+    expect(grantOf(50, 51, 1)).toBe(0);
+  });
+
+  it("of an hour that is over are worth nothing", () => {
+    const allowance = { hour: 0, left: { chars: 10 } };
+    expect(spend(allowance, { chars: 10 }, HOUR - 1)).toEqual({ hour: 0, left: { chars: 0 } });
+    expect(spend(allowance, { chars: 10 }, HOUR)).toBeUndefined();
+    expect(missing(allowance, { chars: 10 }, HOUR)).toEqual({ chars: 10 });
+    expect(add(allowance, { hour: 1, left: { chars: 3 } })).toEqual({ hour: 1, left: { chars: 3 } });
+  });
+
+  it("divide the characters of an hour into those for everything and a reserve", () => {
+    overrideLimits('{"charsPerHour": 6400}');
+    expect([limitOf("chars"), limitOf("reserve")]).toEqual([6300, 100]);
+  });
+});

@@ -1,0 +1,316 @@
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { objectName } from "../../src/durable/object-names.ts";
+import { LIMITS, overrideLimits } from "../../src/protocol/limits.ts";
+import * as seed000 from "../fixtures/dialects/container-data-model.ts";
+import * as seed002 from "../fixtures/dialects/web-gateway.ts";
+import {
+  Client,
+  events,
+  get,
+  type Opened,
+  openSession,
+  permissionRequest,
+  send,
+  sessionStub,
+  token,
+} from "./harness.ts";
+import { Resumable } from "./resumable-peer.ts";
+import { mint } from "./tokens.ts";
+
+const DEFAULTS = JSON.stringify(LIMITS);
+const { socketIdleMs, pongMs, resumeSilentMs } = LIMITS;
+const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
+afterEach(() => {
+  vi.useRealTimers();
+  overrideLimits(DEFAULTS);
+});
+
+type Connected = { client: Client; id: string; object: DurableObjectStub };
+
+async function connect(workspace: string, path = "/acp", sub = "someone"): Promise<Connected> {
+  const bearer = await mint({ workspaces: [workspace], sub, exp: DAY / 1000 });
+  const response = await exports.default.fetch(`https://edge.test${path}`, {
+    headers: { Upgrade: "websocket", Authorization: `Bearer ${bearer}` },
+  });
+  if (!response.webSocket) throw new Error(`No socket: ${response.status}`);
+  const client = new Client(response.webSocket);
+  const id = response.headers.get("Acp-Connection-Id") as string;
+  return { client, id, object: env.ACP_CONNECTION_DO.getByName(id) };
+}
+
+/** A client that is attached to a session, with all it was told so far read. */
+async function attached({ workspace, sessionId }: Opened): Promise<Connected> {
+  const connected = await connect(workspace);
+  await connected.client.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
+  await connected.client.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+  return connected;
+}
+
+/** Lets time pass, and rings the object's alarm as that would have. */
+async function pass(ms: number, { object }: Pick<Connected, "object">): Promise<void> {
+  vi.setSystemTime(Date.now() + ms);
+  await runDurableObjectAlarm(object);
+}
+
+/** Whether the object has not closed it, which the client may hear of later. */
+const isOpen = ({ object }: Pick<Connected, "object">) =>
+  runInDurableObject(object, (_, state) =>
+    state.getWebSockets().some(({ readyState }) => readyState === WebSocket.OPEN),
+  );
+
+async function present({ workspace, sessionId }: Opened): Promise<string[]> {
+  const view = await (await get(`/api/sessions/${sessionId}`, await token({ workspace }))).json();
+  return (view as { clients: { connection: string }[] }).clients.map(({ connection }) => connection);
+}
+
+/** What is left of a connection in its object. */
+const leftOf = ({ object }: Pick<Connected, "object">) =>
+  runInDurableObject(object, async (_, { storage }) => ({
+    alarm: await storage.getAlarm(),
+    tables: storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'deadline'").toArray(),
+  }));
+
+const isAsked = ({ object }: Connected) =>
+  runInDurableObject(object, (_, state) => {
+    const [socket] = state.getWebSockets();
+    const { askedAt } = (socket?.deserializeAttachment() ?? {}) as { askedAt?: number };
+    return askedAt !== undefined;
+  });
+
+const PINGED = '"method":"_acp-edge/ping"';
+const PONG = '{"jsonrpc":"2.0","id":"acp-edge/ping","result":{}}';
+
+describe("a client that says nothing", () => {
+  it("is asked, and stays as long as it answers anything", async () => {
+    const opened = await openSession();
+    const quiet = await attached(opened);
+    quiet.client.answersPings = false;
+    for (let day = 0; day < 3; day += 1) {
+      await pass(socketIdleMs + MINUTE, quiet);
+      expect(await quiet.client.take()).toContain(PINGED);
+      quiet.client.send(PONG);
+      await vi.waitFor(async () => expect(await isAsked(quiet)).toBe(false));
+      await pass(pongMs, quiet);
+      expect(await isOpen(quiet)).toBe(true);
+    }
+    opened.agent.update("still here?");
+    expect(await quiet.client.take()).toContain("still here?");
+    expect(await present(opened)).toContain(quiet.id);
+  });
+
+  it("is closed when it does not answer, and its sessions let go of it", async () => {
+    const opened = await openSession();
+    const sub = crypto.randomUUID();
+    const dead = await connect(opened.workspace, "/acp", sub);
+    await dead.client.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
+    const { sessionId } = opened;
+    await dead.client.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    dead.client.answersPings = false;
+    expect(await present(opened)).toContain(dead.id);
+    await pass(socketIdleMs + MINUTE, dead);
+    expect(await isOpen(dead)).toBe(true);
+    await pass(pongMs, dead);
+    expect(await dead.client.closed).toEqual({ code: 1001, reason: "no answer" });
+    // It does not even answer the close.
+    expect(await present(opened)).not.toContain(dead.id);
+    expect(await leftOf(dead)).toEqual({ alarm: null, tables: [] });
+    expect(await env.TENANT_DO.getByName("acme").socketsOf(sub)).toBe(0);
+    // Should its end be heard of later, it is known already.
+    dead.client.socket.close(1000);
+    await runInDurableObject(dead.object, () => {});
+    expect(await leftOf(dead)).toEqual({ alarm: null, tables: [] });
+  });
+
+  it("is not asked as long as it says something now and then", async () => {
+    const quiet = await attached(await openSession());
+    quiet.client.answersPings = false;
+    for (let turn = 0; turn < 4; turn += 1) {
+      await pass(socketIdleMs - 1, quiet);
+      expect((await quiet.client.request("session/list", {})).before).toEqual([]);
+    }
+    await pass(socketIdleMs + MINUTE, quiet);
+    expect(await quiet.client.take()).toContain(PINGED);
+  });
+
+  it("is not forgotten by an object that forgets", async () => {
+    const opened = await openSession();
+    const dead = await attached(opened);
+    dead.client.answersPings = false;
+    await evictDurableObject(dead.object);
+    await pass(socketIdleMs + MINUTE, dead);
+    expect(await dead.client.take()).toContain(PINGED);
+    await evictDurableObject(dead.object);
+    await pass(pongMs, dead);
+    expect((await dead.client.closed).code).toBe(1001);
+    expect(await present(opened)).not.toContain(dead.id);
+  });
+
+  it("is asked whatever it was sent meanwhile", async () => {
+    const opened = await openSession();
+    const dead = await attached(opened);
+    dead.client.answersPings = false;
+    vi.setSystemTime(Date.now() + socketIdleMs);
+    opened.agent.update("news");
+    expect(await dead.client.take()).toContain("news");
+    await pass(MINUTE, dead);
+    expect(await dead.client.take()).toContain(PINGED);
+    await pass(pongMs, dead);
+    expect((await dead.client.closed).code).toBe(1001);
+  });
+
+  it("decides nothing by being let go: its turn and its question go on", async () => {
+    const { workspace, agent, sessionId, client, host } = await openSession();
+    const opened = { workspace, agent, sessionId, client, host };
+    const dead = await attached(opened);
+    dead.client.answersPings = false;
+    client.socket.close(1000);
+    dead.client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "go" }] });
+    const turn = await agent.line();
+    agent.items(permissionRequest(1));
+    await agent.durable();
+    const bearer = await token({ workspace });
+    await pass(socketIdleMs + MINUTE, dead);
+    await pass(pongMs, dead);
+    expect((await dead.client.closed).code).toBe(1001);
+    const log = await events(workspace, sessionId);
+    const asked = log.find(({ kind }) => kind === "permission.requested") as { seq: number };
+    const request = (asked as unknown as { payload: { request: number } }).payload.request;
+    const answer = await send("POST", `/api/permissions/${sessionId}:${request}`, bearer, {
+      optionId: "yes",
+    });
+    expect(answer.status).toBe(200);
+    expect(await agent.line()).toMatchObject({ id: 1, result: { outcome: { optionId: "yes" } } });
+    agent.answer(turn, { stopReason: "end_turn" });
+    await agent.durable();
+    const kinds = (await events(workspace, sessionId)).map(({ kind }) => kind);
+    expect(kinds).toContain("turn.completed");
+  });
+});
+
+describe("a client that cannot be asked", () => {
+  const FORMS = [
+    ["seed 000", "/acp", seed000.initialize],
+    ["seed 002 on /agent/ws", "/agent/ws", seed002.initialize],
+  ] as const;
+
+  async function open(path: string, initialize: string) {
+    const opened = await openSession();
+    const connected = await connect(opened.workspace, path);
+    const { client } = connected;
+    client.send(initialize);
+    await client.until((JSON.parse(initialize) as { id: unknown }).id);
+    await client.request("session/resume", { sessionId: opened.sessionId, cwd: "/", mcpServers: [] });
+    return { ...opened, ...connected, opened };
+  }
+
+  it.each(FORMS)("(%s) is let go when nothing has happened for long", async (_, path, initialize) => {
+    const { opened, ...dead } = await open(path, initialize);
+    await pass(socketIdleMs, dead);
+    expect(await isOpen(dead)).toBe(true);
+    await evictDurableObject(dead.object);
+    await pass(MINUTE, dead);
+    expect(await dead.client.closed).toEqual({ code: 1001, reason: "idle" });
+    expect(await present(opened)).not.toContain(dead.id);
+  });
+
+  it.each(FORMS)("(%s) stays as long as it is told something", async (_, path, initialize) => {
+    const { opened, ...quiet } = await open(path, initialize);
+    await pass(socketIdleMs, quiet);
+    opened.agent.update("news");
+    await quiet.client.take();
+    await pass(2 * MINUTE, quiet);
+    expect(await isOpen(quiet)).toBe(true);
+    await pass(socketIdleMs, quiet);
+    expect((await quiet.client.closed).reason).toBe("idle");
+  });
+
+  it("stays as long as it pings, which wakes nobody", async () => {
+    // The platform notes the real time.
+    const now = Date.now();
+    vi.setSystemTime(now - socketIdleMs - 2 * MINUTE);
+    const { opened: _, ...quiet } = await open("/agent/ws", seed002.initialize);
+    quiet.client.send('{"type":"ping"}');
+    expect(await quiet.client.takeJson()).toEqual({ type: "pong" });
+    await pass(now - Date.now(), quiet);
+    expect(await isOpen(quiet)).toBe(true);
+    await pass(socketIdleMs + 2 * MINUTE, quiet);
+    expect((await quiet.client.closed).reason).toBe("idle");
+  });
+});
+
+describe("the socket of a resumable client", () => {
+  async function open() {
+    const opened = await openSession();
+    const bearer = await mint({ workspaces: [opened.workspace], exp: DAY / 1000 });
+    const client = await Resumable.open(opened.workspace, { bearer });
+    await client.request("session/resume", { sessionId: opened.sessionId, cwd: "/", mcpServers: [] });
+    return { ...opened, client, opened };
+  }
+
+  it("is given up without a heartbeat; the connection is not", async () => {
+    const { client, agent, opened } = await open();
+    await evictDurableObject(client.object);
+    await pass(resumeSilentMs - 1, client);
+    expect(await isOpen(client)).toBe(true);
+    await pass(1, client);
+    expect(await client.peer.closed).toEqual({ code: 1001, reason: "no answer" });
+    expect(await present(opened)).toContain(client.connection);
+    agent.update("missed");
+    await agent.durable();
+    await client.dial();
+    await client.until(() => JSON.stringify(client.read).includes("missed"));
+    expect((await client.request("session/list", {})).result).toBeDefined();
+  });
+
+  it("stays as long as its client says something", async () => {
+    const { client } = await open();
+    for (let turn = 0; turn < 4; turn += 1) {
+      await pass(resumeSilentMs - 1, client);
+      client.acknowledge();
+      expect((await client.request("session/list", {})).result).toBeDefined();
+    }
+    await pass(resumeSilentMs, client);
+    expect((await client.peer.closed).code).toBe(1001);
+  });
+
+  it("stays as long as its client pings, which wakes nobody", async () => {
+    const now = Date.now();
+    vi.setSystemTime(now - resumeSilentMs);
+    const { client } = await open();
+    client.peer.send("ping");
+    expect(await client.peer.take()).toBe("pong");
+    await pass(now - Date.now(), client);
+    expect(await isOpen(client)).toBe(true);
+    await pass(resumeSilentMs + MINUTE, client);
+    expect((await client.peer.closed).code).toBe(1001);
+  });
+});
+
+describe("the socket of a session's host", () => {
+  it("is closed when the host has gone without a word, and the session goes on when it is back", async () => {
+    const { workspace, sessionId, agent, host } = await openSession();
+    const bearer = await mint({ workspaces: [workspace], scopes: ["session:read", "workspace:admin"] });
+    await send("PUT", `/api/workspaces/${workspace}`, bearer, { hostGraceMs: 1000 });
+    host.answersProbes = false;
+    overrideLimits('{"probeMs": 50}');
+    const object = env.WORKSPACE_STATE_DO.getByName(objectName("acme", workspace));
+    await pass(LIMITS.hostSilentMs + 1, { object });
+    expect((await host.closed).code).toBe(4408);
+    await pass(1000, { object });
+    expect(await agent.link.closed).toEqual({ code: 4408, reason: "silent" });
+    await agent.reconnect();
+    agent.update("back");
+    await agent.durable();
+    const kinds = (await events(workspace, sessionId)).map(({ kind }) => kind);
+    expect(kinds).toEqual(expect.arrayContaining(["runtime.paused", "runtime.reconnected"]));
+    await runInDurableObject(sessionStub(sessionId), (_, state) => {
+      const open = state.getWebSockets("host").filter((ws) => ws.readyState === WebSocket.OPEN);
+      expect(open).toHaveLength(1);
+    });
+  });
+});

@@ -1,0 +1,532 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { packTar, unpackTar } from "modern-tar";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { Caller } from "../../src/protocol/caller.ts";
+import { LIMITS, overrideLimits } from "../../src/protocol/limits.ts";
+import { joinMessage, RESUMABLE } from "../../src/protocol/resumable-wire.ts";
+import { type Agent, Client, get, type Opened, openSession, Peer, send, sessionStub } from "./harness.ts";
+import { HttpPeer, INITIALIZE, JSON_TYPE, request } from "./http-peer.ts";
+import { ALL_OF_A_CLIENT, mint } from "./tokens.ts";
+
+/** Links that show the conversation, and nothing that tools were given or that came out of them. */
+
+type Json = Record<string, unknown>;
+
+const original = { ...LIMITS };
+afterEach(() => overrideLimits(JSON.stringify(original)));
+
+/** Words that only the owner may read; each is used once. */
+class Secrets {
+  readonly mark = `hush-${crypto.randomUUID()}`;
+  readonly told: string[] = [];
+
+  next(): string {
+    this.told.push(`${this.mark}-${this.told.length}`);
+    return this.told.at(-1) as string;
+  }
+}
+
+/** Whatever comes to a reader, up to a word. */
+class Ear {
+  heard = "";
+  readonly #next: () => Promise<string>;
+
+  constructor(next: () => Promise<string>) {
+    this.#next = next;
+  }
+
+  static of(peer: Peer): Ear {
+    return new Ear(() => peer.take());
+  }
+
+  static at(response: Response): Ear {
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    const decoder = new TextDecoder();
+    return new Ear(async () => {
+      const { done, value } = await reader.read();
+      if (done) throw new Error("The stream has ended");
+      return decoder.decode(value, { stream: true });
+    });
+  }
+
+  async upTo(word: string): Promise<string> {
+    while (!this.heard.includes(word)) this.heard += await this.#next();
+    return this.heard;
+  }
+}
+
+async function share(opened: Opened, redact?: boolean): Promise<string> {
+  const owner = await mint({ workspaces: [opened.workspace], scopes: ALL_OF_A_CLIENT, sub: "owner" });
+  const made = await send("POST", "/api/shares", owner, { session: opened.sessionId, redact });
+  expect(made.status).toBe(201);
+  return ((await made.json()) as { token: string }).token;
+}
+
+const load = (sessionId: string, more: Json = {}) => ({ sessionId, cwd: "/", mcpServers: [], ...more });
+const call = (id: string, method: string, params: Json) =>
+  JSON.stringify({ jsonrpc: "2.0", id, method, params });
+
+async function dial(path: string, token: string, headers: Record<string, string> = {}): Promise<Response> {
+  const response = await exports.default.fetch(`https://edge.test${path}`, {
+    headers: { Upgrade: "websocket", Authorization: `Bearer ${token}`, ...headers },
+  });
+  expect(response.status).toBe(101);
+  return response;
+}
+
+/** A client on a WebSocket, and how its object is found. */
+async function connect(token: string, path = "/acp", params: Json = { protocolVersion: 1 }) {
+  const response = await dial(path, token);
+  const client = new Client(response.webSocket as WebSocket);
+  await client.request("initialize", params);
+  const connection = env.ACP_CONNECTION_DO.getByName(response.headers.get("Acp-Connection-Id") ?? "");
+  return { client, connection };
+}
+
+async function overHttp(token: string): Promise<HttpPeer> {
+  const initialized = await request("POST", token, JSON_TYPE, INITIALIZE);
+  const connection = initialized.headers.get("Acp-Connection-Id") ?? "";
+  return new HttpPeer(token, connection, (await initialized.json()) as Json);
+}
+
+/** Every way to follow a session, from its beginning. */
+async function readers(token: string, sessionId: string): Promise<Record<string, Ear>> {
+  const loading = (await connect(token)).client;
+  loading.call("session/load", load(sessionId));
+  const resuming = (await connect(token)).client;
+  resuming.call("session/resume", load(sessionId, { _meta: { "acp-edge/after": 0 } }));
+  const web = (await connect(token, "/agent/ws")).client;
+  web.call("session/load", load(sessionId));
+  const older = { protocolVersion: "0.3.1", clientCapabilities: { filesRead: true } };
+  const old = (await connect(token, "/acp", older)).client;
+  old.call("session/load", load(sessionId));
+
+  const http = await overHttp(token);
+  await http.call("session/load", load(sessionId));
+
+  const socket = await dial("/acp", token, { "Sec-WebSocket-Protocol": RESUMABLE });
+  const resumable = new Peer(socket.webSocket as WebSocket);
+  resumable.send(joinMessage({ t: "hello", own: 0, cursors: {} }));
+  const lines = [INITIALIZE, call("l", "session/load", load(sessionId))];
+  resumable.send(joinMessage({ t: "lines", first: 1 }, lines));
+
+  const live = await exports.default.fetch(`https://edge.test/api/sessions/${sessionId}/events`, {
+    headers: { Authorization: `Bearer ${token}`, Accept: "text/event-stream" },
+  });
+  return {
+    "session/load": Ear.of(loading),
+    "session/resume": Ear.of(resuming),
+    "/agent/ws": Ear.of(web),
+    "an older client": Ear.of(old),
+    "Streamable HTTP": Ear.at(await http.get(sessionId)),
+    "a resumable connection": Ear.of(resumable),
+    "the event stream": Ear.at(live),
+  };
+}
+
+function allUpTo(ears: Record<string, Ear>, word: string): Promise<[string, string][]> {
+  return Promise.all(
+    Object.entries(ears).map(async ([name, ear]): Promise<[string, string]> => [name, await ear.upTo(word)]),
+  );
+}
+
+async function bytes(path: string, token: string): Promise<string> {
+  const response = await get(path, token);
+  expect(response.status).toBe(200);
+  return new TextDecoder().decode(await response.arrayBuffer());
+}
+
+/** Everything there is to read over HTTP. */
+async function documents(token: string, sessionId: string): Promise<Record<string, string>> {
+  const paths = ["", "/events", "/events?after=3&limit=1000", "/export"];
+  const formats = ["ndjson", "markdown"].map((format) => `/export?format=${format}`);
+  const all: Record<string, string> = {};
+  for (const path of [...paths, ...formats])
+    all[path] = await bytes(`/api/sessions/${sessionId}${path}`, token);
+  for (const path of ["/api/sessions", "/api/permissions"]) all[path] = await bytes(path, token);
+  return all;
+}
+
+function expectNone(texts: Record<string, string>, secret: string): void {
+  const found = Object.keys(texts).filter((path) => texts[path]?.includes(secret));
+  expect(found).toEqual([]);
+}
+
+const update = (value: Json) =>
+  JSON.stringify({
+    jsonrpc: "2.0",
+    method: "session/update",
+    params: { sessionId: "agent-session", update: value },
+  });
+const chunk = (text: string, more: Json = {}) =>
+  update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text }, ...more });
+const ask = (id: number, method: string, params: Json) =>
+  JSON.stringify({ jsonrpc: "2.0", id, method, params: { sessionId: "agent-session", ...params } });
+const answer = (id: number, body: Json) =>
+  JSON.stringify(["answer", JSON.stringify({ jsonrpc: "2.0", id, ...body })]);
+
+const OPTION = { optionId: "yes", name: "Allow it", kind: "allow_once" };
+
+/** A turn in which tools are used, which ends in asking for a permission. */
+function useTools(agent: Agent, secrets: Secrets): void {
+  const secret = () => secrets.next();
+  agent.items(
+    chunk("Let me look."),
+    chunk("I have ", { _meta: { vendor: secret() } }),
+    update({
+      ...{
+        sessionUpdate: "tool_call",
+        toolCallId: "c",
+        title: "Read a file",
+        kind: "read",
+        status: "in_progress",
+      },
+      ...{ locations: [{ path: "/workspace/a.txt" }], rawInput: { file: secret() } },
+      ...{ content: [{ type: "content", content: { type: "text", text: secret() } }] },
+      _meta: { vendor: { toolResponse: secret() } },
+    }),
+    ask(101, "fs/read_text_file", { path: "/workspace/a.txt", _meta: { why: secret() } }),
+    answer(101, { result: { content: secret() } }),
+    ask(102, "fs/write_text_file", { path: "/workspace/b.txt", content: secret() }),
+    answer(102, { error: { code: -32603, message: secret(), data: { path: secret() } } }),
+    ask(103, "terminal/create", { command: secret(), args: [secret()] }),
+    answer(103, { result: { terminalId: "t" } }),
+    ask(104, "terminal/output", { terminalId: "t" }),
+    answer(104, { result: { output: secret(), truncated: false } }),
+    update({
+      ...{ sessionUpdate: "tool_call_update", toolCallId: "c", status: "completed", rawOutput: secret() },
+      content: [{ type: "diff", path: "/workspace/b.txt", oldText: secret(), newText: secret() }],
+    }),
+    update({ sessionUpdate: "session_info_update", title: "Looking", _meta: { vendor: secret() } }),
+    update({ sessionUpdate: "vendor_update", value: secret() }),
+    JSON.stringify({ jsonrpc: "2.0", method: "_vendor/tell", params: { value: secret() } }),
+    JSON.stringify({ words: secret() }),
+    JSON.stringify(["noise", secret()]),
+    ask(105, "elicitation/create", {
+      ...{ mode: "form", message: secret() },
+      requestedSchema: { type: "object", properties: { name: { type: "string", title: secret() } } },
+    }),
+    ask(106, "session/request_permission", {
+      toolCall: { toolCallId: "p", title: "Run the tests", kind: "execute", rawInput: { command: secret() } },
+      options: [{ ...OPTION, _meta: { vendor: secret() } }],
+    }),
+  );
+}
+
+type Told = Opened & { secrets: Secrets; link: string };
+
+/** A session in which tools were used; the agent waits for a permission. */
+async function begun(): Promise<Told & { prompt: number; question: unknown }> {
+  const opened = await openSession();
+  const { client, agent, sessionId } = opened;
+  const secrets = new Secrets();
+  const prompt = client.call("session/prompt", {
+    sessionId,
+    prompt: [{ type: "text", text: "Have a look" }],
+  });
+  await agent.line();
+  useTools(agent, secrets);
+  for (;;) {
+    const { id, method } = await client.takeJson();
+    if (method === "elicitation/create")
+      reply(client, id, { action: "accept", content: { name: secrets.next() } });
+    if (method === "session/request_permission")
+      return { ...opened, secrets, link: await share(opened, true), prompt, question: id };
+  }
+}
+
+function reply(client: Client, id: unknown, result: Json): void {
+  client.send(JSON.stringify({ jsonrpc: "2.0", id, result }));
+}
+
+/** The rest of it: the permission is given, the agent ends badly, and the next one does not. */
+async function ended(): Promise<Told> {
+  const told = await begun();
+  const { client, agent, host, sessionId, secrets, question, prompt } = told;
+  const outcome = { outcome: "selected", optionId: OPTION.optionId };
+  reply(client, question, { outcome, _meta: { vendor: secrets.next() } });
+  agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: secrets.next() }]));
+  const { response } = await client.until(prompt);
+  expect(JSON.stringify(response)).toContain(secrets.mark);
+  const id = client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "Once more" }] });
+  const next = await host.agent();
+  next.answer(await next.line(), { sessionId: "agent-session", _meta: { vendor: secrets.next() } });
+  const asked = await next.line();
+  next.items(chunk("All is well. "));
+  next.answer(asked, { stopReason: "end_turn", _meta: { vendor: secrets.next() } });
+  await client.until(id);
+  return { ...told, agent: next };
+}
+
+describe("a link without what tools have to do with it", () => {
+  it("shows nothing of that in any document, and the conversation in each", async () => {
+    const told = await ended();
+    const { workspace, sessionId, secrets, link } = told;
+    const owner = await mint({ workspaces: [workspace] });
+    const whole = await bytes(`/api/sessions/${sessionId}/events`, owner);
+    for (const secret of secrets.told) expect(whole).toContain(secret);
+    const shown = await documents(link, sessionId);
+    expectNone(shown, secrets.mark);
+    for (const path of ["/events", "/export", "/export?format=ndjson", "/export?format=markdown"])
+      for (const word of ["Have a look", "Let me look.", "Read a file", "Run the tests", "All is well."])
+        expect(shown[path]).toContain(word);
+    expect(JSON.parse(shown[""] as string)).toMatchObject({
+      title: "Looking",
+      toolCalls: {
+        total: 2,
+        items: [{ title: "Read a file", status: "completed" }, { title: "Run the tests" }],
+      },
+    });
+    expect(shown["/export?format=markdown"]).toContain("*[redacted]*");
+    expect((await bytes(`/api/sessions/${sessionId}`, owner)).includes(secrets.mark)).toBe(true);
+
+    // What has nothing to hide is the same line, and every line is in its place.
+    const before = whole.trimEnd().split("\n");
+    const after = (shown["/events"] as string).trimEnd().split("\n");
+    expect(after).toHaveLength(before.length);
+    for (const [i, line] of before.entries())
+      if (!line.includes(secrets.mark) && !after[i]?.includes("acp-edge/redacted"))
+        expect(after[i]).toBe(line);
+  });
+
+  it("shows what waits without what it is about", async () => {
+    const { workspace, sessionId, secrets, link } = await begun();
+    const owner = await mint({ workspaces: [workspace] });
+    const waiting = () => bytes("/api/permissions", owner);
+    await vi.waitFor(async () => expect(await waiting()).toContain(secrets.mark), 10_000);
+    const shown = await documents(link, sessionId);
+    expectNone(shown, secrets.mark);
+    for (const path of ["", "/api/permissions"]) expect(shown[path]).toContain("Run the tests");
+    expect(JSON.parse(shown["/api/permissions"] as string)).toMatchObject({
+      permissions: [{ options: [OPTION] }],
+    });
+  });
+
+  it("shows nothing of that to who follows along, from the past or live, also after an eviction", async () => {
+    const told = await begun();
+    const { client, agent, sessionId, secrets, question, prompt, link } = told;
+    const ears = await readers(link, sessionId);
+    for (const [name, heard] of await allUpTo(ears, "Let me look."))
+      expect([name, heard]).toEqual([name, expect.stringContaining("Have a look")]);
+
+    reply(client, question, { outcome: { outcome: "cancelled" } });
+    useTools(agent, secrets);
+    agent.items(chunk("Live it is."));
+    await allUpTo(ears, "Live it is.");
+
+    await evictDurableObject(sessionStub(sessionId));
+    useTools(agent, secrets);
+    agent.items(
+      chunk("Still here."),
+      JSON.stringify(["exit", { code: 1, signal: null, stderr: secrets.next() }]),
+    );
+    await client.until(prompt);
+    const again = client.call("session/prompt", {
+      sessionId,
+      prompt: [{ type: "text", text: "The end of it" }],
+    });
+    const next = await told.host.agent();
+    await next.openSession();
+    next.answer(await next.line(), { stopReason: "end_turn" });
+    await client.until(again);
+    for (const [name, heard] of await allUpTo(ears, "The end of it")) {
+      expect([name, heard.includes(secrets.mark)]).toEqual([name, false]);
+      for (const word of ["Read a file", "Still here."])
+        expect([name, heard.includes(word)]).toEqual([name, true]);
+    }
+    const theirs = await readers(await share(told), sessionId);
+    for (const [name, heard] of await allUpTo(theirs, "The end of it"))
+      if (name !== "an older client") expect([name, heard.includes(secrets.mark)]).toEqual([name, true]);
+  });
+
+  it("goes on to show none of it when the client's own object was evicted", async () => {
+    const { agent, sessionId, secrets, link } = await begun();
+    const { client, connection } = await connect(link);
+    await client.request("session/load", load(sessionId));
+    await evictDurableObject(connection);
+    await evictDurableObject(sessionStub(sessionId));
+    const { before } = await client.request("session/load", load(sessionId));
+    expect(JSON.stringify(before)).toContain("Read a file");
+    expect(JSON.stringify(before)).not.toContain(secrets.mark);
+    useTools(agent, secrets);
+    agent.items(chunk("Still here."));
+    expect(await Ear.of(client).upTo("Still here.")).not.toContain(secrets.mark);
+  });
+
+  it("cannot be widened by another token on the same connection", async () => {
+    const { workspace, sessionId, secrets, link, agent } = await begun();
+    const { client } = await connect(link);
+    await client.request("session/load", load(sessionId));
+    const http = await overHttp(link);
+    const owner = await mint({ workspaces: [workspace], scopes: ALL_OF_A_CLIENT });
+    const { shares } = (await (await get("/api/shares", owner)).json()) as { shares: [{ id: string }] };
+    const same = await mint({ workspaces: [workspace], sub: `share:${shares[0].id}` });
+    for (const token of [same, owner, link]) {
+      const { response } = await client.request("_acp-edge/renew", { token });
+      expect(response.error).toMatchObject({ code: -32003 });
+    }
+    const other = new HttpPeer(same, http.connection, {});
+    expect((await other.post(call("l", "session/load", load(sessionId)), sessionId)).status).toBe(404);
+    useTools(agent, secrets);
+    agent.items(chunk("Still here."));
+    expect(await Ear.of(client).upTo("Still here.")).not.toContain(secrets.mark);
+    const { response } = await client.request("session/list", {});
+    expect(response.result).toMatchObject({ sessions: [{ sessionId }] });
+  });
+
+  it("tells no more than that of the agent itself", async () => {
+    const opened = await openSession();
+    const secrets = new Secrets();
+    const link = await share(opened, true);
+    const initialize = { protocolVersion: 1, agentCapabilities: {}, _meta: { vendor: secrets.next() } };
+    opened.host.tell({ t: "agent", id: "scripted", initialize });
+    const open = await share(opened);
+    const initialized = async (token: string) => {
+      const client = new Peer((await dial("/acp", token)).webSocket as WebSocket);
+      client.send(INITIALIZE);
+      return client.take();
+    };
+    await vi.waitFor(async () => expect(await initialized(open)).toContain(secrets.mark));
+    expect(await initialized(link)).not.toContain(secrets.mark);
+    opened.host.tell({ t: "agent_failed", id: "scripted", error: `It ended: ${secrets.next()}` });
+    const chosen = async (token: string) => {
+      const client = new Peer((await dial("/agent/ws", token)).webSocket as WebSocket);
+      client.send('{"type":"select_agent","agentType":"scripted"}');
+      return Ear.of(client).upTo('"error"');
+    };
+    expect(await chosen(open)).toContain(secrets.mark);
+    expect(await chosen(link)).not.toContain(secrets.mark);
+  });
+
+  it("hides lines of other systems, and what is in the archive", async () => {
+    overrideLimits('{"historyChars": 100000, "segmentChars": 20000}');
+    const told = await ended();
+    const { workspace, sessionId, secrets, agent, link } = told;
+    for (let i = 0; i < 60; i += 1)
+      agent.items(
+        ...Array.from({ length: 4 }, (_, k) => chunk(`${i}.${k} `, { _meta: { vendor: "x".repeat(300) } })),
+      );
+    await agent.durable();
+    await runInDurableObject(sessionStub(sessionId), (object) => object.alarm());
+    await vi.waitUntil(() =>
+      runInDurableObject(
+        sessionStub(sessionId),
+        (_, { storage }) => storage.sql.exec("SELECT 1 FROM segment").toArray().length > 0,
+      ),
+    );
+    const shown = await documents(link, sessionId);
+    expect(shown["/events"]).toContain("log.archived");
+    expectNone(shown, secrets.mark);
+
+    const secret = secrets.next();
+    const line = (seq: number, kind: string, payload: Json, more: Json = {}) => ({
+      ...{ schema: "acpx.event.v1", seq, eventId: `evt-${seq}`, at: "2026-02-27T10:11:12.345Z" },
+      ...{ acpxRecordId: told.sessionId, acpSessionId: "s", source: "acpx", kind, payload, ...more },
+    });
+    const message = { jsonrpc: "2.0", method: "session/update", params: { sessionId: "s", update: {} } };
+    const lines = [
+      line(1, "vendor.thing", { value: secret }, { extra: secret }),
+      line(2, "acp.frame", { direction: "sideways", message: secret }),
+      line(3, "acp.frame", { direction: "in", message: { ...message, extra: secret }, extra: secret }),
+      line(4, "turn.vendor", { turnId: secret, stopReason: secret }),
+    ].map((one) => JSON.stringify(one));
+    const body = new TextEncoder().encode(`${lines.join("\n")}\n`);
+    const file = {
+      header: { name: "events/000000000001.ndjson", size: body.length, type: "file" as const },
+      body,
+    };
+    const owner = await mint({ workspaces: [workspace], scopes: ALL_OF_A_CLIENT });
+    const imported = await exports.default.fetch("https://edge.test/api/sessions/import?as=new", {
+      method: "POST",
+      headers: { Authorization: `Bearer ${owner}`, "Content-Type": "application/x-tar" },
+      body: await packTar([file]),
+    });
+    const { sessionId: other } = (await imported.json()) as { sessionId: string };
+    const theirs = await documents(await share({ ...told, sessionId: other }, true), other);
+    expect(await bytes(`/api/sessions/${other}/events`, owner)).toContain(secret);
+    expect(theirs["/events"]).toContain(
+      '"kind":"vendor.thing","payload":{"_meta":{"acp-edge/redacted":true}}',
+    );
+    expectNone(theirs, secret);
+  });
+
+  it("gives an archive that is good to import", async () => {
+    const { workspace, sessionId, link, secrets } = await ended();
+    const tar = await (await get(`/api/sessions/${sessionId}/export`, link)).arrayBuffer();
+    const names = (await unpackTar(new Uint8Array(tar), { strict: true })).map(({ header }) => header.name);
+    expect(names).toContain("session.json");
+    const owner = await mint({ workspaces: [workspace], scopes: ALL_OF_A_CLIENT });
+    const imported = await exports.default.fetch("https://edge.test/api/sessions/import?as=new", {
+      method: "POST",
+      headers: { Authorization: `Bearer ${owner}`, "Content-Type": "application/x-tar" },
+      body: tar,
+    });
+    expect(imported.status).toBe(201);
+    const { sessionId: copy } = (await imported.json()) as { sessionId: string };
+    const text = await bytes(`/api/sessions/${copy}/events`, owner);
+    expect(text).toContain("All is well.");
+    expect(text).not.toContain(secrets.mark);
+  });
+});
+
+describe("a link that shows everything", () => {
+  it("shows what it always did", async () => {
+    const told = await ended();
+    const { workspace, sessionId, secrets } = told;
+    const link = await share(told);
+    const owner = await mint({ workspaces: [workspace] });
+    const path = `/api/sessions/${sessionId}/events`;
+    expect(await bytes(path, link)).toBe(await bytes(path, owner));
+    for (const [name, text] of Object.entries(await documents(link, sessionId)))
+      if (!name.startsWith("/api")) expect([name, text.includes(secrets.mark)]).toEqual([name, true]);
+  });
+});
+
+describe("links", () => {
+  it("say in the list and in the audit what they show", async () => {
+    const opened = await openSession();
+    await share(opened, true);
+    await share(opened);
+    const owner = await mint({ workspaces: [opened.workspace], scopes: ALL_OF_A_CLIENT });
+    const { shares } = (await (await get("/api/shares", owner)).json()) as {
+      shares: { id: string; redact: boolean }[];
+    };
+    expect(shares.map(({ redact }) => redact).sort()).toEqual([false, true]);
+    const { entries } = (await (await get("/api/audit?limit=1000&kind=share.made", owner)).json()) as {
+      entries: { detail: Json }[];
+    };
+    for (const { id, redact } of shares)
+      expect(entries.map(({ detail }) => detail)).toContainEqual({ id, redact });
+    const order = { session: opened.sessionId, redact: "yes" };
+    expect((await send("POST", "/api/shares", owner, order)).status).toBe(400);
+  });
+
+  it("of before there was a choice show everything, and new ones can be made beside them", async () => {
+    const tenant = `t-${crypto.randomUUID()}`;
+    const stub = env.TENANT_DO.getByName(tenant);
+    const hash = crypto.randomUUID();
+    await runInDurableObject(stub, (_, { storage }) => {
+      storage.sql.exec(
+        `CREATE TABLE share (
+           id TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, session TEXT NOT NULL, workspace TEXT NOT NULL,
+           by_subject TEXT NOT NULL, at INTEGER NOT NULL, expires INTEGER NOT NULL
+         )`,
+      );
+      const row = ["old", hash, "s", "w", "me", Date.now(), Date.now() + 60_000];
+      storage.sql.exec("INSERT INTO share VALUES (?, ?, ?, ?, ?, ?, ?)", ...row);
+    });
+    await evictDurableObject(stub);
+    expect(await stub.sharedWith(hash)).toMatchObject({ session: "s" });
+    expect((await stub.sharedWith(hash))?.redacted).toBeUndefined();
+    const caller: Caller = { tenant, subject: "me", workspaces: ["*"], scopes: ["share"], expires: 0 };
+    const order = { session: "s", workspace: "w", expires: Date.now() + 60_000, redact: true };
+    await stub.share(caller, order, "other");
+    await evictDurableObject(stub);
+    expect(await stub.sharedWith("other")).toMatchObject({ session: "s", redacted: true });
+    const redact = Object.fromEntries(
+      (await stub.shares(caller)).map((one) => [one.id === "old", one.redact]),
+    );
+    expect(redact).toEqual({ true: false, false: true });
+  });
+});

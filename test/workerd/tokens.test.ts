@@ -1,0 +1,312 @@
+import { createExecutionContext, runInDurableObject } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { app } from "../../src/http/app.ts";
+import { ASK_ALWAYS } from "../../src/protocol/permission-policy.ts";
+import type { WorkspaceState } from "../../src/workspace/workspace-state.ts";
+import { events, Host, openSession, Peer, sessionStub } from "./harness.ts";
+import { mint } from "./tokens.ts";
+
+const ORIGIN = "https://edge.test";
+const workspace = () => `w-${crypto.randomUUID()}`;
+
+async function ask(path: string, headers: Record<string, string> = {}, init: RequestInit = {}) {
+  return exports.default.fetch(`${ORIGIN}${path}`, { ...init, headers });
+}
+
+/** Status of a request; a socket that was opened is closed again. */
+async function status(path: string, headers: Record<string, string>, init: RequestInit = {}) {
+  const response = await ask(path, headers, init);
+  response.webSocket?.accept();
+  response.webSocket?.close();
+  await response.body?.cancel();
+  return response.status;
+}
+
+const UPGRADE = { Upgrade: "websocket" };
+
+describe("where a token may be", () => {
+  it("in a header, in the query, in a subprotocol, in Cloudflare's header, in a cookie", async () => {
+    const token = await mint({ workspaces: [workspace()] });
+    expect(await status("/api/sessions", { Authorization: `Bearer ${token}` })).toBe(200);
+    expect(await status(`/api/sessions?token=${token}`, {})).toBe(200);
+    expect(await status("/api/sessions", { "Cf-Access-Jwt-Assertion": token })).toBe(200);
+    expect(await status("/api/sessions", { Cookie: `a=b; acp_edge_session=${token}` })).toBe(200);
+    const protocols = { "Sec-WebSocket-Protocol": `acp-edge, acp-edge.token.${token}` };
+    expect(await status("/acp", { ...UPGRADE, ...protocols })).toBe(101);
+  });
+
+  it("a subprotocol is agreed on, and never the one with the token", async () => {
+    const token = await mint({ workspaces: [workspace()] });
+    const secret = `acp-edge.token.${token}`;
+    for (const [offered, agreed] of [
+      [`acp-edge, ${secret}`, "acp-edge"],
+      [`${secret},acp-edge`, "acp-edge"],
+      [secret, null],
+    ] as const) {
+      const response = await ask("/acp", { ...UPGRADE, "Sec-WebSocket-Protocol": offered });
+      expect(response.status).toBe(101);
+      expect(response.headers.get("Sec-WebSocket-Protocol")).toBe(agreed);
+      expect(response.headers.get("Acp-Connection-Id")).toMatch(/^[0-9a-f-]{36}$/);
+      response.webSocket?.accept();
+      response.webSocket?.close();
+    }
+    const plain = await ask("/acp", { ...UPGRADE, Authorization: `Bearer ${token}` });
+    expect(plain.headers.get("Sec-WebSocket-Protocol")).toBeNull();
+    plain.webSocket?.accept();
+    plain.webSocket?.close();
+  });
+
+  it("is good within the skew of the clocks, and no longer", async () => {
+    const at = async (claims: object) => {
+      const token = await mint({ workspaces: [workspace()], ...claims });
+      return status("/api/sessions", { Authorization: `Bearer ${token}` });
+    };
+    expect([await at({ exp: -3 }), await at({ exp: -7 })]).toEqual([200, 401]);
+    expect([await at({ nbf: 3 }), await at({ nbf: 7 })]).toEqual([200, 401]);
+    expect(await at({ exp: null })).toBe(401);
+  });
+});
+
+describe("the page's cookie", () => {
+  const login = (token: string, headers = {}, url = ORIGIN) =>
+    exports.default.fetch(`${url}/api/login`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", ...headers },
+      body: JSON.stringify({ token }),
+    });
+
+  it("is out of reach of scripts and other sites, and ends with the token", async () => {
+    const token = await mint({ workspaces: ["w"], exp: 600 });
+    const response = await login(token);
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({ tenant: "acme", subject: "someone", workspaces: ["w"] });
+    const [cookie, ...attributes] = (response.headers.get("Set-Cookie") ?? "").split("; ");
+    expect(cookie).toBe(`acp_edge_session=${token}`);
+    const maxAge = attributes.find((attribute) => attribute.startsWith("Max-Age="))?.slice(8);
+    expect(Number(maxAge)).toBeGreaterThan(590);
+    expect(attributes).toEqual(["Path=/", `Max-Age=${maxAge}`, "HttpOnly", "SameSite=Strict", "Secure"]);
+    expect(await status("/api/sessions", { Cookie: cookie as string })).toBe(200);
+  });
+
+  it("goes over plain HTTP where there is nothing else", async () => {
+    const response = await login(await mint({ workspaces: ["w"] }), {}, "http://127.0.0.1:8790");
+    expect(response.headers.get("Set-Cookie")).not.toContain("Secure");
+  });
+
+  it("is not for hosts, for bad tokens, or for other pages to set", async () => {
+    const refused = async (response: Response) => [response.status, response.headers.get("Set-Cookie")];
+    const host = await mint({ workspaces: ["w"], scopes: ["host"] });
+    expect(await refused(await login(host))).toEqual([403, null]);
+    expect(await refused(await login("garbage"))).toEqual([401, null]);
+    expect(await refused(await login("a; Path=/x"))).toEqual([400, null]);
+    const good = await mint({ workspaces: ["w"] });
+    expect(await refused(await login(good, { Origin: "https://evil.example" }))).toEqual([403, null]);
+  });
+
+  it("is taken away again", async () => {
+    const response = await ask("/api/logout", {}, { method: "POST" });
+    expect(response.status).toBe(204);
+    expect(response.headers.get("Set-Cookie")).toContain("acp_edge_session=; Path=/; Max-Age=0;");
+    expect(await status("/api/logout", { Origin: "https://evil.example" }, { method: "POST" })).toBe(403);
+  });
+
+  it("acts only for our own page, and shows nothing to another that says which it is", async () => {
+    const cookie = { Cookie: `acp_edge_session=${await mint({ workspaces: [workspace()] })}` };
+    const remove = (headers: Record<string, string>) =>
+      status(`/api/sessions/${crypto.randomUUID()}/queue/t`, { ...cookie, ...headers }, { method: "DELETE" });
+    const connect = (headers: Record<string, string>) =>
+      status("/acp", { ...UPGRADE, ...cookie, ...headers });
+    for (const [headers, may] of [
+      [{ Origin: ORIGIN }, true],
+      [{ "Sec-Fetch-Site": "same-origin" }, true],
+      [{}, false],
+      [{ Origin: "https://evil.example" }, false],
+      [{ Origin: "null" }, false],
+      [{ Origin: "http://edge.test" }, false],
+      [{ "Sec-Fetch-Site": "same-site" }, false],
+      [{ Origin: "https://evil.example", "Sec-Fetch-Site": "same-origin" }, false],
+    ] as const) {
+      expect([headers, await remove(headers)]).toEqual([headers, may ? 404 : 403]);
+      expect([headers, await connect(headers)]).toEqual([headers, may ? 101 : 403]);
+    }
+    expect(await status("/api/sessions", { ...cookie, Origin: "https://evil.example" })).toBe(403);
+    expect(await status("/api/sessions", cookie)).toBe(200);
+  });
+
+  it("a token of Access is no proof of who wants it either, but may come from a program", async () => {
+    const access = { "Cf-Access-Jwt-Assertion": await mint({ workspaces: [workspace()] }) };
+    expect(await status("/acp", { ...UPGRADE, ...access })).toBe(101);
+    expect(await status("/acp", { ...UPGRADE, ...access, Origin: ORIGIN })).toBe(101);
+    expect(await status("/acp", { ...UPGRADE, ...access, Origin: "https://evil.example" })).toBe(403);
+  });
+});
+
+describe("issuers", () => {
+  const request = (vars: Partial<Env>, token?: string) =>
+    app.request(
+      "/api/sessions",
+      { headers: token === undefined ? {} : { Authorization: `Bearer ${token}` } },
+      { ...env, ...vars },
+      createExecutionContext(),
+    );
+
+  afterEach(() => vi.restoreAllMocks());
+
+  it("Cloudflare Access is one by configuration alone", async () => {
+    const { publicKey, privateKey } = await generateKeyPair("RS256", { extractable: true });
+    const issuer = "https://acme.cloudflareaccess.com";
+    const AUTH_ISSUERS = JSON.stringify([
+      {
+        issuer,
+        audience: "f00d",
+        jwks: { keys: [{ ...(await exportJWK(publicKey)), kid: "k", alg: "RS256", use: "sig" }] },
+        algorithms: ["RS256"],
+        claims: { subject: ["email", "common_name"] },
+        grants: [
+          { when: { email: "*@acme.example" }, tenant: "acme", workspaces: ["*"], scopes: ["session:read"] },
+        ],
+      },
+    ]);
+    const sign = (email: string, audience = ["f00d"]) =>
+      new SignJWT({ email, type: "app", identity_nonce: "x" })
+        .setProtectedHeader({ alg: "RS256", kid: "k" })
+        .setIssuer(issuer)
+        .setAudience(audience)
+        .setSubject("7335d417-61da-459d-899c-0a01c76a2f94")
+        .setIssuedAt()
+        .setExpirationTime("1h")
+        .sign(privateKey);
+    const vars = { AUTH_ISSUERS };
+    expect((await request(vars, await sign("a@acme.example"))).status).toBe(200);
+    expect((await request(vars, await sign("a@acme.example", ["beef"]))).status).toBe(401);
+    expect((await request(vars, await sign("a@evil.example"))).status).toBe(401);
+    // The other issuer has not gone; and none can speak for another.
+    expect((await request(vars, await mint({}))).status).toBe(200);
+    expect((await request(vars, await mint({ iss: issuer, aud: "f00d" }))).status).toBe(401);
+  });
+
+  it("a wrong configuration lets nobody in, and says so where only we read it", async () => {
+    const logged = vi.spyOn(console, "error").mockImplementation(() => {});
+    const token = await mint({});
+    for (const vars of [{ AUTH_ISSUERS: "nonsense" }, { AUTH_JWKS: '{"keys":[]}' }]) {
+      for (const response of [await request(vars, token), await request(vars)]) {
+        expect(response.status).toBe(503);
+        expect(await response.json()).toEqual({
+          error: { code: "unavailable", message: "This gateway's authentication is not set up" },
+        });
+      }
+    }
+    expect(logged.mock.calls[0]).toEqual([
+      "authentication is misconfigured, nobody is let in",
+      { reason: "AUTH_ISSUERS is not JSON" },
+    ]);
+    expect((await app.request("/healthz", {}, { ...env, AUTH_ISSUERS: "nonsense" })).status).toBe(200);
+  });
+
+  it("an issuer that does not answer lets nobody in", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const jwksUrl = "http://127.0.0.1:1/keys";
+    const AUTH_ISSUERS = JSON.stringify([{ issuer: "away", audience: "a", jwksUrl }]);
+    const response = await request({ AUTH_ISSUERS }, await mint({ iss: "away", aud: "a" }));
+    expect(response.status).toBe(503);
+    expect((await request({ AUTH_ISSUERS }, await mint({}))).status).toBe(200);
+  });
+});
+
+describe("workspaces by pattern", () => {
+  it("are those it fits, in lists as well", async () => {
+    const { sessionId, workspace: name } = await openSession();
+    const listed = async (pattern: string) => {
+      const token = await mint({ workspaces: ["nothing", pattern] });
+      const response = await ask(`/api/sessions?limit=200`, { Authorization: `Bearer ${token}` });
+      const { sessions } = (await response.json()) as { sessions: { sessionId: string }[] };
+      const one = await status(`/api/sessions/${sessionId}`, { Authorization: `Bearer ${token}` });
+      const isListed = sessions.some((session) => session.sessionId === sessionId);
+      expect(one).toBe(isListed ? 200 : 404);
+      const names = await ask("/api/workspaces?limit=200", { Authorization: `Bearer ${token}` });
+      const { workspaces } = (await names.json()) as { workspaces: { id: string }[] };
+      expect(workspaces.some(({ id }) => id === name)).toBe(isListed);
+      return isListed;
+    };
+    const [start, end] = [name.slice(0, 10), name.slice(-8)];
+    await vi.waitFor(async () => expect(await listed(name)).toBe(true), { timeout: 10_000 });
+    for (const pattern of ["*", `${start}*`, `*${end}`, `${start}*${end}`, `${name}*`])
+      expect([pattern, await listed(pattern)]).toEqual([pattern, true]);
+    for (const pattern of ["x*", `${start}*x`, `${name}*${end}`, `${start.replace("-", "?")}*`, `%*`])
+      expect([pattern, await listed(pattern)]).toEqual([pattern, false]);
+  });
+});
+
+describe("hosts and clients", () => {
+  it("a host sees nothing of its own session, and a client is no host", async () => {
+    const { sessionId, workspace: name } = await openSession();
+    const host = { Authorization: `Bearer ${await mint({ workspaces: [name], scopes: ["host"] })}` };
+    const client = { Authorization: `Bearer ${await mint({ workspaces: [name] })}` };
+    expect(await status(`/api/sessions/${sessionId}`, host)).toBe(403);
+    expect(await status("/acp", { ...UPGRADE, ...host })).toBe(403);
+    expect(await status(`/host/sessions/${sessionId}`, { ...UPGRADE, ...client })).toBe(403);
+    expect(await status(`/host/sessions/${sessionId}`, { ...UPGRADE, ...host })).toBe(101);
+  });
+
+  it("the objects check it as well", async () => {
+    const { sessionId, workspace: name } = await openSession();
+    const caller = { tenant: "acme", subject: "s", workspaces: [name], expires: 0 } as const;
+    const session = sessionStub(sessionId);
+    expect(await session.view({ ...caller, scopes: ["host"] })).toBeNull();
+    expect(await session.view({ ...caller, scopes: [] })).toBeNull();
+    expect(await session.view({ ...caller, scopes: ["session:read"] })).not.toBeNull();
+    expect(await session.unqueue({ ...caller, scopes: ["session:read"] }, "t")).toBe(false);
+    expect(await session.close({ ...caller, scopes: ["session:read"] }, "x")).toBe(false);
+    const place = env.WORKSPACE_STATE_DO.getByName(`acme/${name}`);
+    await runInDurableObject(place, async (object: WorkspaceState) => {
+      const reader = { ...caller, scopes: ["session:read"] } as const;
+      await expect(object.update(reader, name, { policy: ASK_ALWAYS })).rejects.toThrow("Not this caller's");
+      expect(() => object.view({ ...reader, tenant: "other" }, name)).toThrow("Not this caller's");
+      expect(() => object.view({ ...reader, workspaces: ["x"] }, name)).toThrow("Not this caller's");
+      expect(object.view(reader, name).id).toBe(name);
+    });
+  });
+});
+
+describe("a token is written nowhere", () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  it("not in a log, not in an event, not in an answer", async () => {
+    const lines: unknown[][] = [];
+    for (const level of ["debug", "log", "info", "warn", "error"] as const)
+      vi.spyOn(console, level).mockImplementation((...line) => void lines.push(line));
+    const name = workspace();
+    const token = await mint({ workspaces: [name] });
+    const signature = token.split(".")[2] as string;
+    const host = await Host.join(name);
+    const peer = await Peer.connect(`/acp?token=${token}`, token);
+    peer.send('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}');
+    await peer.take();
+    peer.send('{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}');
+    const agent = await host.agent();
+    await agent.openSession();
+    const { result } = (await peer.takeJson()) as { result: { sessionId: string } };
+    const damaged = `${token.slice(0, -4)}AAAA`;
+    const answers: string[] = [];
+    for (const path of [
+      "/api/sessions/x",
+      "/api/nothing",
+      "/acp",
+      "/host/control",
+      "/nowhere",
+      "/api/sessions?limit=x",
+    ])
+      for (const one of [token, damaged]) {
+        const separator = path.includes("?") ? "&" : "?";
+        const response = await ask(`${path}${separator}token=${one}`, { Authorization: `Bearer ${one}` });
+        answers.push(await response.text(), JSON.stringify([...response.headers]));
+      }
+    const log = await events(name, result.sessionId);
+    for (const text of [JSON.stringify(lines), JSON.stringify(log), ...answers]) {
+      expect(text).not.toContain(signature);
+      expect(text).not.toContain(token.split(".")[1]);
+    }
+  });
+});
