@@ -1,6 +1,6 @@
+import { textChunks } from "../durable/text-chunks.ts";
 import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { slices } from "../session/log/row-format.ts";
 import type { LogPlace } from "../session/readers/client-cursor.ts";
 import type { ClientState } from "./client.ts";
 
@@ -140,7 +140,7 @@ export class ConnectionStore {
     );
     if (!row) return;
     const { n } = row;
-    for (const [part, body] of slices(text).entries())
+    for (const [part, body] of textChunks(text, LIMITS.rowChars).entries())
       this.#sql.exec("INSERT INTO outbox_part (n, part, body) VALUES (?, ?, ?)", n, part, body);
   }
 

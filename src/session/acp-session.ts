@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import { newId } from "../durable/new-id.ts";
 import { objectName, sessionObject } from "../durable/object-names.ts";
 import { endSocket, type Holder, passFor, passTags } from "../durable/socket-registration.ts";
 import { type Caller, isHost, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
@@ -28,7 +29,6 @@ import { hostHello, hostItem, isWelcome } from "./core/decide/host-items.ts";
 import { type ImportOrder, imported } from "./core/decide/import-events.ts";
 import { setPolicy } from "./core/decide/policy.ts";
 import { dropQueued } from "./core/decide/turns.ts";
-import { newId } from "./core/events/event.ts";
 import { type AskedPermission, askedPermission } from "./core/read/permission-summary.ts";
 import { project } from "./core/read/projection.ts";
 import { sessionFor } from "./core/read/redaction/redaction.ts";

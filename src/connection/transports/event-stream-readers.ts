@@ -1,5 +1,5 @@
+import { textChunks } from "../../durable/text-chunks.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { slices } from "../../session/log/row-format.ts";
 import type { LogPlace } from "../../session/readers/client-cursor.ts";
 
 /** What is remembered on a reader's socket: its stream, whether it wants the next page, where it is in the log. */
@@ -41,7 +41,7 @@ export class StreamReader {
 
   /** The page it asked for. */
   send(text: string, log: LogPlace | null): void {
-    for (const piece of slices(text)) this.socket.send(piece);
+    for (const piece of textChunks(text, LIMITS.rowChars)) this.socket.send(piece);
     this.#save({ ...this.#attachment, waiting: false, log });
   }
 

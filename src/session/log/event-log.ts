@@ -1,3 +1,6 @@
+import { newUlid } from "../../durable/new-id.ts";
+import { textChunks } from "../../durable/text-chunks.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { eventIdPrefix, type LogEvent } from "../core/events/event.ts";
 import { redacted, redactedLine } from "../core/read/redaction/redaction.ts";
 import type { Segment } from "./history-archive.ts";
@@ -8,7 +11,6 @@ import {
   type Row,
   rows,
   type Stored,
-  slices,
   storedIn,
 } from "./row-format.ts";
 
@@ -49,7 +51,7 @@ export class EventLog {
 
   /** Writes a batch. The events carry consecutive sequence numbers after the last one written. */
   append(events: readonly LogEvent[]): void {
-    for (const row of rows(events)) this.#write(eventIdPrefix(row.at), row);
+    for (const row of rows(events)) this.#write(eventIdPrefix(newUlid(row.at)), row);
   }
 
   /** Writes one row of events under the ids they have: `ids`, and their place in the row. */
@@ -204,7 +206,7 @@ export class EventLog {
   }
 
   #write(ids: string, { seq, at, context, heads, texts }: NewRow): void {
-    const [body = "", ...parts] = slices(texts.join(""));
+    const [body = "", ...parts] = textChunks(texts.join(""), LIMITS.rowChars);
     this.#sql.exec(
       "INSERT INTO log (seq, at, ids, context, heads, body) VALUES (?, ?, ?, ?, ?, ?)",
       seq,

@@ -145,17 +145,3 @@ function frameOf(text: string) {
   if (isFault(frame)) throw new Error("The log holds a frame that is not a JSON object");
   return frame;
 }
-
-/** Cuts a text into pieces that fit a row, never between the halves of a surrogate pair. */
-export function slices(text: string): string[] {
-  if (text.length <= LIMITS.rowChars) return [text];
-  const pieces: string[] = [];
-  for (let at = 0; at < text.length; ) {
-    let end = Math.min(at + LIMITS.rowChars, text.length);
-    const last = text.charCodeAt(end - 1);
-    if (end < text.length && last >= 0xd800 && last <= 0xdbff) end -= 1;
-    pieces.push(text.slice(at, end));
-    at = end;
-  }
-  return pieces;
-}

@@ -1,8 +1,9 @@
 import type { Deadlines } from "../../durable/deadlines.ts";
+import { newId } from "../../durable/new-id.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { HandedNotice, NoticeType } from "../../protocol/webhook-messages.ts";
 import type { WorkspaceState } from "../../workspace/workspace-state.ts";
-import { type LogEvent, newId } from "../core/events/event.ts";
+import type { LogEvent } from "../core/events/event.ts";
 import { noticesOf } from "../core/read/webhook-message.ts";
 import type { SessionState } from "../core/state/state.ts";
 

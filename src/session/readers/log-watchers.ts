@@ -1,8 +1,8 @@
+import { textChunks } from "../../durable/text-chunks.ts";
 import { oneLine } from "../../protocol/frame.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { Archive } from "../log/history-archive.ts";
 import type { Journal } from "../log/journal.ts";
-import { slices } from "../log/row-format.ts";
 
 /** What the object remembers of a watcher's socket: the last event sent, whether it wants the next, and how it sees it. */
 type Attachment = { watch: number; waiting: boolean; redact?: boolean | undefined };
@@ -43,7 +43,7 @@ export class Watchers {
     if (reaching) await reaching;
     const { text, last } = this.#page(watch, redact);
     ws.serializeAttachment({ watch: last, waiting: text === "", redact } satisfies Attachment);
-    for (const piece of text === "" ? [] : slices(text)) ws.send(piece);
+    for (const piece of text === "" ? [] : textChunks(text, LIMITS.rowChars)) ws.send(piece);
   }
 
   /** There is something new for those who wait. */

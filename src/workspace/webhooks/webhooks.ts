@@ -1,7 +1,7 @@
 import type { Deadlines } from "../../durable/deadlines.ts";
+import { newId } from "../../durable/new-id.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { HandedNotice, NoticeType, Ping } from "../../protocol/webhook-messages.ts";
-import { newId } from "../../session/core/events/event.ts";
 import { type Act, audit } from "../../tenant/client/audit.ts";
 import { seal, unseal } from "../secrets/encryption.ts";
 import type { Identity } from "../store.ts";

@@ -1,4 +1,3 @@
-import { ulid } from "ulid";
 import { type Frame, oneLine } from "../../../protocol/frame.ts";
 
 /**
@@ -110,9 +109,9 @@ function payloadText(event: LogEvent): string {
   return `{"direction":"${event.direction}","message":${oneLine(event.frame.raw)}${rest}}`;
 }
 
-/** What the event ids of one stored row have in common: a ULID less its last five characters. */
-export function eventIdPrefix(at: number): string {
-  return ulid(at, fraction).slice(0, -INDEX_CHARS);
+/** The part of a ULID that the event ids of one stored row share: all but the characters of `eventId`'s index. */
+export function eventIdPrefix(ulid: string): string {
+  return ulid.slice(0, -INDEX_CHARS);
 }
 
 /** The id of the event at the given place in its row: a ULID that ends in that place. */
@@ -122,24 +121,6 @@ export function eventId(prefix: string, index: number): string {
     tail = CROCKFORD[rest % 32] + tail;
   }
   return prefix + tail;
-}
-
-/** Randomness for the library above, fetched for many ids at a time: each fetch leaves the isolate. */
-const pool = { bytes: new Uint8Array(1024), used: 1024 };
-
-function fraction(): number {
-  if (pool.used === pool.bytes.length) {
-    crypto.getRandomValues(pool.bytes);
-    pool.used = 0;
-  }
-  const byte = pool.bytes[pool.used] as number;
-  pool.used += 1;
-  return byte / 256;
-}
-
-/** A unique id of the given kind, such as `turn_01J…`. */
-export function newId(kind: string): string {
-  return `${kind}_${ulid(undefined, fraction)}`;
 }
 
 const INDEX_CHARS = 5;

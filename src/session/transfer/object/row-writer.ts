@@ -1,6 +1,6 @@
 import { LIMITS } from "../../../protocol/limits.ts";
 import type { EnvelopeLine } from "../../core/events/envelope.ts";
-import { type Context, envelope, eventId } from "../../core/events/event.ts";
+import { type Context, envelope, eventId, eventIdPrefix } from "../../core/events/event.ts";
 import { type Entry, entryChars, entryOf, lineEntry, type NewRow } from "../../log/row-format.ts";
 
 /**
@@ -23,7 +23,7 @@ export class RowWriter {
     const isOurs =
       compact.head.length < HEAD_CHARS && envelope(read.event, this.#sessionId, read.id) === read.line;
     if (isOurs && this.#continues(read, compact)) return this.#add(compact);
-    const ids = read.id.slice(0, -PLACE_CHARS);
+    const ids = eventIdPrefix(read.id);
     if (isOurs && eventId(ids, 0) === read.id) return this.#begin(read, ids, compact);
     const line = lineEntry(read.line);
     if (this.#open?.ids === null && this.#fits(line)) return this.#add(line);
@@ -69,9 +69,6 @@ export class RowWriter {
 
 /** Heads share their row with the text, and are not split like it. */
 const HEAD_CHARS = 4096;
-
-/** The end of an event id that says its place in the row. */
-const PLACE_CHARS = 5;
 
 function sameContext(a: Context, b: Context): boolean {
   return a.acpSessionId === b.acpSessionId && a.agentSessionId === b.agentSessionId && a.turnId === b.turnId;

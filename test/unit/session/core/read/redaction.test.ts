@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import { ulid } from "ulid";
 import { describe, expect, it } from "vitest";
 import { type Frame, readFrame } from "../../../../../src/protocol/frame.ts";
 import { isLineFault, readEnvelope } from "../../../../../src/session/core/events/envelope.ts";
@@ -64,7 +65,7 @@ const paramsOf = (event: LogEvent) => seen(event).params as Json;
 const updateIn = (event: LogEvent) => paramsOf(event).update as Json;
 
 function lineOf(event: LogEvent): string {
-  return envelope(event, SESSION, eventId(eventIdPrefix(event.at), 0));
+  return envelope(event, SESSION, eventId(eventIdPrefix(ulid(event.at)), 0));
 }
 
 const SAID = { type: "text", text: "as it was said" };

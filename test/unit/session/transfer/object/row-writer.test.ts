@@ -1,5 +1,7 @@
 import fc from "fast-check";
+import { ulid } from "ulid";
 import { describe, expect, it } from "vitest";
+import { textChunks } from "../../../../../src/durable/text-chunks.ts";
 import { LIMITS } from "../../../../../src/protocol/limits.ts";
 import { isLineFault, readEnvelope, withRecordId } from "../../../../../src/session/core/events/envelope.ts";
 import {
@@ -8,7 +10,7 @@ import {
   eventIdPrefix,
   type LogEvent,
 } from "../../../../../src/session/core/events/event.ts";
-import { type NewRow, type Row, rows, slices, storedIn } from "../../../../../src/session/log/row-format.ts";
+import { type NewRow, type Row, rows, storedIn } from "../../../../../src/session/log/row-format.ts";
 import { RowWriter } from "../../../../../src/session/transfer/object/row-writer.ts";
 
 const SESSION = "11111111-2222-4333-8444-555555555555";
@@ -18,7 +20,7 @@ class Rows {
   readonly rows: (Row & { parts: string[] })[] = [];
 
   add(ids: string, { seq, at, context, heads, texts }: NewRow): void {
-    const [body = "", ...parts] = slices(texts.join(""));
+    const [body = "", ...parts] = textChunks(texts.join(""), LIMITS.rowChars);
     this.rows.push({
       seq,
       at,
@@ -188,7 +190,7 @@ function ownEvents(): LogEvent[] {
 describe("our own lines", () => {
   it("fall into the rows they came from", () => {
     const before = new Rows();
-    for (const row of rows(ownEvents())) before.add(eventIdPrefix(row.at), row);
+    for (const row of rows(ownEvents())) before.add(eventIdPrefix(ulid(row.at)), row);
     const after = stored(before.lines());
     expect(after.rows).toEqual(before.rows);
     expect(stored(after.lines()).rows).toEqual(before.rows);
