@@ -47,15 +47,15 @@ const ENTRY = z
   })
   .refine(({ distribution, command }) => distribution || command, "it has neither distribution nor command");
 
-export type Entry = z.output<typeof ENTRY>;
-export type Distribution = NonNullable<Entry["distribution"]>;
+export type CatalogueEntry = z.output<typeof ENTRY>;
+export type Distribution = NonNullable<CatalogueEntry["distribution"]>;
 /** One way or another to have what an agent cannot do without. */
-export type Need = NonNullable<Entry["requires"]>[number];
+export type Need = NonNullable<CatalogueEntry["requires"]>[number];
 
 const BUILT_IN = fileURLToPath(new URL("catalogue.json", import.meta.url));
 
 /** The built-in catalogue, with what a file of one's own adds to it or says differently. */
-export function readCatalogue(file?: string): Entry[] {
+export function readCatalogue(file?: string): CatalogueEntry[] {
   const entries = new Map(readEntries(BUILT_IN).map((entry) => [entry.id, entry]));
   for (const entry of file === undefined ? [] : readEntries(file)) {
     const { command: _, ...known } = entries.get(entry.id) ?? {};
@@ -64,7 +64,7 @@ export function readCatalogue(file?: string): Entry[] {
   return [...entries.values()];
 }
 
-function readEntries(file: string): Entry[] {
+function readEntries(file: string): CatalogueEntry[] {
   let content: unknown;
   try {
     content = JSON.parse(readFileSync(file, "utf8"));

@@ -5,15 +5,15 @@ import type { Gateway } from "../node/gateway-socket.ts";
 import { VERSION } from "../node/version.ts";
 import { type AgentOffer, type HostControl, LINK_VERSION } from "../protocol/host-wire.ts";
 import type { IoServer } from "../protocol/methods.ts";
-import { Environment } from "./agent/environment.ts";
-import type { Agent } from "./agent/launch.ts";
-import { Run } from "./agent/run.ts";
-import { Spares } from "./agent/warm-pool.ts";
-import { ControlLink, type Refusal } from "./link/control-link.ts";
+import { AgentEnvironment } from "./agent/agent-environment.ts";
+import { AgentRun } from "./agent/agent-run.ts";
+import type { OfferedAgent } from "./agent/offered-agents.ts";
+import { WarmPool } from "./agent/warm-pool.ts";
+import { ControlLink, type HostRefusal } from "./link/control-link.ts";
 import { LoadReport } from "./link/load-report.ts";
 import { SessionLink } from "./link/session-link.ts";
-import { WorkspaceWatch } from "./link/workspace-watch.ts";
-import type { GroupRecords } from "./os/group-records.ts";
+import { GitWatch } from "./os/git-watch.ts";
+import type { ProcessGroupRecords } from "./os/process-group-records.ts";
 import { type ResourceLimits, ResourceWatch } from "./os/resource-watch.ts";
 
 export type HostOptions = {
@@ -22,7 +22,7 @@ export type HostOptions = {
   name: string;
   /** Absolute path of the workspace, with no symbolic link in it. */
   root: string;
-  agents: readonly Agent[];
+  agents: readonly OfferedAgent[];
   /** Agents it would like to run at most; by default a few for each processor. */
   capacity?: number | undefined;
   /** Agents it runs at most, spares included. */
@@ -30,18 +30,18 @@ export type HostOptions = {
   /** What each of them may use. */
   limits?: ResourceLimits;
   /** Remembers what is started, should this host be killed. */
-  records?: GroupRecords | undefined;
+  records?: ProcessGroupRecords | undefined;
   /** Names of variables that every agent gets. */
   passEnv?: readonly string[];
   /** The gateway does not want this host. */
-  onRefused(reason: string, why: Refusal): void;
+  onRefused(reason: string, why: HostRefusal): void;
 };
 
 /** Agents mostly wait for their models. */
 const AGENTS_PER_PROCESSOR = 8;
 
 type Session = {
-  run: Run;
+  run: AgentRun;
   link: SessionLink;
   wish: number;
   /** What to start once the link is done with this run, because the session has asked for another. */
@@ -54,13 +54,13 @@ export class Host {
   readonly #instance = randomUUID();
   readonly #sessions = new Map<string, Session>();
   /** Every run with processes, whether a session's, spare, or dismissed and dying. */
-  readonly #runs = new Set<Run>();
+  readonly #runs = new Set<AgentRun>();
   /** What is known of each agent, repeated to the gateway on each new control socket. */
   readonly #reports = new Map<string, HostControl>();
   readonly #control: ControlLink;
-  readonly #spares: Spares;
-  readonly #environment: Environment;
-  readonly #files: WorkspaceWatch;
+  readonly #spares: WarmPool;
+  readonly #environment: AgentEnvironment;
+  readonly #files: GitWatch;
   readonly #load: LoadReport;
   #token: string | undefined;
   readonly #usage: ResourceWatch;
@@ -72,7 +72,7 @@ export class Host {
   #closing = false;
 
   constructor(given: HostOptions) {
-    this.#environment = new Environment(process.env, given.agents, given.passEnv);
+    this.#environment = new AgentEnvironment(process.env, given.agents, given.passEnv);
     const log = (event: string) => given.gateway.log(this.#environment.redact(event));
     const token = async (refused?: string) => {
       // A token from the gateway is newer than any we were started with.
@@ -84,16 +84,14 @@ export class Host {
     const options = { ...given, gateway: { ...given.gateway, log, token } };
     this.#options = options;
     const { timing } = options.gateway;
-    this.#files = new WorkspaceWatch(options.root, timing, (git) =>
-      this.#control.send({ t: "workspace", git }),
-    );
+    this.#files = new GitWatch(options.root, timing, (git) => this.#control.send({ t: "workspace", git }));
     this.#load = new LoadReport(
       timing,
       () => this.#liveRuns().length,
       (load) => this.#control.send({ t: "load", ...load }),
     );
     this.#usage = new ResourceWatch(options.limits ?? {}, timing.usageEveryMs, () => this.#runs);
-    this.#spares = new Spares((agent) => this.#startSpare(agent), timing);
+    this.#spares = new WarmPool((agent) => this.#startSpare(agent), timing);
     this.#control = new ControlLink(options.gateway, options.workspace, {
       greeting: () => this.#greeting(),
       open: (sessionId, agent, wish) => this.#open(sessionId, agent, wish),
@@ -224,7 +222,7 @@ export class Host {
       return;
     }
     if (wish > session.wish) session.next = { agent: agentId, wish };
-    session.link.hurry();
+    session.link.retryNow();
   }
 
   #serve(sessionId: string, agentId: string, wish: number): void {
@@ -232,7 +230,7 @@ export class Host {
     const agent = agents.find(({ id }) => id === agentId);
     const run = agent
       ? this.#runOf(agent)
-      : Run.failed(`this host has no agent ${JSON.stringify(agentId)}`, root, gateway.timing);
+      : AgentRun.failed(`this host has no agent ${JSON.stringify(agentId)}`, root, gateway.timing);
     const session: Session = {
       run,
       wish,
@@ -260,13 +258,13 @@ export class Host {
     this.#files.busy = this.#sessions.size > 0;
   }
 
-  #runOf(agent: Agent): Run {
+  #runOf(agent: OfferedAgent): AgentRun {
     const { root, gateway } = this.#options;
     const reason = this.#environment.lacks(agent);
-    if (reason !== undefined) return Run.failed(`agent ${agent.id} ${reason}`, root, gateway.timing);
+    if (reason !== undefined) return AgentRun.failed(`agent ${agent.id} ${reason}`, root, gateway.timing);
     const { maxAgents = Number.POSITIVE_INFINITY } = this.#options;
     if (this.#liveRuns().length >= maxAgents)
-      return Run.failed(
+      return AgentRun.failed(
         `this host runs ${maxAgents} agents already, which is its limit`,
         root,
         gateway.timing,
@@ -280,12 +278,12 @@ export class Host {
     return spare ?? this.#start(agent);
   }
 
-  #startSpare(agent: Agent): Run | null {
+  #startSpare(agent: OfferedAgent): AgentRun | null {
     this.#crowded = this.#runs.size >= (this.#options.maxAgents ?? Number.POSITIVE_INFINITY);
     return this.#crowded ? null : this.#start(agent);
   }
 
-  #start(agent: Agent): Run {
+  #start(agent: OfferedAgent): AgentRun {
     const environment = this.#environment;
     const { records } = this.#options;
     const launch = {
@@ -295,7 +293,7 @@ export class Host {
       redactor: environment.redactor,
       groups: records,
     };
-    const run = Run.start(launch, this.#options.root, this.#options.gateway.timing, this.#io);
+    const run = AgentRun.start(launch, this.#options.root, this.#options.gateway.timing, this.#io);
     this.#runs.add(run);
     run.onActivity = () => this.#files.touch();
     void run.gone.then(() => this.#ended(run));
@@ -312,7 +310,7 @@ export class Host {
     return run;
   }
 
-  #ended(run: Run): void {
+  #ended(run: AgentRun): void {
     this.#runs.delete(run);
     if (!this.#crowded || this.#closing) return;
     this.#crowded = false;

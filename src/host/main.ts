@@ -1,15 +1,15 @@
 import { logToStderr, reasonOf } from "../node/log.ts";
-import { type Timing, timingFrom } from "../node/timing.ts";
+import { readTiming, type Timing } from "../node/timing.ts";
 import { overrideLimits } from "../protocol/limits.ts";
-import { thisMachine } from "./agent/install.ts";
-import { type Agent, offeredAgents } from "./agent/launch.ts";
+import { thisMachine } from "./agent/installation.ts";
+import { type OfferedAgent, offeredAgents } from "./agent/offered-agents.ts";
 import { Host } from "./host.ts";
-import type { Refusal } from "./link/control-link.ts";
-import { type CommandLine, readCommandLine, USAGE } from "./options.ts";
-import { GroupRecords } from "./os/group-records.ts";
+import type { HostRefusal } from "./link/control-link.ts";
+import { HOST_USAGE, type HostCommandLine, readCommandLine } from "./options.ts";
+import { ProcessGroupRecords } from "./os/process-group-records.ts";
 
-/** Documented in USAGE: whoever starts hosts decides by them whether to start another. */
-const EXIT: Readonly<Record<Refusal | "ended" | "usage", number>> = {
+/** Documented in HOST_USAGE: whoever starts hosts decides by them whether to start another. */
+const EXIT: Readonly<Record<HostRefusal | "ended" | "usage", number>> = {
   ended: 0,
   usage: 2,
   token: 3,
@@ -17,26 +17,26 @@ const EXIT: Readonly<Record<Refusal | "ended" | "usage", number>> = {
   superseded: 8,
 };
 
-let options: CommandLine;
+let options: HostCommandLine;
 let timing: Timing;
-let agents: Agent[];
+let agents: OfferedAgent[];
 try {
   overrideLimits(process.env.ACP_EDGE_LIMITS);
-  timing = timingFrom(process.env.ACP_EDGE_TIMING);
+  timing = readTiming(process.env.ACP_EDGE_TIMING);
   if (process.argv.slice(2).some((word) => word === "--help" || word === "-h")) {
-    process.stdout.write(`${USAGE}\n`);
+    process.stdout.write(`${HOST_USAGE}\n`);
     process.exit(0);
   }
   options = readCommandLine(process.argv.slice(2), process.env);
   agents = offeredAgents(options, thisMachine(process.env, options.npx));
 } catch (error) {
-  process.stderr.write(`${reasonOf(error)}\n\n${USAGE}\n`);
+  process.stderr.write(`${reasonOf(error)}\n\n${HOST_USAGE}\n`);
   process.exit(EXIT.usage);
 }
 
 const { workspace, name, root } = options;
 const identity = { workspace, name, root };
-const records = await GroupRecords.open(options.state, identity, timing.killAfterMs, logToStderr);
+const records = await ProcessGroupRecords.open(options.state, identity, timing.killAfterMs, logToStderr);
 
 const host = new Host({
   gateway: { url: options.gateway, token: options.token, timing, log: logToStderr },

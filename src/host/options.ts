@@ -1,12 +1,12 @@
 import { realpathSync } from "node:fs";
 import { hostname } from "node:os";
 import { parseArgs } from "node:util";
-import type { AgentOptions } from "./agent/launch.ts";
-import { hostToken } from "./link/token.ts";
-import { defaultState } from "./os/group-records.ts";
+import type { AgentOptions } from "./agent/offered-agents.ts";
+import { hostTokenSource } from "./link/host-token-source.ts";
+import { defaultStateDirectory } from "./os/process-group-records.ts";
 import type { ResourceLimits } from "./os/resource-watch.ts";
 
-export const USAGE = `usage: acp-edge host --gateway URL --workspace ID --root DIR [options]
+export const HOST_USAGE = `usage: acp-edge host --gateway URL --workspace ID --root DIR [options]
 
 Runs agents for the sessions of a workspace, in the foreground, until SIGTERM or SIGINT.
 
@@ -40,7 +40,7 @@ ACP_EDGE_DRAIN, ACP_EDGE_CAPACITY.
 Exit codes: 0 ended by a signal, 1 failed, 2 wrong usage, 3 the gateway did not accept the token,
 7 the gateway speaks another version of the link, 8 another host has taken over the name.`;
 
-export type CommandLine = AgentOptions & {
+export type HostCommandLine = AgentOptions & {
   gateway: string;
   workspace: string;
   root: string;
@@ -58,7 +58,7 @@ export type CommandLine = AgentOptions & {
 };
 
 /** Throws an error with a message for the person at the keyboard. */
-export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): CommandLine {
+export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): HostCommandLine {
   const { values } = parseArgs({
     args,
     options: {
@@ -94,7 +94,7 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
     workspace: required("--workspace", values.workspace ?? env.ACP_EDGE_WORKSPACE),
     root: realpathSync(required("--root", values.root ?? env.ACP_EDGE_ROOT)),
     name: values.name ?? (env.ACP_EDGE_NAME || hostname()),
-    token: hostToken(
+    token: hostTokenSource(
       { token: values.token, file: values["token-file"], command: values["token-command"] },
       {
         token: env.ACP_EDGE_HOST_TOKEN,
@@ -115,7 +115,7 @@ export function readCommandLine(args: string[], env: NodeJS.ProcessEnv): Command
       memoryBytes: memory === undefined ? undefined : memory * 1024 * 1024,
       processes: optionalNumber("--agent-processes", values["agent-processes"]),
     },
-    state: values.state ?? (env.ACP_EDGE_HOST_STATE || defaultState(env)),
+    state: values.state ?? (env.ACP_EDGE_HOST_STATE || defaultStateDirectory(env)),
   };
 }
 

@@ -76,7 +76,7 @@ export class GatewaySocket {
   }
 
   /** Somebody waits for this socket: if it sits out a delay, dial now. */
-  hurry(): void {
+  retryNow(): void {
     if (this.#retry) this.#dial();
   }
 

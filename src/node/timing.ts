@@ -1,5 +1,5 @@
 /** The host's clocks in one place, so that tests can run them faster. */
-export const TIMING = {
+export const DEFAULT_TIMING = {
   /** The gateway answers `ping` with `pong` without waking its object, so asking often is cheap. */
   pingEveryMs: 15_000,
   pongWithinMs: 10_000,
@@ -21,11 +21,11 @@ export const TIMING = {
   terminalMs: 24 * 60 * 60_000,
 
   /** A session that is starting has the machine to itself before its successor's spare is made ready. */
-  spareDelayMs: 500,
-  spareRetryMinMs: 1_000,
-  spareRetryMaxMs: 60_000,
+  warmDelayMs: 500,
+  warmRetryMinMs: 1_000,
+  warmRetryMaxMs: 60_000,
   /** A spare of an agent that is not the default waits this long for its next session. */
-  spareIdleMs: 10 * 60_000,
+  warmIdleMs: 10 * 60_000,
 
   /** How long the last items of a stopped run may wait for their acknowledgement. */
   lingerMs: 2_000,
@@ -44,15 +44,15 @@ export const TIMING = {
   loadEveryMs: 30_000,
 };
 
-export type Timing = typeof TIMING;
+export type Timing = typeof DEFAULT_TIMING;
 
 /** Takes a JSON object of names and milliseconds; an error names what is wrong. */
-export function timingFrom(text: string | undefined): Timing {
+export function readTiming(text: string | undefined): Timing {
   const overrides = JSON.parse(text || "{}") as Record<string, unknown>;
   for (const [name, value] of Object.entries(overrides)) {
-    if (!(name in TIMING)) throw new Error(`There is no timing called ${name}`);
+    if (!(name in DEFAULT_TIMING)) throw new Error(`There is no timing called ${name}`);
     if (typeof value !== "number" || !(value > 0))
       throw new Error(`The timing ${name} must be a positive number`);
   }
-  return { ...TIMING, ...overrides };
+  return { ...DEFAULT_TIMING, ...overrides };
 }

@@ -3,7 +3,7 @@
  * By default in a twelfth of the real times; CUT_SCALE=1 runs it with the real ones: a cut of 60 seconds.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { TIMING } from "../../src/node/timing.ts";
+import { DEFAULT_TIMING } from "../../src/node/timing.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { BadNetwork } from "./bad-network.ts";
 import { Client, type LogEvent, loggedUpdates, readLog, streamed, textOf, upTo } from "./client.ts";
@@ -39,7 +39,7 @@ beforeEach(async () => {
   workspaces += 1;
   workspace = await withWorkspace(gateway, `cut-${workspaces}`);
   network = await BadNetwork.to(gateway.url);
-  const { pingEveryMs, pongWithinMs, dialMs, retryMaxMs } = TIMING;
+  const { pingEveryMs, pongWithinMs, dialMs, retryMaxMs } = DEFAULT_TIMING;
   host = startHost(workspace, {
     name: "far",
     workspace: workspace.workspace,

@@ -8,10 +8,10 @@ import { RequestError } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import WebSocket from "ws";
 import { STARTUP_NOISE } from "../../src/demo-agent/misbehave.ts";
-import { thisMachine } from "../../src/host/agent/install.ts";
-import { offeredAgents } from "../../src/host/agent/launch.ts";
+import { thisMachine } from "../../src/host/agent/installation.ts";
+import { offeredAgents } from "../../src/host/agent/offered-agents.ts";
 import { Host } from "../../src/host/host.ts";
-import { TIMING } from "../../src/node/timing.ts";
+import { DEFAULT_TIMING } from "../../src/node/timing.ts";
 import { type HostControl, LINK_VERSION } from "../../src/protocol/host-wire.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { Client, parse, RawClient, readLog, streamed, textOf, upTo } from "./client.ts";
@@ -361,7 +361,7 @@ describe("an agent that", () => {
       gateway: {
         url: gateway.url,
         token: () => gateway.hostToken,
-        timing: { ...TIMING, initializeMs: 2000 },
+        timing: { ...DEFAULT_TIMING, initializeMs: 2000 },
         log: () => {},
       },
       workspace: gateway.workspace,

@@ -1,5 +1,5 @@
 import { Argument, Command } from "commander";
-import { USAGE as HOST_USAGE } from "../../host/options.ts";
+import { HOST_USAGE } from "../../host/options.ts";
 import { bashScript, branches, fishScript, zshScript } from "./completion-script.ts";
 
 const SHELLS = { bash: bashScript, zsh: zshScript, fish: fishScript };

@@ -1,5 +1,5 @@
 import { type Gateway, GatewaySocket, type Loss } from "../../node/gateway-socket.ts";
-import { Outbox } from "../../node/outbox.ts";
+import { NumberedOutbox } from "../../node/numbered-outbox.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import {
   type ClientHead,
@@ -34,7 +34,7 @@ export class GatewayLink {
   readonly #handlers: LinkHandlers;
   readonly #log: Gateway["log"];
   /** What the editor said and no session has yet. */
-  readonly #outbox = new Outbox();
+  readonly #outbox = new NumberedOutbox();
   /** How far each session's stream has been read, for the next socket to go on from. */
   readonly #places = new Map<string, Place>();
   #own = 0;

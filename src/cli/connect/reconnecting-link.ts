@@ -1,6 +1,6 @@
 import type { Loss } from "../../node/gateway-socket.ts";
 import { type Log, reasonOf } from "../../node/log.ts";
-import { TIMING, type Timing } from "../../node/timing.ts";
+import { DEFAULT_TIMING, type Timing } from "../../node/timing.ts";
 import { HEARTBEAT_MS } from "../../protocol/resumable-wire.ts";
 import { CliError, EXIT } from "../exit.ts";
 import { refusal } from "../gateway/api-client.ts";
@@ -86,7 +86,7 @@ export function openLink(options: LinkOptions): { link: GatewayLink; ended: Prom
 /** A dead link is noticed within seconds, also after the machine has slept. */
 function timing(heartbeatMs: number): Timing {
   return {
-    ...TIMING,
+    ...DEFAULT_TIMING,
     pingEveryMs: Math.min(heartbeatMs, HEARTBEAT_MS),
     pongWithinMs: heartbeatMs,
     retryMinMs: 100,

@@ -1,42 +1,42 @@
 import type { Timing } from "../../node/timing.ts";
-import type { Agent } from "./launch.ts";
-import type { Run } from "./run.ts";
-import { Spare } from "./warm-process.ts";
+import type { AgentRun } from "./agent-run.ts";
+import type { OfferedAgent } from "./offered-agents.ts";
+import { WarmProcess } from "./warm-process.ts";
 
 /** Agents besides the default one that have a spare: those asked for last. */
 const OTHERS_MAX = 2;
 
-/** Spare processes: one for the default agent all the time, and for a while one for each that was asked for. */
-export class Spares {
-  readonly #start: (agent: Agent) => Run | null;
+/** WarmProcess processes: one for the default agent all the time, and for a while one for each that was asked for. */
+export class WarmPool {
+  readonly #start: (agent: OfferedAgent) => AgentRun | null;
   readonly #timing: Timing;
   /** The least recently used first. */
-  readonly #spares = new Map<Agent, { spare: Spare; idle: NodeJS.Timeout | undefined }>();
+  readonly #spares = new Map<OfferedAgent, { spare: WarmProcess; idle: NodeJS.Timeout | undefined }>();
 
-  constructor(start: (agent: Agent) => Run | null, timing: Timing) {
+  constructor(start: (agent: OfferedAgent) => AgentRun | null, timing: Timing) {
     this.#start = start;
     this.#timing = timing;
   }
 
   /** Sees to it that the next session with this agent finds one. */
-  warm(agent: Agent): void {
+  warm(agent: OfferedAgent): void {
     const known = this.#spares.get(agent);
     clearTimeout(known?.idle);
     known?.spare.encourage();
     this.#spares.delete(agent);
-    const spare = known?.spare ?? new Spare(() => this.#start(agent), this.#timing);
-    const idle = agent.default ? undefined : setTimeout(() => this.drop(agent), this.#timing.spareIdleMs);
+    const spare = known?.spare ?? new WarmProcess(() => this.#start(agent), this.#timing);
+    const idle = agent.default ? undefined : setTimeout(() => this.drop(agent), this.#timing.warmIdleMs);
     this.#spares.set(agent, { spare, idle });
     const others = [...this.#spares.keys()].filter((one) => !one.default);
     for (const oldest of others.slice(0, -OTHERS_MAX)) this.drop(oldest);
   }
 
-  take(agent: Agent): Run | null {
+  take(agent: OfferedAgent): AgentRun | null {
     return this.#spares.get(agent)?.spare.take() ?? null;
   }
 
   /** The agent has been seen to start. */
-  encourage(agent: Agent): void {
+  encourage(agent: OfferedAgent): void {
     this.#spares.get(agent)?.spare.encourage();
   }
 
@@ -50,7 +50,7 @@ export class Spares {
     for (const { spare } of this.#spares.values()) spare.encourage();
   }
 
-  drop(agent: Agent): void {
+  drop(agent: OfferedAgent): void {
     const known = this.#spares.get(agent);
     clearTimeout(known?.idle);
     known?.spare.close();

@@ -2,14 +2,14 @@ import { constants } from "node:fs";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
 import { ErrorCode } from "../../protocol/errors.ts";
-import { Fault } from "./fault.ts";
+import { IoFault } from "./io-fault.ts";
 import { isMissing } from "./workspace-path.ts";
 
 /**
  * A directory of the workspace that is held open. What is done under `path` is done in that very directory,
  * whatever its name leads to by then.
  */
-export type Held = { path: string; close(): Promise<void> };
+export type OpenDirectory = { path: string; close(): Promise<void> };
 
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
@@ -17,7 +17,11 @@ const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOL
  * Holds a directory whose path has no symbolic link in it, going there step by step: a link that somebody puts in
  * the way between the check of the path and its use is not followed. Missing directories are made if so wanted.
  */
-export async function hold(root: string, directory: string, make: boolean): Promise<Held> {
+export async function openDirectoryBeneath(
+  root: string,
+  directory: string,
+  make: boolean,
+): Promise<OpenDirectory> {
   // Elsewhere a file descriptor has no path, and what the check said has to do.
   if (process.platform !== "linux") {
     if (make) await mkdir(directory, { recursive: true });
@@ -31,7 +35,7 @@ export async function hold(root: string, directory: string, make: boolean): Prom
     } catch (error) {
       // So is a link called that was not followed. Who only reads has found nothing there.
       if (make && codeOf(error) === "ENOTDIR")
-        throw new Fault(ErrorCode.invalidParams, `${directory}: ${name} is not a directory`);
+        throw new IoFault(ErrorCode.invalidParams, `${directory}: ${name} is not a directory`);
       throw error;
     } finally {
       await before.close();

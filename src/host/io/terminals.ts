@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { reasonOf } from "../../node/log.ts";
 import { ErrorCode } from "../../protocol/errors.ts";
-import type { Groups } from "../os/process-group.ts";
-import { Fault } from "./fault.ts";
+import type { ProcessGroupListener } from "../os/process-group.ts";
+import { IoFault } from "./io-fault.ts";
 import { type ExitStatus, Terminal, type TerminalTiming } from "./terminal.ts";
-import { confine } from "./workspace-path.ts";
+import { resolveInWorkspace } from "./workspace-path.ts";
 
 const OUTPUT_BYTES = 1024 * 1024;
 /** What an agent may ask us to keep: its answer must still fit in a frame. */
@@ -29,7 +29,7 @@ export class Terminals {
   readonly #root: string;
   readonly #env: Readonly<Record<string, string>>;
   readonly #timing: TerminalTiming;
-  readonly #groups: Groups | undefined;
+  readonly #groups: ProcessGroupListener | undefined;
   readonly #terminals = new Map<string, Terminal>();
   /** What is being started, and what of released ones is left. */
   readonly #unfinished = new Set<Promise<unknown>>();
@@ -40,7 +40,7 @@ export class Terminals {
     root: string,
     env: Readonly<Record<string, string>>,
     timing: TerminalTiming,
-    groups?: Groups | undefined,
+    groups?: ProcessGroupListener | undefined,
   ) {
     this.#root = root;
     this.#env = env;
@@ -55,12 +55,12 @@ export class Terminals {
 
   async create(params: z.infer<typeof createParams>): Promise<TerminalParams> {
     if (this.#terminals.size >= TERMINALS_MAX) {
-      throw new Fault(ErrorCode.internal, `${TERMINALS_MAX} terminals are open: release some first`);
+      throw new IoFault(ErrorCode.internal, `${TERMINALS_MAX} terminals are open: release some first`);
     }
-    const cwd = await confine(this.#root, params.cwd ?? ".");
+    const cwd = await resolveInWorkspace(this.#root, params.cwd ?? ".");
     const limit = Math.min(params.outputByteLimit ?? OUTPUT_BYTES, OUTPUT_BYTES_MAX);
     const { command, args, env } = params;
-    if (this.#closed) throw new Fault(ErrorCode.internal, "the agent is gone");
+    if (this.#closed) throw new IoFault(ErrorCode.internal, "the agent is gone");
     const terminalId = randomUUID();
     const starting = Terminal.start(
       { command, args: args ?? [], env: { ...this.#env, ...named(env ?? []) }, cwd, outputByteLimit: limit },
@@ -71,7 +71,7 @@ export class Terminals {
       void terminal.gone.then(() => this.#groups?.ended(terminal.group));
     });
     await this.#finish(starting).catch((error) => {
-      throw new Fault(ErrorCode.internal, `cannot run ${command}: ${reasonOf(error)}`);
+      throw new IoFault(ErrorCode.internal, `cannot run ${command}: ${reasonOf(error)}`);
     });
     return { terminalId };
   }
@@ -114,7 +114,7 @@ export class Terminals {
 
   #find({ terminalId }: TerminalParams): Terminal {
     const terminal = this.#terminals.get(terminalId);
-    if (!terminal) throw new Fault(ErrorCode.notFound, "Unknown terminal", { terminalId });
+    if (!terminal) throw new IoFault(ErrorCode.notFound, "Unknown terminal", { terminalId });
     return terminal;
   }
 }

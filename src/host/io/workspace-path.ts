@@ -1,7 +1,7 @@
 import { lstat, realpath } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { ErrorCode } from "../../protocol/errors.ts";
-import { Fault } from "./fault.ts";
+import { IoFault } from "./io-fault.ts";
 
 /**
  * The real place of `path` in the workspace, or a fault if it lies outside. The path need not exist yet;
@@ -10,12 +10,13 @@ import { Fault } from "./fault.ts";
  *
  * `root` must be a real path.
  */
-export async function confine(root: string, path: string): Promise<string> {
-  if (path.includes("\0")) throw new Fault(ErrorCode.invalidParams, "a path cannot contain a null character");
+export async function resolveInWorkspace(root: string, path: string): Promise<string> {
+  if (path.includes("\0"))
+    throw new IoFault(ErrorCode.invalidParams, "a path cannot contain a null character");
   const place = await realPlace(resolve(root, path));
   const fromRoot = relative(root, place);
   if (fromRoot === ".." || fromRoot.startsWith(`..${sep}`)) {
-    throw new Fault(ErrorCode.invalidParams, `${path} is outside the workspace ${root}`);
+    throw new IoFault(ErrorCode.invalidParams, `${path} is outside the workspace ${root}`);
   }
   return place;
 }
@@ -28,7 +29,7 @@ async function realPlace(path: string): Promise<string> {
   }
   // Something is there and yet leads nowhere: writing to it would create what it points at.
   if (await isSymbolicLink(path)) {
-    throw new Fault(ErrorCode.invalidParams, `${path} is a symbolic link to nothing`);
+    throw new IoFault(ErrorCode.invalidParams, `${path} is a symbolic link to nothing`);
   }
   return join(await realPlace(dirname(path)), basename(path));
 }

@@ -28,7 +28,7 @@ const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
 ]);
 
 /** Why a host is not wanted, for good. */
-export type Refusal = "token" | "version" | "superseded";
+export type HostRefusal = "token" | "version" | "superseded";
 
 export type ControlHandlers = {
   /** What to say on a new socket, hello first. */
@@ -43,7 +43,7 @@ export type ControlHandlers = {
   /** The gateway has another token for this host. */
   token(token: string): void;
   /** The gateway does not want this host; asking again would not change its mind. */
-  refused(reason: string, why: Refusal): void;
+  refused(reason: string, why: HostRefusal): void;
 };
 
 /** The one socket of a host to its workspace: says what it offers, hears which sessions to serve. */

@@ -10,7 +10,7 @@ import {
 } from "../../protocol/host-wire.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { IoServer } from "../../protocol/methods.ts";
-import type { Run } from "../agent/run.ts";
+import type { AgentRun } from "../agent/agent-run.ts";
 
 /** With this close code, or that of a run it did not ask for, a session dismisses a run for good. */
 const SESSION_GONE = 4404;
@@ -37,7 +37,7 @@ export class SessionLink {
     return this.#done.promise;
   }
   readonly #done = Promise.withResolvers<void>();
-  readonly #run: Run;
+  readonly #run: AgentRun;
   readonly #serving: Serving;
   readonly #gateway: Gateway;
   readonly #name: string;
@@ -60,7 +60,7 @@ export class SessionLink {
     gateway: Gateway,
     sessionId: string,
     serving: Serving,
-    run: Run,
+    run: AgentRun,
     draining: () => boolean = () => false,
   ) {
     this.#draining = draining;
@@ -77,8 +77,8 @@ export class SessionLink {
     });
   }
 
-  hurry(): void {
-    this.#socket.hurry();
+  retryNow(): void {
+    this.#socket.retryNow();
   }
 
   /** Gives the session a moment to acknowledge the end of the run, then closes. */

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 /** What Linux tells of processes. Elsewhere nothing is known, and whoever asks goes without. */
 
-export type Proc = {
+export type LinuxProcess = {
   pid: number;
   group: number;
   /** In clock ticks since the machine was started: with the number it names a process, which a number alone does not. */
@@ -10,7 +10,7 @@ export type Proc = {
 };
 
 /** Undefined if there is no such process. */
-export function procOf(pid: number): Proc | undefined {
+export function findProcess(pid: number): LinuxProcess | undefined {
   const stat = read(`/proc/${pid}/stat`);
   if (stat === undefined) return undefined;
   // The name of the program comes before the rest, in brackets, and may contain anything.
@@ -21,10 +21,10 @@ export function procOf(pid: number): Proc | undefined {
     : { pid, group: Number(group), startedAt };
 }
 
-export function allProcs(): Proc[] {
+export function listProcesses(): LinuxProcess[] {
   try {
     const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-    return pids.flatMap((pid) => procOf(Number(pid)) ?? []);
+    return pids.flatMap((pid) => findProcess(Number(pid)) ?? []);
   } catch {
     return [];
   }
@@ -42,7 +42,7 @@ export function hasVariable(pid: number, name: string, value: string): boolean {
 }
 
 /** Process numbers mean something only until the machine is started again, and only in one container. */
-export function procScope(): { boot: string; namespace: string } | undefined {
+export function processScope(): { boot: string; namespace: string } | undefined {
   try {
     const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
     return { boot, namespace: readlinkSync("/proc/self/ns/pid") };

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** Hears of every process group that is started and of its end. */
-export type Groups = { began(leader: number): void; ended(leader: number): void };
+export type ProcessGroupListener = { began(leader: number): void; ended(leader: number): void };
 
 /**
  * Ends a process group: politely, then not. Launchers leave the native agent running when they get a

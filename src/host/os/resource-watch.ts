@@ -1,4 +1,4 @@
-import { allProcs, memoryOf } from "./linux-processes.ts";
+import { listProcesses, memoryOf } from "./linux-processes.ts";
 
 /** What one agent may use, with all that it has started in its process groups. */
 export type ResourceLimits = { memoryBytes?: number | undefined; processes?: number | undefined };
@@ -28,7 +28,7 @@ export class ResourceWatch {
   #look(): void {
     const watched = [...this.#watched()];
     if (watched.length === 0) return;
-    const byGroup = Map.groupBy(allProcs(), ({ group }) => group);
+    const byGroup = Map.groupBy(listProcesses(), ({ group }) => group);
     for (const one of watched) {
       const pids = one.groups.flatMap((group) => byGroup.get(group) ?? []).map(({ pid }) => pid);
       const reason = this.#excess(pids);

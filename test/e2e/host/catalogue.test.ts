@@ -1,9 +1,9 @@
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { Environment } from "../../../src/host/agent/environment.ts";
-import type { Machine } from "../../../src/host/agent/install.ts";
-import { offeredAgents } from "../../../src/host/agent/launch.ts";
+import { AgentEnvironment } from "../../../src/host/agent/agent-environment.ts";
+import type { Machine } from "../../../src/host/agent/installation.ts";
+import { offeredAgents } from "../../../src/host/agent/offered-agents.ts";
 import { readCatalogue } from "../../../src/host/catalogue.ts";
 import { temporaryDirectory } from "./harness.ts";
 
@@ -185,7 +185,7 @@ describe("an agent is started", () => {
 describe("an agent lacks", () => {
   const agent = { id: "a", name: "A", default: false, command: ["a"] };
   const lacks = (env: NodeJS.ProcessEnv, more: object) =>
-    new Environment(env, []).lacks({ ...agent, ...more });
+    new AgentEnvironment(env, []).lacks({ ...agent, ...more });
 
   test("nothing, if any one of each group is there", () => {
     const home = temporaryDirectory();

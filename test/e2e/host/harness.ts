@@ -3,20 +3,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import type { Agent } from "../../../src/host/agent/launch.ts";
+import type { OfferedAgent } from "../../../src/host/agent/offered-agents.ts";
 import { Host, type HostOptions } from "../../../src/host/host.ts";
 import type { Gateway } from "../../../src/node/gateway-socket.ts";
-import { TIMING, type Timing } from "../../../src/node/timing.ts";
+import { DEFAULT_TIMING, type Timing } from "../../../src/node/timing.ts";
 import { FakeGateway } from "./fake-gateway.ts";
 
 const QUICK: Timing = {
-  ...TIMING,
+  ...DEFAULT_TIMING,
   retryMinMs: 5,
   retryMaxMs: 50,
   killAfterMs: 300,
-  spareDelayMs: 1,
-  spareRetryMinMs: 5,
-  spareRetryMaxMs: 50,
+  warmDelayMs: 1,
+  warmRetryMinMs: 5,
+  warmRetryMaxMs: 50,
   lingerMs: 500,
   gitDelayMs: 5,
   gitEveryMs: 10,
@@ -26,7 +26,7 @@ const QUICK: Timing = {
 export const FIXTURE = fileURLToPath(new URL("fixtures/agent.mjs", import.meta.url));
 
 /** The fixture agent in one of its manners. Not the default, so that no spare is started. */
-export function fixture(id: string, ...args: string[]): Agent {
+export function fixture(id: string, ...args: string[]): OfferedAgent {
   return { id, name: id, command: [process.execPath, FIXTURE, ...args], default: false };
 }
 
@@ -34,7 +34,7 @@ export type Running = { gateway: FakeGateway; host: Host; root: string; log: str
 
 /** A host with a gateway and an empty workspace; all three are gone when the test is over. */
 export async function startHost(
-  options: { agents?: Agent[]; timing?: Partial<Timing>; token?: Gateway["token"] } & Pick<
+  options: { agents?: OfferedAgent[]; timing?: Partial<Timing>; token?: Gateway["token"] } & Pick<
     HostOptions,
     "maxAgents" | "limits"
   > = {},

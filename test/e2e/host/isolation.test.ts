@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { descendants } from "../../../src/cli/local/process-tree.ts";
-import { procOf } from "../../../src/host/os/linux-processes.ts";
+import { findProcess } from "../../../src/host/os/linux-processes.ts";
 import type { FakeGateway, FakeSession } from "./fake-gateway.ts";
 import { FIXTURE, fixture, isAlive, startHost } from "./harness.ts";
 
@@ -69,7 +69,7 @@ describe("an agent's process", () => {
     const { gateway } = await startHost();
     const first = await ready(gateway, "a");
     const second = await ready(gateway, "b");
-    for (const session of [first, second]) expect(procOf(pidOf(session))?.group).toBe(pidOf(session));
+    for (const session of [first, second]) expect(findProcess(pidOf(session))?.group).toBe(pidOf(session));
     second.tell("descriptors");
     const { descriptors } = await gateway.until(() => second.frames.find((frame) => frame.descriptors));
     expect((descriptors as string[]).filter((link) => link.startsWith("socket:"))).toEqual([]);

@@ -4,8 +4,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { GroupRecords } from "../../../src/host/os/group-records.ts";
-import { procOf, procScope } from "../../../src/host/os/linux-processes.ts";
+import { findProcess, processScope } from "../../../src/host/os/linux-processes.ts";
+import { ProcessGroupRecords } from "../../../src/host/os/process-group-records.ts";
 import { FakeGateway } from "./fake-gateway.ts";
 import { FIXTURE, isAlive, temporaryDirectory } from "./harness.ts";
 
@@ -68,12 +68,12 @@ describe("a record of processes", () => {
   async function find(record: object, leader: number): Promise<string[]> {
     const state = temporaryDirectory();
     const log: string[] = [];
-    const open = () => GroupRecords.open(state, identity, 300, (event) => log.push(event));
+    const open = () => ProcessGroupRecords.open(state, identity, 300, (event) => log.push(event));
     await open();
     const [directory] = readdirSync(join(state, "hosts"));
-    const startedAt = procOf(leader)?.startedAt ?? "1";
+    const startedAt = findProcess(leader)?.startedAt ?? "1";
     const file = join(state, "hosts", directory as string, "earlier.json");
-    const whole = { ...procScope(), mark: "m", host: dead, groups: [{ leader, startedAt }], ...record };
+    const whole = { ...processScope(), mark: "m", host: dead, groups: [{ leader, startedAt }], ...record };
     writeFileSync(file, JSON.stringify(whole));
     (await open())?.close();
     return log;
@@ -124,7 +124,7 @@ describe("a record of processes", () => {
   test.each([
     ["from before the machine was started", { boot: "another" }],
     ["of another container", { namespace: "pid:[1]" }],
-    ["of a host that lives", { host: procOf(process.pid) }],
+    ["of a host that lives", { host: findProcess(process.pid) }],
     ["that makes no sense", { groups: [{ leader: 1, startedAt: "1" }] }],
     ["that is about everything", { groups: [{ leader: -1, startedAt: "1" }] }],
   ])("%s ends nothing", async (_, record) => {
@@ -138,7 +138,7 @@ describe("a record of processes", () => {
     mkdirSync(state);
     writeFileSync(join(state, "hosts"), "");
     const log: string[] = [];
-    expect(await GroupRecords.open(state, identity, 300, (event) => log.push(event))).toBeUndefined();
+    expect(await ProcessGroupRecords.open(state, identity, 300, (event) => log.push(event))).toBeUndefined();
     expect(log).toHaveLength(1);
   });
 });

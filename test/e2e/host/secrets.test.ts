@@ -2,13 +2,13 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Environment } from "../../../src/host/agent/environment.ts";
-import type { Agent } from "../../../src/host/agent/launch.ts";
+import { AgentEnvironment } from "../../../src/host/agent/agent-environment.ts";
+import type { OfferedAgent } from "../../../src/host/agent/offered-agents.ts";
 import { Redactor } from "../../../src/host/agent/redactor.ts";
 import { StderrTail } from "../../../src/host/agent/stderr-tail.ts";
 import { fixture, startHost } from "./harness.ts";
 
-const agent = (id: string, more: Partial<Agent> = {}): Agent => ({ ...fixture(id), ...more });
+const agent = (id: string, more: Partial<OfferedAgent> = {}): OfferedAgent => ({ ...fixture(id), ...more });
 
 describe("the environment of an agent", () => {
   const claude = agent("claude", { requires: [["ANTHROPIC_API_KEY"]], accepts: ["ANTHROPIC_MODEL"] });
@@ -24,7 +24,7 @@ describe("the environment of an agent", () => {
     OPENAI_API_KEY: "openai-key",
     EDITOR: "vi",
   };
-  const environment = () => new Environment(host, [claude, codex, custom]);
+  const environment = () => new AgentEnvironment(host, [claude, codex, custom]);
   const names = (variables: Record<string, string>) => Object.keys(variables).sort();
 
   test("is what every program needs and what its entry declares", () => {
@@ -48,7 +48,7 @@ describe("the environment of an agent", () => {
   });
 
   test("has the variables that all are given, if the host has them", () => {
-    const env = new Environment(host, [claude], ["EDITOR", "NOWHERE"]);
+    const env = new AgentEnvironment(host, [claude], ["EDITOR", "NOWHERE"]);
     expect(env.ofAgent(claude).EDITOR).toBe("vi");
     expect(names(env.ofTerminals(claude))).toEqual(["EDITOR", "HOME", "LC_ALL", "PATH"]);
   });

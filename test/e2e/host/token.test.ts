@@ -2,21 +2,21 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { UnsecuredJWT } from "jose";
 import { describe, expect, test } from "vitest";
-import { hostToken } from "../../../src/host/link/token.ts";
+import { hostTokenSource } from "../../../src/host/link/host-token-source.ts";
 import { temporaryDirectory } from "./harness.ts";
 
 describe("a host's token", () => {
   test("is what the command line says rather than the environment", () => {
-    expect(hostToken({ command: "echo option" }, { token: "environment" })()).toBe("option");
-    expect(hostToken({}, { token: "environment" })()).toBe("environment");
-    expect(() => hostToken({}, {})).toThrow("ACP_EDGE_HOST_TOKEN is missing");
+    expect(hostTokenSource({ command: "echo option" }, { token: "environment" })()).toBe("option");
+    expect(hostTokenSource({}, { token: "environment" })()).toBe("environment");
+    expect(() => hostTokenSource({}, {})).toThrow("ACP_EDGE_HOST_TOKEN is missing");
   });
 
   test("is read from its file each time, and outlives it", () => {
     const file = join(temporaryDirectory(), "token");
-    expect(() => hostToken({ file })).toThrow("ENOENT");
+    expect(() => hostTokenSource({ file })).toThrow("ENOENT");
     writeFileSync(file, "one\n");
-    const token = hostToken({ file });
+    const token = hostTokenSource({ file });
     writeFileSync(file, "two\n");
     expect(token()).toBe("two");
     writeFileSync(file, "");
@@ -29,17 +29,17 @@ describe("a host's token", () => {
   ])("from a command %s", (_, lifetime, runs) => {
     const jwt = new UnsecuredJWT({}).setExpirationTime(lifetime).encode();
     const counter = join(temporaryDirectory(), "count");
-    const token = hostToken({ command: `echo x >> ${counter}; echo ${jwt}` });
+    const token = hostTokenSource({ command: `echo x >> ${counter}; echo ${jwt}` });
     token();
     expect(token()).toBe(jwt);
-    expect(hostToken({ command: `wc -l < ${counter}` })()).toBe(String(runs));
+    expect(hostTokenSource({ command: `wc -l < ${counter}` })()).toBe(String(runs));
   });
 
   test("from a command is asked for again when it is refused, once for all who were", () => {
     const jwt = (jti: string) => new UnsecuredJWT({ jti }).setExpirationTime("1 hour").encode();
     const file = join(temporaryDirectory(), "token");
     writeFileSync(file, jwt("one"));
-    const token = hostToken({ command: `cat ${file}` });
+    const token = hostTokenSource({ command: `cat ${file}` });
     writeFileSync(file, jwt("two"));
     expect(token()).toBe(jwt("one"));
     expect(token(jwt("one"))).toBe(jwt("two"));

@@ -1,10 +1,10 @@
 import { accessSync, constants, readFileSync, statSync } from "node:fs";
 import { basename, delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Distribution, Entry } from "../catalogue.ts";
+import type { CatalogueEntry, Distribution } from "../catalogue.ts";
 
 /** How an agent is started on this machine, or why it cannot be. */
-export type Installed =
+export type Installation =
   | { command: readonly string[]; env: Readonly<Record<string, string>> }
   | { missing: string };
 
@@ -24,7 +24,10 @@ export function thisMachine(env: NodeJS.ProcessEnv, download: boolean): Machine 
   return { path: path.filter(Boolean), modules, download };
 }
 
-export function install({ distribution = {}, command }: Entry, machine: Machine): Installed {
+export function findInstallation(
+  { distribution = {}, command }: CatalogueEntry,
+  machine: Machine,
+): Installation {
   if (command) return own(command, machine);
   const ways = [npm, binary, python].flatMap((way) => way(distribution, machine) ?? []);
   const found = ways.find((way) => "command" in way);
@@ -35,14 +38,14 @@ export function install({ distribution = {}, command }: Entry, machine: Machine)
 }
 
 /** `node` is the one that runs the host. */
-function own([name = "", ...args]: readonly string[], machine: Machine): Installed {
+function own([name = "", ...args]: readonly string[], machine: Machine): Installation {
   const file = name === "node" ? process.execPath : find(name, machine);
   return file === undefined
     ? { missing: `not installed: ${name} is not on the PATH` }
     : { command: [file, ...args], env: {} };
 }
 
-function npm({ npx }: Distribution, machine: Machine): Installed | undefined {
+function npm({ npx }: Distribution, machine: Machine): Installation | undefined {
   if (!npx) return undefined;
   const { package: spec, args, env } = npx;
   const name = spec.replace(/(?<=.)@[^/]*$/, "");
@@ -56,7 +59,7 @@ function npm({ npx }: Distribution, machine: Machine): Installed | undefined {
 }
 
 /** Archives are for people to unpack. */
-function binary({ binary: targets }: Distribution, machine: Machine): Installed | undefined {
+function binary({ binary: targets }: Distribution, machine: Machine): Installation | undefined {
   const target = targets?.[platform()];
   if (!target) return undefined;
   const name = basename(target.cmd.replaceAll("\\", "/"));
@@ -65,7 +68,7 @@ function binary({ binary: targets }: Distribution, machine: Machine): Installed 
   return { command: [file, ...target.args], env: target.env };
 }
 
-function python({ uvx }: Distribution, machine: Machine): Installed | undefined {
+function python({ uvx }: Distribution, machine: Machine): Installation | undefined {
   if (!uvx) return undefined;
   const { package: spec, args, env } = uvx;
   const name = spec.replace(/[@=<>~![].*$/, "");

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import type { Need } from "../catalogue.ts";
-import type { Agent } from "./launch.ts";
+import type { OfferedAgent } from "./offered-agents.ts";
 import { Redactor } from "./redactor.ts";
 
 /** What any program may want to know of where it runs: none of these is a key. */
@@ -23,15 +23,15 @@ export function plainEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
  * from the gateway's store, and the commands it runs in terminals none of the secrets. Knows all secrets, so
  * that it can take them out of what leaves the host.
  */
-export class Environment {
+export class AgentEnvironment {
   readonly #host: Variables;
-  readonly #agents: readonly Agent[];
+  readonly #agents: readonly OfferedAgent[];
   readonly #passed: readonly string[];
   readonly #redactor = new Redactor();
   /** From the gateway's store. */
   #store: Variables = {};
 
-  constructor(host: NodeJS.ProcessEnv, agents: readonly Agent[], passed: readonly string[] = []) {
+  constructor(host: NodeJS.ProcessEnv, agents: readonly OfferedAgent[], passed: readonly string[] = []) {
     this.#host = Object.fromEntries(
       Object.entries(host).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
     );
@@ -42,7 +42,7 @@ export class Environment {
   }
 
   /** The secrets of the workspace have changed; gives the agents that notice. */
-  learn(store: Variables): Agent[] {
+  learn(store: Variables): OfferedAgent[] {
     const before = this.#store;
     this.#store = store;
     for (const [name, value] of Object.entries(store)) this.#redactor.learn(name, value);
@@ -63,18 +63,18 @@ export class Environment {
     return this.#redactor;
   }
 
-  ofAgent(agent: Agent): Variables {
+  ofAgent(agent: OfferedAgent): Variables {
     const declared = this.#declared(agent);
     return { ...this.#given((name) => agent.inherits === true || declared.has(name)), ...agent.env };
   }
 
   /** The commands an agent runs in terminals have no use for the agent's own keys. */
-  ofTerminals(agent: Agent): Variables {
+  ofTerminals(agent: OfferedAgent): Variables {
     return this.#given((name) => agent.inherits === true || this.#passed.includes(name));
   }
 
   /** Why an agent cannot be started, if so. */
-  lacks(agent: Agent): string | undefined {
+  lacks(agent: OfferedAgent): string | undefined {
     const has = (need: string) =>
       need.startsWith("~/") ? existsSync(join(this.#host.HOME ?? "", need.slice(2))) : !!this.#value(need);
     const needs = (agent.requires ?? []).filter((need) => !ways(need).some(has));
@@ -98,7 +98,7 @@ export class Environment {
     return this.#store[name] ?? this.#host[name];
   }
 
-  #declared({ requires = [], accepts = [] }: Agent): Set<string> {
+  #declared({ requires = [], accepts = [] }: OfferedAgent): Set<string> {
     return new Set([...requires.flatMap(ways), ...accepts, ...this.#passed]);
   }
 

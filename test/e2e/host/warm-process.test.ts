@@ -1,10 +1,10 @@
 import { readdirSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { Agent } from "../../../src/host/agent/launch.ts";
+import type { OfferedAgent } from "../../../src/host/agent/offered-agents.ts";
 import type { FakeSession } from "./fake-gateway.ts";
 import { fixture, startHost } from "./harness.ts";
 
-const asDefault = (agent: Agent): Agent => ({ ...agent, default: true });
+const asDefault = (agent: OfferedAgent): OfferedAgent => ({ ...agent, default: true });
 const pidOf = (session: FakeSession) => session.events<{ pid: number }>("started")[0]?.pid;
 
 describe("the spare", () => {

@@ -12,9 +12,9 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { readTextFile, writeTextFile } from "../../../../src/host/io/files.ts";
-import { hold } from "../../../../src/host/io/open-beneath.ts";
-import { confine } from "../../../../src/host/io/workspace-path.ts";
+import { openDirectoryBeneath } from "../../../../src/host/io/open-beneath.ts";
+import { readTextFile, writeTextFile } from "../../../../src/host/io/text-files.ts";
+import { resolveInWorkspace } from "../../../../src/host/io/workspace-path.ts";
 import { temporaryDirectory } from "../harness.ts";
 
 /** A workspace next to a file that is none of its business. */
@@ -175,15 +175,17 @@ describe("the workspace is not left", () => {
   test("by a directory that becomes a link between the check and the use", async () => {
     const { root, outside, place, swap } = await checked();
     swap();
-    await expect(hold(root, dirname(place), false)).rejects.toThrow();
-    await expect(hold(root, dirname(place), true)).rejects.toMatchObject({ code: -32602 });
-    await expect(hold(root, join(dirname(place), "new"), true)).rejects.toMatchObject({ code: -32602 });
+    await expect(openDirectoryBeneath(root, dirname(place), false)).rejects.toThrow();
+    await expect(openDirectoryBeneath(root, dirname(place), true)).rejects.toMatchObject({ code: -32602 });
+    await expect(openDirectoryBeneath(root, join(dirname(place), "new"), true)).rejects.toMatchObject({
+      code: -32602,
+    });
     expect(readdirSync(outside)).toEqual(["file"]);
   });
 
   test("by a directory that becomes a link while it is held", async () => {
     const { root, place, swap } = await checked();
-    const held = await hold(root, dirname(place), false);
+    const held = await openDirectoryBeneath(root, dirname(place), false);
     swap();
     expect(readFileSync(place, "utf8")).toBe("secret");
     expect(readFileSync(join(held.path, "file"), "utf8")).toBe("mine");
@@ -197,7 +199,7 @@ describe("the workspace is not left", () => {
     for (const directory of [outside, join(root, "d")]) mkdirSync(directory);
     writeFileSync(join(outside, "file"), "secret");
     writeFileSync(join(root, "d/file"), "mine");
-    const place = await confine(root, "d/file");
+    const place = await resolveInWorkspace(root, "d/file");
     const swap = () => {
       renameSync(join(root, "d"), join(root, "e"));
       symlinkSync(outside, join(root, "d"));

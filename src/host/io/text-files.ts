@@ -4,9 +4,9 @@ import { type FileHandle, open, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import { ErrorCode } from "../../protocol/errors.ts";
-import { Fault } from "./fault.ts";
-import { hold } from "./open-beneath.ts";
-import { confine, isMissing } from "./workspace-path.ts";
+import { IoFault } from "./io-fault.ts";
+import { openDirectoryBeneath } from "./open-beneath.ts";
+import { isMissing, resolveInWorkspace } from "./workspace-path.ts";
 
 const FILE_BYTES = 10 * 1024 * 1024;
 
@@ -26,7 +26,7 @@ export async function readTextFile(
   root: string,
   params: z.infer<typeof readParams>,
 ): Promise<{ content: string }> {
-  const place = await confine(root, params.path);
+  const place = await resolveInWorkspace(root, params.path);
   const file = await openBeneath(root, place, constants.O_RDONLY).catch((error) => {
     throw isMissing(error) ? notFound(params.path) : notRegular(params.path, error);
   });
@@ -35,7 +35,7 @@ export async function readTextFile(
     const bytes = await readAtMost(file, FILE_BYTES + 1);
     if (bytes.length > FILE_BYTES) {
       const limit = `the limit is ${FILE_BYTES} bytes`;
-      throw new Fault(ErrorCode.invalidParams, `${params.path} is too large to read: ${limit}`);
+      throw new IoFault(ErrorCode.invalidParams, `${params.path} is too large to read: ${limit}`);
     }
     return { content: excerpt(bytes.toString("utf8"), params.line ?? 1, params.limit ?? undefined) };
   } finally {
@@ -47,9 +47,9 @@ export async function writeTextFile(
   root: string,
   params: z.infer<typeof writeParams>,
 ): Promise<Record<string, never>> {
-  const place = await confine(root, params.path);
+  const place = await resolveInWorkspace(root, params.path);
   if (place === root) throw notRegular(params.path);
-  const directory = await hold(root, dirname(place), true);
+  const directory = await openDirectoryBeneath(root, dirname(place), true);
   try {
     await writeIn(directory.path, basename(place), params);
   } finally {
@@ -59,7 +59,7 @@ export async function writeTextFile(
 }
 
 async function openBeneath(root: string, place: string, flags: number): Promise<FileHandle> {
-  const directory = await hold(root, place === root ? root : dirname(place), false);
+  const directory = await openDirectoryBeneath(root, place === root ? root : dirname(place), false);
   try {
     return await open(join(directory.path, place === root ? "." : basename(place)), flags | SAFELY);
   } finally {
@@ -124,15 +124,15 @@ async function readAtMost(file: FileHandle, bytes: number): Promise<Buffer> {
 
 const CHUNK_BYTES = 256 * 1024;
 
-function notFound(path: string): Fault {
-  return new Fault(ErrorCode.notFound, `${path}: no such file`, { path });
+function notFound(path: string): IoFault {
+  return new IoFault(ErrorCode.notFound, `${path}: no such file`, { path });
 }
 
 /** What the system says where something else than a file is in the way; any other error as it is. */
 function notRegular(path: string, error?: unknown): unknown {
   const code = (error as NodeJS.ErrnoException | undefined)?.code ?? "ELOOP";
   if (!["ELOOP", "EISDIR", "ENXIO", "ENODEV"].includes(code)) return error;
-  return new Fault(ErrorCode.invalidParams, `${path} is not a regular file`);
+  return new IoFault(ErrorCode.invalidParams, `${path} is not a regular file`);
 }
 
 /** At most `limit` lines from the given one on, without a line break after the last of them. */

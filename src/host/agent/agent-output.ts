@@ -1,12 +1,12 @@
 import type { Line } from "../../node/line-splitter.ts";
 
 /** What a line on an agent's stdout turned out to be. */
-export type Output = { frame: string; message: Record<string, unknown> } | { noise: string };
+export type AgentOutput = { frame: string; message: Record<string, unknown> } | { noise: string };
 
 const NOISE_CHARS = 4 * 1024;
 
 /** A JSON object is a frame; anything else but white space is noise. */
-export function readOutput(line: Line): Output | null {
+export function readOutput(line: Line): AgentOutput | null {
   if (typeof line !== "string") return { noise: line.noise.slice(0, NOISE_CHARS) };
   const text = line.endsWith("\r") ? line.slice(0, -1) : line;
   try {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { NoiseLimit, readOutput } from "../../../../src/host/agent/output.ts";
+import { NoiseLimit, readOutput } from "../../../../src/host/agent/agent-output.ts";
 
 describe("a line on stdout", () => {
   test.each(['{"id":1}', '{"error":{}}', "{}", '{"n":12345678901234567890} '])(

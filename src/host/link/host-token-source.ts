@@ -17,7 +17,7 @@ export type TokenOrigin = {
  * it last. Waiting for the command holds up everything here, but it happens once in a token's life.
  * The first origin that has one counts. Throws an error with a message for the person at the keyboard if there is none to begin with.
  */
-export function hostToken(...origins: readonly TokenOrigin[]): (refused?: string) => string {
+export function hostTokenSource(...origins: readonly TokenOrigin[]): (refused?: string) => string {
   const origin = origins.find((one) => one.token || one.file || one.command);
   const { token, file, command } = origin ?? {};
   if (token) return () => token;

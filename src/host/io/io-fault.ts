@@ -2,7 +2,7 @@ import { reasonOf } from "../../node/log.ts";
 import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
 
 /** Why a file or terminal request of an agent was not carried out, as the agent will read it. */
-export class Fault extends Error {
+export class IoFault extends Error {
   readonly code: number;
   readonly data: unknown;
 
@@ -14,7 +14,7 @@ export class Fault extends Error {
 }
 
 export function toRpcError(thrown: unknown): RpcError {
-  if (!(thrown instanceof Fault)) return { code: ErrorCode.internal, message: reasonOf(thrown) };
+  if (!(thrown instanceof IoFault)) return { code: ErrorCode.internal, message: reasonOf(thrown) };
   return {
     code: thrown.code,
     message: thrown.message,

@@ -1,8 +1,8 @@
-import { type Entry, type Need, readCatalogue } from "../catalogue.ts";
-import { install, type Machine } from "./install.ts";
+import { type CatalogueEntry, type Need, readCatalogue } from "../catalogue.ts";
+import { findInstallation, type Machine } from "./installation.ts";
 
 /** An agent this host may start. */
-export type Agent = {
+export type OfferedAgent = {
   id: string;
   name: string;
   default: boolean;
@@ -37,7 +37,7 @@ const DEMO = "demo";
 const AGENTS_MAX = 100;
 
 /** Throws if the options name an agent that is not in the catalogue. */
-export function offeredAgents(options: AgentOptions, machine: Machine): Agent[] {
+export function offeredAgents(options: AgentOptions, machine: Machine): OfferedAgent[] {
   const { agent: command, agents: allowed } = options;
   const catalogue = readCatalogue(options.catalogue);
   const ids = [...(command ? [CUSTOM] : []), ...(allowed ?? catalogue.map(({ id }) => id))];
@@ -56,7 +56,16 @@ export function offeredAgents(options: AgentOptions, machine: Machine): Agent[] 
   });
 }
 
-function fromEntry(entry: Entry, machine: Machine): Omit<Agent, "default"> {
+function fromEntry(entry: CatalogueEntry, machine: Machine): Omit<OfferedAgent, "default"> {
   const { id, name, version, description, requires, accepts } = entry;
-  return { id, name, version, description, requires, accepts, command: [], ...install(entry, machine) };
+  return {
+    id,
+    name,
+    version,
+    description,
+    requires,
+    accepts,
+    command: [],
+    ...findInstallation(entry, machine),
+  };
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Line, LineSplitter } from "../../node/line-splitter.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { readPaced } from "../os/paced-reader.ts";
-import { endGroup, type Groups } from "../os/process-group.ts";
+import { endGroup, type ProcessGroupListener } from "../os/process-group.ts";
 import type { Redactor } from "./redactor.ts";
 import { StderrTail } from "./stderr-tail.ts";
 
@@ -30,7 +30,7 @@ export type Launch = {
   terminalEnv: Readonly<Record<string, string>>;
   /** Knows what must not leave the host. */
   redactor: Redactor;
-  groups?: Groups | undefined;
+  groups?: ProcessGroupListener | undefined;
 };
 
 /** An agent's operating system process: lines out, lines in, and its whole group ended with it. */

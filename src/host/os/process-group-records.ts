@@ -4,8 +4,14 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { reasonOf } from "../../node/log.ts";
-import { allProcs, hasVariable, type Proc, procOf, procScope } from "./linux-processes.ts";
-import { endGroup, type Groups } from "./process-group.ts";
+import {
+  findProcess,
+  hasVariable,
+  type LinuxProcess,
+  listProcesses,
+  processScope,
+} from "./linux-processes.ts";
+import { endGroup, type ProcessGroupListener } from "./process-group.ts";
 
 /** Which host: the next one of the same name in the same place takes care of what this one leaves behind. */
 export type HostIdentity = { workspace: string; name: string; root: string };
@@ -26,7 +32,7 @@ const MARK = "ACP_EDGE_HOST_MARK";
  * A file with the process groups of one host. A host that is killed cannot end its agents, and some of those do not
  * end by themselves; the next host does so before it starts any.
  */
-export class GroupRecords implements Groups {
+export class ProcessGroupRecords implements ProcessGroupListener {
   /** For the environment of all that is started. */
   readonly variables: Readonly<Record<string, string>>;
   readonly #file: string;
@@ -39,16 +45,16 @@ export class GroupRecords implements Groups {
     identity: HostIdentity,
     killAfterMs: number,
     log: (event: string) => void,
-  ): Promise<GroupRecords | undefined> {
-    const scope = procScope();
-    const self = procOf(process.pid);
+  ): Promise<ProcessGroupRecords | undefined> {
+    const scope = processScope();
+    const self = findProcess(process.pid);
     if (!scope || !self) return undefined;
     const directory = join(state, "hosts", digest(identity));
     try {
       mkdirSync(directory, { recursive: true, mode: 0o700 });
       await endOrphans(directory, scope, killAfterMs, log);
       const host = { pid: self.pid, startedAt: self.startedAt };
-      return new GroupRecords(directory, { ...scope, mark: randomUUID(), host, groups: [] }, log);
+      return new ProcessGroupRecords(directory, { ...scope, mark: randomUUID(), host, groups: [] }, log);
     } catch (error) {
       log(`processes that a crash leaves behind will not be found: ${reasonOf(error)}`);
       return undefined;
@@ -63,7 +69,7 @@ export class GroupRecords implements Groups {
   }
 
   began(leader: number): void {
-    const startedAt = procOf(leader)?.startedAt;
+    const startedAt = findProcess(leader)?.startedAt;
     if (startedAt === undefined) return;
     this.#record.groups.push({ leader, startedAt });
     this.#write();
@@ -95,7 +101,7 @@ export class GroupRecords implements Groups {
   }
 }
 
-export function defaultState(env: NodeJS.ProcessEnv): string {
+export function defaultStateDirectory(env: NodeJS.ProcessEnv): string {
   return join(env.XDG_STATE_HOME || join(homedir(), ".local", "state"), "acp-edge");
 }
 
@@ -111,7 +117,7 @@ async function endOrphans(
     // Another container's, where the same numbers are other processes; or a host that lives.
     if (record?.boot === scope.boot && record.namespace !== scope.namespace) continue;
     if (record?.boot === scope.boot && lives(record.host)) continue;
-    const groups = record?.boot === scope.boot ? orphansOf(record, allProcs()) : [];
+    const groups = record?.boot === scope.boot ? orphansOf(record, listProcesses()) : [];
     if (groups.length > 0) log(`ending process groups that an earlier host has left: ${groups.join(", ")}`);
     await Promise.all(groups.map((leader) => endGroup(leader, killAfterMs)));
     rmSync(file, { force: true });
@@ -123,7 +129,7 @@ async function endOrphans(
  * its number cannot be another's while its group has members, but the whole group may have been replaced: then its
  * members do not have the mark.
  */
-function orphansOf({ groups, mark }: GroupRecord, procs: readonly Proc[]): number[] {
+function orphansOf({ groups, mark }: GroupRecord, procs: readonly LinuxProcess[]): number[] {
   return groups
     .filter(({ leader, startedAt }) => {
       const found = procs.find(({ pid }) => pid === leader);
@@ -134,7 +140,7 @@ function orphansOf({ groups, mark }: GroupRecord, procs: readonly Proc[]): numbe
 }
 
 function lives({ pid, startedAt }: { pid: number; startedAt: string }): boolean {
-  return procOf(pid)?.startedAt === startedAt;
+  return findProcess(pid)?.startedAt === startedAt;
 }
 
 function readRecord(file: string): GroupRecord | undefined {

@@ -1,15 +1,15 @@
 import { randomUUID } from "node:crypto";
 import type { Line } from "../../node/line-splitter.ts";
 import { reasonOf } from "../../node/log.ts";
-import { Outbox } from "../../node/outbox.ts";
+import { NumberedOutbox } from "../../node/numbered-outbox.ts";
 import type { Timing } from "../../node/timing.ts";
 import type { HostEvent } from "../../protocol/host-wire.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { IoServer } from "../../protocol/methods.ts";
-import { WorkspaceIo } from "../io/workspace-io.ts";
+import { IoRequests } from "../io/io-requests.ts";
+import { NoiseLimit, readOutput } from "./agent-output.ts";
+import { AgentProcess, type Launch, type ProcessEnd, type ProcessHandlers } from "./agent-process.ts";
 import { INITIALIZE, type Initialized, isInitializeAnswer, readInitializeAnswer } from "./initialize.ts";
-import { NoiseLimit, readOutput } from "./output.ts";
-import { AgentProcess, type Launch, type ProcessEnd, type ProcessHandlers } from "./process.ts";
 import { Redactor } from "./redactor.ts";
 
 const NOISE_PER_SECOND = 50;
@@ -19,9 +19,9 @@ const NOTHING: Launch = { command: [], env: {}, terminalEnv: {}, redactor: new R
 type Spawn = (handlers: ProcessHandlers) => AgentProcess;
 
 /** One agent process from its start to its end, as a numbered list of items. */
-export class Run {
+export class AgentRun {
   readonly id = randomUUID();
-  readonly outbox = new Outbox();
+  readonly outbox = new NumberedOutbox();
   /** Who serves the agent's files and terminals: it is told before any client is there that could. */
   readonly io: IoServer;
   /** Resolves when nothing is left of the agent's processes and its terminals. */
@@ -33,7 +33,7 @@ export class Run {
 
   readonly #process: AgentProcess | null;
   readonly #redactor: Redactor;
-  readonly #io: WorkspaceIo;
+  readonly #io: IoRequests;
   readonly #noise = new NoiseLimit(NOISE_PER_SECOND, (text) => this.#record(["noise", text]));
   readonly #initialized = Promise.withResolvers<Initialized | null>();
   readonly #exited = Promise.withResolvers<void>();
@@ -46,15 +46,15 @@ export class Run {
   #waitingChars = 0;
   #throttled = false;
 
-  static start(launch: Launch, root: string, timing: Timing, io: IoServer = "host"): Run {
-    return new Run(launch, root, timing, io, (handlers) => {
+  static start(launch: Launch, root: string, timing: Timing, io: IoServer = "host"): AgentRun {
+    return new AgentRun(launch, root, timing, io, (handlers) => {
       return new AgentProcess(launch, root, timing.killAfterMs, handlers);
     });
   }
 
   /** A run that ends before it began, so that a session hears why in the usual way. */
-  static failed(error: string, root: string, timing: Timing): Run {
-    return new Run(NOTHING, root, timing, "host", () => {
+  static failed(error: string, root: string, timing: Timing): AgentRun {
+    return new AgentRun(NOTHING, root, timing, "host", () => {
       throw new Error(error);
     });
   }
@@ -69,7 +69,7 @@ export class Run {
       },
       room: () => this.outbox.room(),
     };
-    this.#io = new WorkspaceIo(root, launch.terminalEnv, timing, answers, launch.groups);
+    this.#io = new IoRequests(root, launch.terminalEnv, timing, answers, launch.groups);
     this.#process = this.#spawn(spawn);
     this.gone = Promise.resolve(this.#process?.gone).then(() => this.#io.close());
     if (!this.#process?.pid) return;

@@ -7,7 +7,7 @@ const ITEM_OVERHEAD = 64;
  * The items of one run, numbered from 1, kept until the session has them in its log.
  * Whoever fills it must stop when it is `full` and wait until there is `room` again.
  */
-export class Outbox {
+export class NumberedOutbox {
   /** Called after items came in. */
   onPush: () => void = () => {};
   readonly #windowChars: number;

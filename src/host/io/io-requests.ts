@@ -3,10 +3,10 @@ import type { Timing } from "../../node/timing.ts";
 import { ErrorCode, errorResponse, resultResponse } from "../../protocol/errors.ts";
 import { isFault, readFrame } from "../../protocol/frame.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import type { Groups } from "../os/process-group.ts";
-import { Fault, toRpcError } from "./fault.ts";
-import { readParams, readTextFile, writeParams, writeTextFile } from "./files.ts";
+import type { ProcessGroupListener } from "../os/process-group.ts";
+import { IoFault, toRpcError } from "./io-fault.ts";
 import { createParams, Terminals, terminalParams } from "./terminals.ts";
+import { readParams, readTextFile, writeParams, writeTextFile } from "./text-files.ts";
 
 const WAITS_MAX = 1000;
 
@@ -20,7 +20,7 @@ type Answers = { push(response: string): void; room(): Promise<void> };
  * so that a read sees the write before it and answers never pile up; only waiting for a command to end
  * stands outside the queue.
  */
-export class WorkspaceIo {
+export class IoRequests {
   readonly #handlers: Readonly<Record<string, Handler>>;
   readonly #terminals: Terminals;
   readonly #answers: Answers;
@@ -34,7 +34,7 @@ export class WorkspaceIo {
     env: Readonly<Record<string, string>>,
     timing: Timing,
     answers: Answers,
-    groups?: Groups | undefined,
+    groups?: ProcessGroupListener | undefined,
   ) {
     const terminals = new Terminals(root, env, timing, groups);
     this.#terminals = terminals;
@@ -89,11 +89,11 @@ export class WorkspaceIo {
   async #answer(idText: string, method: string, params: unknown): Promise<void> {
     this.#waits++;
     try {
-      if (this.#waits > WAITS_MAX) throw new Fault(ErrorCode.internal, "too many requests are waiting");
+      if (this.#waits > WAITS_MAX) throw new IoFault(ErrorCode.internal, "too many requests are waiting");
       const work = Promise.resolve(this.#handlers[method]?.(params));
       const result = await (method === "terminal/wait_for_exit" ? work : within(this.#ioMs, work));
       const response = resultResponse(idText, result);
-      if (!fits(response)) throw new Fault(ErrorCode.internal, "the answer is too large to be sent");
+      if (!fits(response)) throw new IoFault(ErrorCode.internal, "the answer is too large to be sent");
       this.#answers.push(response);
     } catch (error) {
       this.#answers.push(errorResponse(idText, toRpcError(error)));
@@ -106,7 +106,7 @@ export class WorkspaceIo {
 /** A file system that does not answer must not keep the agent waiting for ever. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
-  const error = new Fault(ErrorCode.internal, `the workspace's files did not answer within ${ms} ms`);
+  const error = new IoFault(ErrorCode.internal, `the workspace's files did not answer within ${ms} ms`);
   const timer = setTimeout(() => late.reject(error), ms);
   try {
     return await Promise.race([work, late.promise]);
@@ -121,7 +121,7 @@ function checked<Schema extends z.ZodType>(
 ): Handler {
   return (params) => {
     const parsed = schema.safeParse(params);
-    if (!parsed.success) throw new Fault(ErrorCode.invalidParams, z.prettifyError(parsed.error));
+    if (!parsed.success) throw new IoFault(ErrorCode.invalidParams, z.prettifyError(parsed.error));
     return handle(parsed.data);
   };
 }

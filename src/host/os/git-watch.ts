@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Timing } from "../../node/timing.ts";
 import type { GitState } from "../../protocol/host-wire.ts";
-import { plainEnvironment } from "../agent/environment.ts";
-import { GIT_STATUS, parseGitStatus } from "../os/git-status.ts";
+import { plainEnvironment } from "../agent/agent-environment.ts";
+import { GIT_STATUS, parseGitStatus } from "./git-status.ts";
 
 const run = promisify(execFile);
 const OUTPUT_MAX = 64 * 1024 * 1024;
@@ -15,7 +15,7 @@ const OUTPUT_MAX = 64 * 1024 * 1024;
  * what changes there during a turn is the agent's doing, of which we hear anyway. So we look when there was a
  * sign, never twice at a time, and tell only what is new.
  */
-export class WorkspaceWatch {
+export class GitWatch {
   readonly #root: string;
   readonly #timing: Timing;
   readonly #changed: (git: GitState | null) => void;
