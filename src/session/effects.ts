@@ -209,7 +209,7 @@ export class FollowUp {
       await this.workspaceOf(state)?.release(state.sessionId, state.wish);
     } catch (error) {
       console.error("release failed", { sessionId: state.sessionId, error: String(error) });
-      this.#session.deadlines.setUnlessSet("release", Date.now() + LIMITS.wordRetryMs);
+      this.#session.deadlines.setUnlessSet("release", Date.now() + LIMITS.hostStatusRetryMs);
     }
   }
 

@@ -523,7 +523,7 @@ export class WorkspaceState extends DurableObject<Env> {
 
   async #deliver(): Promise<void> {
     if (await this.#words.deliver()) this.#deadlines.clear("words");
-    else this.#deadlines.set("words", Date.now() + LIMITS.wordRetryMs);
+    else this.#deadlines.set("words", Date.now() + LIMITS.hostStatusRetryMs);
   }
 
   async #writeIndex(): Promise<void> {

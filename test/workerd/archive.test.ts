@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { afterEach, describe, expect, it, vi } from "vitest";
-import { LIMITS, overrideLimits } from "../../src/protocol/limits.ts";
+import { describe, expect, it, vi } from "vitest";
+import { LIMITS } from "../../src/protocol/limits.ts";
 import {
   Client,
   events,
@@ -14,16 +14,13 @@ import {
   token,
   updateText,
 } from "./harness.ts";
-
-const original = { ...LIMITS };
-
-afterEach(() => overrideLimits(JSON.stringify(original)));
+import { setLimits } from "./limits.ts";
 
 const session = (id: string) => sessionStub(id);
 
 /** A session with a history past its limit, in rows of a few thousand characters. */
 async function longSession(): Promise<Opened & { sent: string[] }> {
-  overrideLimits('{"historyChars": 100000, "segmentChars": 20000}');
+  setLimits({ historyChars: 100000, segmentChars: 20000 });
   const opened = await openSession();
   const sent: string[] = [];
   for (let i = 0; i < 60; i += 1) {

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { Client, events, get, Host, type Opened, openSession, token } from "./harness.ts";
+import { setLimits } from "./limits.ts";
 
 type Json = Record<string, unknown>;
 
-const DEFAULTS = { ...LIMITS };
-beforeEach(() => Object.assign(LIMITS, DEFAULTS, { openRequests: 5 }));
+beforeEach(() => setLimits({ openRequests: 5 }));
 
 const permission = (id: unknown) =>
   JSON.stringify({

@@ -3,16 +3,15 @@ import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { app } from "../../src/http/app.ts";
 import { SESSION_COOKIE } from "../../src/http/middleware/credential.ts";
-import { LIMITS, overrideLimits } from "../../src/protocol/limits.ts";
+import { LIMITS } from "../../src/protocol/limits.ts";
 import { RESUMABLE } from "../../src/protocol/resumable-wire.ts";
 import { Client, openSession } from "./harness.ts";
 import { INITIALIZE, JSON_TYPE } from "./http-peer.ts";
+import { setLimits } from "./limits.ts";
 import { ALL_OF_A_CLIENT, mint } from "./tokens.ts";
 
-const DEFAULTS = JSON.stringify(LIMITS);
 afterEach(() => {
   vi.useRealTimers();
-  overrideLimits(DEFAULTS);
 });
 
 const PAGE = "https://app.example.com";
@@ -138,7 +137,7 @@ describe("a rate limiter", () => {
 
 describe("one user", () => {
   it("has only so many connections, and those that end make room", async () => {
-    overrideLimits('{"socketsPerSubject": 2}');
+    setLimits({ socketsPerSubject: 2 });
     const headers = { ...UPGRADE, ...(await bearer()) };
     const open = async () => {
       const response = await ask("/acp", { headers });
@@ -162,7 +161,7 @@ describe("one user", () => {
 
   it("opens only so many sessions an hour", async () => {
     const { client } = await openSession();
-    overrideLimits('{"sessionsPerHour": 1}');
+    setLimits({ sessionsPerHour: 1 });
     const { response } = await client.request("session/new", { cwd: "/", mcpServers: [] });
     expect(response.error).toMatchObject({ code: -32004, data: { retryAfterMs: expect.any(Number) } });
   });

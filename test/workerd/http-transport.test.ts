@@ -13,6 +13,7 @@ import {
   request,
   type StreamEvent,
 } from "./http-peer.ts";
+import { setLimits } from "./limits.ts";
 
 const workspaceName = () => `w-${crypto.randomUUID()}`;
 const UNKNOWN = crypto.randomUUID();
@@ -20,9 +21,8 @@ const LONG = "x".repeat(LIMITS.idChars + 1);
 const connectionOf = (peer: HttpPeer) => env.ACP_CONNECTION_DO.getByName(peer.connection);
 const sessionOf = (sessionId: string) => sessionStub(sessionId);
 
-const DEFAULTS = { ...LIMITS };
 // Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
-beforeEach(() => Object.assign(LIMITS, DEFAULTS, { keepAliveMs: 50, readerProbeMs: 300 }));
+beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));
 
 type Opened = {
   peer: HttpPeer;
@@ -295,7 +295,7 @@ describe("GET and other methods", () => {
   });
 
   it("a reader that has gone, or takes nothing, is replaced at once", async () => {
-    Object.assign(LIMITS, { keepAliveMs: 60_000 });
+    setLimits({ keepAliveMs: 60_000 });
     const { peer, own, agent, sessionId } = await openSession();
     const first = await peer.stream(sessionId);
     agent.update("u0");
@@ -490,7 +490,7 @@ describe("streams", () => {
   });
 
   it("load is answered when its reader goes away during the replay", async () => {
-    Object.assign(LIMITS, { deliverChars: 1000, replayChunkChars: 100 });
+    setLimits({ deliverChars: 1000, replayChunkChars: 100 });
     const { agent, sessionId, workspace } = await openSession();
     for (let i = 0; i < 50; i += 1) agent.update("x".repeat(200));
     await agent.durable();
@@ -603,7 +603,7 @@ describe("Last-Event-ID", () => {
   });
 
   it("resumes within a merged replay, whatever the pages", async () => {
-    Object.assign(LIMITS, { deliverChars: 700, replayChunkChars: 150 });
+    setLimits({ deliverChars: 700, replayChunkChars: 150 });
     const { agent, sessionId, workspace } = await openSession();
     const said = Array.from({ length: 60 }, (_, i) => `${String(i).padStart(3, "0")}${"x".repeat(i % 40)} `);
     agent.items(...said.map((text) => updateText(text)));
@@ -617,7 +617,7 @@ describe("Last-Event-ID", () => {
       const event = (await stream.next())!;
       got += texts([event.message]).join("");
       last = event.id;
-      Object.assign(LIMITS, { deliverChars: 300 + (got.length % 500) });
+      setLimits({ deliverChars: 300 + (got.length % 500) });
       if (got.length % 3 === 0) await evictDurableObject(connectionOf(reader));
     }
     expect(got).toBe(said.join(""));
@@ -642,7 +642,7 @@ describe("Last-Event-ID", () => {
   it("that is nonsense gets 400, and one whose successors are no longer kept 410", async () => {
     const peer = await HttpPeer.open(workspaceName());
     expect((await peer.get(undefined, "x")).status).toBe(400);
-    Object.assign(LIMITS, { outboxMessages: 3 });
+    setLimits({ outboxMessages: 3 });
     const stream = await peer.stream();
     const events = [];
     for (let i = 0; i < 6; i += 1) {
@@ -774,7 +774,7 @@ describe("loading again", () => {
   });
 
   it.each([3, 11, 29])("at random, and each request is answered once (%s)", async (seed) => {
-    Object.assign(LIMITS, { deliverChars: 1500, replayChunkChars: 60 });
+    setLimits({ deliverChars: 1500, replayChunkChars: 60 });
     const { peer, own, agent, sessionId } = await openSession();
     const random = lottery(seed);
     const asked: number[] = [];
@@ -841,7 +841,7 @@ describe("loading again", () => {
 
 describe("a client that does not read", () => {
   it("has its session's messages in the log alone, and gets one page at a time when it does", async () => {
-    Object.assign(LIMITS, { deliverChars: 2000 });
+    setLimits({ deliverChars: 2000 });
     const { peer, agent, sessionId, workspace } = await openSession();
     const live = await Client.open(workspace);
     await live.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
@@ -864,7 +864,7 @@ describe("a client that does not read", () => {
   });
 
   it("is told to read before it may ask for more", async () => {
-    Object.assign(LIMITS, { outboxMessages: 3 });
+    setLimits({ outboxMessages: 3 });
     const peer = await HttpPeer.open(workspaceName());
     for (let i = 0; i < 3; i += 1) await peer.call("_x", {});
     const more = '{"jsonrpc":"2.0","id":"more","method":"_x"}';
@@ -918,7 +918,7 @@ describe("a client that does not read", () => {
 
 describe("sharing a session", () => {
   it("readers that hang up, come back and are evicted at random all end with the same messages", async () => {
-    Object.assign(LIMITS, { deliverChars: 3000 });
+    setLimits({ deliverChars: 3000 });
     const { agent, sessionId, workspace } = await openSession();
     const said = Array.from({ length: 300 }, (_, i) => `u${i}`);
     const random = lottery(7);

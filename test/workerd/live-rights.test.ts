@@ -1,7 +1,7 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { LIMITS, overrideLimits } from "../../src/protocol/limits.ts";
+import { LIMITS } from "../../src/protocol/limits.ts";
 import {
   Client,
   events,
@@ -14,14 +14,13 @@ import {
   texts,
 } from "./harness.ts";
 import { EventReader, INITIALIZE, JSON_TYPE } from "./http-peer.ts";
+import { setLimits } from "./limits.ts";
 import { ALL_OF_A_CLIENT, type Claims, CONTROLLER, mint } from "./tokens.ts";
 
-const DEFAULTS = JSON.stringify(LIMITS);
 const HOUR = 3_600_000;
 
 afterEach(() => {
   vi.useRealTimers();
-  overrideLimits(DEFAULTS);
 });
 
 async function ask(method: string, path: string, bearer: string, body?: unknown): Promise<Response> {
@@ -320,7 +319,7 @@ describe("revoking", () => {
   });
 
   it("finds a socket that was let in on old knowledge", async () => {
-    overrideLimits('{"revocationCacheMs": 600000}');
+    setLimits({ revocationCacheMs: 600000 });
     const jti = crypto.randomUUID();
     const bearer = await mint({ workspaces: ["w"], jti });
     expect((await ask("GET", "/api/sessions", bearer)).status).toBe(200);
@@ -577,7 +576,7 @@ describe("the audit", () => {
   });
 
   it("is read page by page, and keeps the newest", async () => {
-    overrideLimits('{"auditEntries": 10}');
+    setLimits({ auditEntries: 10 });
     const tenant = `t-${crypto.randomUUID()}`;
     const stub = env.TENANT_DO.getByName(tenant);
     for (let n = 1; n <= 25; n++) await stub.record({ kind: "share.made", subject: `s${n}` });

@@ -2,7 +2,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { objectName } from "../../src/durable/object-names.ts";
-import { LIMITS, overrideLimits } from "../../src/protocol/limits.ts";
+import { LIMITS } from "../../src/protocol/limits.ts";
 import * as seed000 from "../fixtures/dialects/container-data-model.ts";
 import * as seed002 from "../fixtures/dialects/web-gateway.ts";
 import {
@@ -16,10 +16,10 @@ import {
   sessionStub,
   token,
 } from "./harness.ts";
+import { setLimits } from "./limits.ts";
 import { Resumable } from "./resumable-peer.ts";
 import { mint } from "./tokens.ts";
 
-const DEFAULTS = JSON.stringify(LIMITS);
 const { socketIdleMs, pongMs, resumeSilentMs } = LIMITS;
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
@@ -27,7 +27,6 @@ const DAY = 24 * 60 * MINUTE;
 beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
 afterEach(() => {
   vi.useRealTimers();
-  overrideLimits(DEFAULTS);
 });
 
 type Connected = { client: Client; id: string; object: DurableObjectStub };
@@ -297,7 +296,7 @@ describe("the socket of a session's host", () => {
     const bearer = await mint({ workspaces: [workspace], scopes: ["session:read", "workspace:admin"] });
     await send("PUT", `/api/workspaces/${workspace}`, bearer, { hostGraceMs: 1000 });
     host.answersProbes = false;
-    overrideLimits('{"probeMs": 50}');
+    setLimits({ probeMs: 50 });
     const object = env.WORKSPACE_STATE_DO.getByName(objectName("acme", workspace));
     await pass(LIMITS.hostSilentMs + 1, { object });
     expect((await host.closed).code).toBe(4408);

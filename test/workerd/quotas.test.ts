@@ -2,7 +2,7 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { packTar } from "modern-tar";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { LIMITS, overrideLimits } from "../../src/protocol/limits.ts";
+import { LIMITS } from "../../src/protocol/limits.ts";
 import { type Allowance, limitOf, type Quota } from "../../src/tenant/allowance.ts";
 import * as seed000 from "../fixtures/dialects/container-data-model.ts";
 import * as seed002 from "../fixtures/dialects/web-gateway.ts";
@@ -17,18 +17,15 @@ import {
   token,
 } from "./harness.ts";
 import { HttpPeer, INITIALIZE, JSON_TYPE, request } from "./http-peer.ts";
+import { setLimits } from "./limits.ts";
 import { Resumable } from "./resumable-peer.ts";
 import { type Claims, CONTROLLER, mint } from "./tokens.ts";
 
-const DEFAULTS = JSON.stringify(LIMITS);
 const HOUR = 3_600_000;
 
 afterEach(() => {
   vi.useRealTimers();
-  overrideLimits(DEFAULTS);
 });
-
-const limit = (limits: Partial<typeof LIMITS>) => overrideLimits(JSON.stringify(limits));
 
 /** A user of a tenant of their own, so that nobody else is counted. */
 async function user(claims: Claims = {}) {
@@ -111,7 +108,7 @@ const startOfHour = () => {
 
 describe("prompts of an hour", () => {
   it("are exactly as many as allowed on one connection, and the next one is told when to come back", async () => {
-    limit({ promptsPerHour: 250 });
+    setLimits({ promptsPerHour: 250 });
     const { client } = await open(await user());
     expect(await prompts(client, 260)).toBe(250);
     const { response } = await client.request("session/prompt", prompt());
@@ -124,7 +121,7 @@ describe("prompts of an hour", () => {
   });
 
   it("are never more on several connections at once, and hardly fewer", async () => {
-    limit({ promptsPerHour: 500 });
+    setLimits({ promptsPerHour: 500 });
     const someone = await user();
     const clients = await Promise.all([1, 2, 3, 4].map(async () => (await open(someone)).client));
     const taken = await Promise.all(clients.map((client) => prompts(client, 160)));
@@ -137,7 +134,7 @@ describe("prompts of an hour", () => {
   it("that are refused reach no session", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const someone = await user({ tenant: "acme", sub: crypto.randomUUID(), workspaces: [workspace] });
-    limit({ promptsPerHour: 1 });
+    setLimits({ promptsPerHour: 1 });
     const { client: other } = await open(someone);
     await other.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
     const first = other.call("session/prompt", prompt("first", sessionId));
@@ -147,14 +144,14 @@ describe("prompts of an hour", () => {
     expect(codeOf(response)).toBe(REFUSED);
     expect(await eventsText(workspace, sessionId)).not.toContain("second");
     // Nobody else notices.
-    limit({ promptsPerHour: 10_000 });
+    setLimits({ promptsPerHour: 10_000 });
     const turn = client.call("session/prompt", prompt("mine", sessionId));
     agent.answer(await agent.line(), { stopReason: "end_turn" });
     expect((await client.until(turn)).response.result).toEqual({ stopReason: "end_turn" });
   });
 
   it("stay counted when the objects of the connection and of the tenant forget everything", async () => {
-    limit({ promptsPerHour: 500 });
+    setLimits({ promptsPerHour: 500 });
     const someone = await user();
     const { client, object } = await open(someone);
     let taken = 0;
@@ -167,7 +164,7 @@ describe("prompts of an hour", () => {
   });
 
   it("that a connection did not use are there for others when it ends", async () => {
-    limit({ promptsPerHour: 1000 });
+    setLimits({ promptsPerHour: 1000 });
     const someone = await user();
     const first = await open(someone);
     expect(await prompts(first.client, 1)).toBe(1);
@@ -179,7 +176,7 @@ describe("prompts of an hour", () => {
   });
 
   it("are given back only once by a connection that ends while it waits for more", async () => {
-    limit({ charsPerHour: 640_000 });
+    setLimits({ charsPerHour: 640_000 });
     const someone = await user();
     const { client, object } = await open(someone);
     const before = (await given(someone, "chars")) - (await held(object));
@@ -196,7 +193,7 @@ describe("prompts of an hour", () => {
 
   it("need no word of the tenant as long as the allowance lasts, nor to be refused again and again", async () => {
     startOfHour();
-    limit({ promptsPerHour: 400 });
+    setLimits({ promptsPerHour: 400 });
     const someone = await user();
     const { client } = await open(someone);
     expect(await prompts(client, 1)).toBe(1);
@@ -211,7 +208,7 @@ describe("prompts of an hour", () => {
 
   it("begin anew with the next hour", async () => {
     startOfHour();
-    limit({ promptsPerHour: 20 });
+    setLimits({ promptsPerHour: 20 });
     const someone = await user();
     const { client } = await open(someone);
     expect(await prompts(client, 25)).toBe(20);
@@ -226,7 +223,7 @@ describe("prompts of an hour", () => {
 
   it("of the last hour are not given back in the next", async () => {
     startOfHour();
-    limit({ promptsPerHour: 1000 });
+    setLimits({ promptsPerHour: 1000 });
     const someone = await user();
     const [old, other] = [await open(someone), await open(someone)];
     expect(await prompts(old.client, 1)).toBe(1);
@@ -239,7 +236,7 @@ describe("prompts of an hour", () => {
   });
 
   it("are each user's own, whatever the token, and an observer's count too", async () => {
-    limit({ promptsPerHour: 3 });
+    setLimits({ promptsPerHour: 3 });
     const ann = await user();
     const bob = await user({ tenant: ann.tenant, sub: "bob" });
     const { client } = await open(ann);
@@ -254,7 +251,7 @@ describe("prompts of an hour", () => {
   });
 
   it("of a tenant that has counted only sessions so far are counted, and its sessions stay so", async () => {
-    limit({ sessionsPerHour: 5 });
+    setLimits({ sessionsPerHour: 5 });
     const someone = await user();
     await runInDurableObject(someone.tenantObject, (_, { storage }) => {
       storage.sql.exec(
@@ -275,7 +272,7 @@ describe("prompts of an hour", () => {
 
 describe("characters of an hour", () => {
   it("are counted to the last one", async () => {
-    limit({ charsPerHour: 64_000 });
+    setLimits({ charsPerHour: 64_000 });
     const someone = await user();
     const { client } = await connect(someone);
     const rest = limitOf("chars") - INITIALIZE.length;
@@ -298,7 +295,7 @@ describe("characters of an hour", () => {
   });
 
   it("include what is no message at all", async () => {
-    limit({ charsPerHour: 64_000 });
+    setLimits({ charsPerHour: 64_000 });
     const someone = await user();
     const { client } = await open(someone);
     client.send("x".repeat(50_000));
@@ -311,7 +308,7 @@ describe("characters of an hour", () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const turn = client.call("session/prompt", prompt("go", sessionId));
     const asked = await agent.line();
-    limit({ charsPerHour: 64_000 });
+    setLimits({ charsPerHour: 64_000 });
     const sub = crypto.randomUUID();
     const someone = await user({ tenant: "acme", sub, workspaces: [workspace] });
     const { client: mine, object } = await open(someone);
@@ -340,7 +337,7 @@ describe("characters of an hour", () => {
   });
 
   it("keep nothing in reserve for what is long", async () => {
-    limit({ charsPerHour: 640_000 });
+    setLimits({ charsPerHour: 640_000 });
     const { client } = await open(await user());
     client.send(asking(limitOf("chars") - 5000, 1));
     await client.until(1);
@@ -351,7 +348,7 @@ describe("characters of an hour", () => {
 
 describe("over HTTP", () => {
   it("a request is answered with the error, and anything else refused before it is taken", async () => {
-    limit({ promptsPerHour: 2, charsPerHour: 64_000, smallChars: 100 });
+    setLimits({ promptsPerHour: 2, charsPerHour: 64_000, smallChars: 100 });
     const someone = await user();
     const response = await request("POST", someone.bearer, JSON_TYPE, INITIALIZE);
     const id = response.headers.get("Acp-Connection-Id") as string;
@@ -383,7 +380,7 @@ describe("over HTTP", () => {
   });
 
   it("what is left is given back with the connection", async () => {
-    limit({ promptsPerHour: 1000 });
+    setLimits({ promptsPerHour: 1000 });
     const someone = await user();
     const response = await request("POST", someone.bearer, JSON_TYPE, INITIALIZE);
     const peer = new HttpPeer(someone.bearer, response.headers.get("Acp-Connection-Id") as string, {});
@@ -416,7 +413,7 @@ describe("a resumable client", () => {
   };
 
   it("has its prompts counted over all its sockets", async () => {
-    limit({ promptsPerHour: 1000 });
+    setLimits({ promptsPerHour: 1000 });
     const someone = await user();
     const client = await open(someone);
     let taken = await prompts(client, 1);
@@ -433,7 +430,7 @@ describe("a resumable client", () => {
   });
 
   it("has less than it might when its object has crashed, and never more", async () => {
-    limit({ promptsPerHour: 1000 });
+    setLimits({ promptsPerHour: 1000 });
     const someone = await user();
     const client = await open(someone);
     let taken = await prompts(client, 1);
@@ -449,7 +446,7 @@ describe("a resumable client", () => {
   });
 
   it("gives back what is left when it says goodbye", async () => {
-    limit({ promptsPerHour: 1000 });
+    setLimits({ promptsPerHour: 1000 });
     const someone = await user();
     const client = await open(someone);
     expect(await prompts(client, 3)).toBe(3);
@@ -463,7 +460,7 @@ describe("a resumable client", () => {
   it("loses its socket for a message that asks for nothing, which comes again in the next hour", async () => {
     startOfHour();
     const { agent, sessionId, workspace } = await openSession();
-    limit({ charsPerHour: 64_000, smallChars: 100 });
+    setLimits({ charsPerHour: 64_000, smallChars: 100 });
     const someone = await user({ tenant: "acme", sub: crypto.randomUUID(), workspaces: [workspace] });
     const client = new Resumable(workspace);
     client.bearer = someone.bearer;
@@ -493,7 +490,7 @@ describe("a client of the older forms", () => {
     ["seed 000", "/acp", seed000.initialize, seed000.prompt, "session-abc123"],
     ["seed 002", "/agent/ws", seed002.initialize, seed002.prompt, "session-uuid"],
   ])("%s is counted as well", async (_, path, initialize, asking, name) => {
-    limit({ promptsPerHour: 2 });
+    setLimits({ promptsPerHour: 2 });
     const { client } = await connect(await user(), "", path);
     client.send(initialize);
     await client.until((JSON.parse(initialize) as { id: unknown }).id);
@@ -506,7 +503,7 @@ describe("a client of the older forms", () => {
   });
 
   it("may answer a permission when it has sent all it may", async () => {
-    limit({ charsPerHour: 64_000 });
+    setLimits({ charsPerHour: 64_000 });
     const { client } = await connect(await user(), "", "/agent/ws");
     client.send(seed002.initialize);
     await client.until((JSON.parse(seed002.initialize) as { id: unknown }).id);
@@ -541,7 +538,7 @@ describe("an import", () => {
 
   it("counts by its bytes, and leaves nothing of what is too long", async () => {
     const { tar, sessionId } = await archived();
-    limit({ charsPerHour: 2 * tar.byteLength, importChunkBytes: 4096 });
+    setLimits({ charsPerHour: 2 * tar.byteLength, importChunkBytes: 4096 });
     const someone = await user({ scopes: CONTROLLER });
     const first = await upload(someone.bearer, tar);
     expect(first.status).toBe(201);
@@ -565,7 +562,7 @@ describe("an import", () => {
 
   it("that is cut short by its length leaves nothing under its own id", async () => {
     const { tar, sessionId } = await archived();
-    limit({ charsPerHour: Math.floor(tar.byteLength / 2), importChunkBytes: 4096 });
+    setLimits({ charsPerHour: Math.floor(tar.byteLength / 2), importChunkBytes: 4096 });
     const someone = await user({ scopes: CONTROLLER });
     const pieces = new Blob([tar]).stream();
     expect((await upload(someone.bearer, pieces)).status).toBe(429);
@@ -574,12 +571,12 @@ describe("an import", () => {
     );
     expect(tables).toEqual([]);
     expect((await get(`/api/sessions/${sessionId}`, someone.bearer)).status).toBe(404);
-    limit({ charsPerHour: LIMITS.frameChars });
+    setLimits({ charsPerHour: LIMITS.frameChars });
     expect((await upload(someone.bearer, tar)).status).toBe(201);
   });
 
   it("of the older form counts too", async () => {
-    limit({ charsPerHour: 1000 });
+    setLimits({ charsPerHour: 1000 });
     const someone = await user({ scopes: CONTROLLER });
     const record = JSON.stringify({ pad: "x".repeat(2000) });
     expect((await upload(someone.bearer, record, "application/json")).status).toBe(429);

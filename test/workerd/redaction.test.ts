@@ -1,20 +1,17 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { packTar, unpackTar } from "modern-tar";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Caller } from "../../src/protocol/caller.ts";
-import { LIMITS, overrideLimits } from "../../src/protocol/limits.ts";
 import { joinMessage, RESUMABLE } from "../../src/protocol/resumable-wire.ts";
 import { type Agent, Client, get, type Opened, openSession, Peer, send, sessionStub } from "./harness.ts";
 import { HttpPeer, INITIALIZE, JSON_TYPE, request } from "./http-peer.ts";
+import { setLimits } from "./limits.ts";
 import { ALL_OF_A_CLIENT, mint } from "./tokens.ts";
 
 /** Links that show the conversation, and nothing that tools were given or that came out of them. */
 
 type Json = Record<string, unknown>;
-
-const original = { ...LIMITS };
-afterEach(() => overrideLimits(JSON.stringify(original)));
 
 /** Words that only the owner may read; each is used once. */
 class Secrets {
@@ -400,7 +397,7 @@ describe("a link without what tools have to do with it", () => {
   });
 
   it("hides lines of other systems, and what is in the archive", async () => {
-    overrideLimits('{"historyChars": 100000, "segmentChars": 20000}');
+    setLimits({ historyChars: 100000, segmentChars: 20000 });
     const told = await ended();
     const { workspace, sessionId, secrets, agent, link } = told;
     for (let i = 0; i < 60; i += 1)

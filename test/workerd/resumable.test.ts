@@ -17,6 +17,7 @@ import {
   token,
   updateText,
 } from "./harness.ts";
+import { setLimits } from "./limits.ts";
 import { type Json, Resumable } from "./resumable-peer.ts";
 import { ALL_OF_A_CLIENT, type Claims, mint } from "./tokens.ts";
 
@@ -37,9 +38,6 @@ async function another(client: Resumable, host: Host): Promise<{ agent: Agent; s
   const { sessionId } = (await opening).result as { sessionId: string };
   return { agent, sessionId };
 }
-
-const DEFAULTS = { ...LIMITS };
-afterEach(() => void Object.assign(LIMITS, DEFAULTS));
 
 const prompt = (sessionId: string, text = "go") => ({ sessionId, prompt: [{ type: "text", text }] });
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => String(i));
@@ -141,7 +139,7 @@ describe("a resumable client", () => {
 describe("a resumable client loses nothing", () => {
   it("of the connection's own answers, however many waited for it", async () => {
     const { client } = await openSession();
-    Object.assign(LIMITS, { deliverChars: 1000 });
+    setLimits({ deliverChars: 1000 });
     const ids = numbers(30).map((n) => `list-${n}`);
     const frames = ids.map((id) => ({ id, method: "session/list", params: {} }));
     client.send(frames);
@@ -192,7 +190,7 @@ describe("a resumable client loses nothing", () => {
 
   it("when it asks for more than it reads", async () => {
     const { client } = await openSession();
-    Object.assign(LIMITS, { outboxMessages: 3 });
+    setLimits({ outboxMessages: 3 });
     const ask = (n: number) => ({ id: `list-${n}`, method: "session/list", params: {} });
     for (let n = 0; n < 8; n += 1) client.send([ask(n)], n + 3);
     expect(await client.peer.closed).toMatchObject({ code: 1013 });
@@ -225,7 +223,7 @@ describe("the sessions of a resumable client", () => {
 
   it("make room for others when they are over", async () => {
     const { client, host, sessionId } = await openSession();
-    Object.assign(LIMITS, { sessionsPerConnection: 2 });
+    setLimits({ sessionsPerConnection: 2 });
     const second = await another(client, host);
     const open = () => client.request("session/new", { cwd: "/", mcpServers: [] });
     expect(await open()).toMatchObject({ error: { message: expect.stringContaining("at most 2") } });
@@ -355,7 +353,7 @@ describe("a connection that could be continued", () => {
 describe("the token of a resumable client", () => {
   const HOUR = 3_600_000;
   // It says nothing in all that time, but that is not what this is about.
-  beforeEach(() => void Object.assign(LIMITS, { resumeSilentMs: 24 * HOUR }));
+  beforeEach(() => setLimits({ resumeSilentMs: 24 * HOUR }));
   afterEach(() => vi.useRealTimers());
 
   /** Lets time pass, and rings the connection's alarm as that would have. */

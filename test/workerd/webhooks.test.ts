@@ -3,12 +3,13 @@ import { env } from "cloudflare:workers";
 import { Webhook } from "standardwebhooks";
 import { afterEach, beforeEach, describe, expect, it, type MockInstance, vi } from "vitest";
 import { readAnswerLink } from "../../src/auth/answer-link.ts";
-import { LIMITS, overrideLimits } from "../../src/protocol/limits.ts";
+import { LIMITS } from "../../src/protocol/limits.ts";
 import type { AcpSession } from "../../src/session/acp-session.ts";
 import type { WebhookInfo } from "../../src/workspace/webhooks/store.ts";
 import { Webhooks } from "../../src/workspace/webhooks/webhooks.ts";
 import { WorkspaceState } from "../../src/workspace/workspace-state.ts";
 import { Client, get, Host, type Opened, openSession, send, sessionStub, token } from "./harness.ts";
+import { setLimits } from "./limits.ts";
 
 /** Webhooks of a workspace: what its sessions have to tell, and how it reaches those who asked. */
 
@@ -54,12 +55,10 @@ beforeEach(() => {
   fetching = vi.spyOn(globalThis, "fetch").mockImplementation((input, init) => receiver.fetch(input, init));
 });
 
-const before = { ...LIMITS };
 afterEach(() => {
   fetching.mockRestore();
   vi.restoreAllMocks();
   vi.useRealTimers();
-  overrideLimits(JSON.stringify(before));
 });
 
 async function adminOf(workspace: string) {
@@ -220,7 +219,7 @@ describe("a webhook", () => {
   );
 
   it("is one of a few", async () => {
-    overrideLimits('{"webhooksPerWorkspace": 2}');
+    setLimits({ webhooksPerWorkspace: 2 });
     const workspace = newName();
     const [first] = [await make(workspace), await make(workspace)];
     const { path, bearer } = await adminOf(workspace);
@@ -432,7 +431,7 @@ describe("a session", () => {
   });
 
   it("keeps the newest of too many, and says how many there were", async () => {
-    overrideLimits('{"noticesPerSession": 2}');
+    setLimits({ noticesPerSession: 2 });
     const opened = await openSession();
     const { workspace, sessionId } = opened;
     await make(workspace, { events: ["turn.ended"] });
@@ -567,7 +566,7 @@ describe("a message", () => {
   });
 
   it("is given up in the end, of which the audit has one line until something arrives", async () => {
-    overrideLimits('{"webhookRetryMs": 0.001}');
+    setLimits({ webhookRetryMs: 0.001 });
     const { workspace, made, ping, info, audit } = await withPing();
     const failures = async () =>
       (await audit("webhook.failed")).filter((entry) => entry.workspace === workspace);
@@ -596,7 +595,7 @@ describe("a message", () => {
   });
 
   it("is one of so many that may wait: the oldest goes", async () => {
-    overrideLimits('{"webhookQueue": 2}');
+    setLimits({ webhookQueue: 2 });
     const { workspace, ping, info } = await withPing();
     receiver.answer = () => new Response(null, { status: 503 });
     for (let n = 0; n < 5; n += 1) await ping();

@@ -13,7 +13,7 @@ const counted = new Map<string, { count: number; since: number }>();
 export async function noteRefusal(env: Env, { tenant, subject }: Bearer, reason: string): Promise<void> {
   const key = JSON.stringify([tenant, subject, reason]);
   const before = counted.get(key);
-  if (before && Date.now() < before.since + LIMITS.refusalNoteMs) {
+  if (before && Date.now() < before.since + LIMITS.refusalAuditMs) {
     before.count += 1;
     return;
   }

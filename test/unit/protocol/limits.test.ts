@@ -1,31 +1,26 @@
-import { afterEach, describe, expect, it } from "vitest";
-import { LIMITS, overrideLimits } from "../../../src/protocol/limits.ts";
+import { describe, expect, it } from "vitest";
+import { DEFAULT_LIMITS, readLimits } from "../../../src/protocol/limits.ts";
 
-const original = { ...LIMITS };
+const original = { ...DEFAULT_LIMITS };
 
-afterEach(() => {
-  overrideLimits(JSON.stringify(original));
-});
-
-describe("overrideLimits", () => {
+describe("readLimits", () => {
   it("replaces the numbers it names and no others", () => {
-    overrideLimits('{"queueLength": 3}');
-    expect(LIMITS).toEqual({ ...original, queueLength: 3 });
+    expect(readLimits('{"queueLength": 3}')).toEqual({ ...original, queueLength: 3 });
+    expect(DEFAULT_LIMITS).toEqual(original);
   });
 
-  it("leaves everything as it is when nothing is configured", () => {
-    overrideLimits(undefined);
-    overrideLimits("");
-    expect(LIMITS).toEqual(original);
+  it.each([undefined, ""])("returns the defaults when the operator configures %j", (text) => {
+    expect(readLimits(text)).toEqual(original);
   });
 
   it.each([
     ['{"queueLenght": 3}', "queueLenght"],
     ['{"queueLength": 0}', "queueLength"],
     ['{"queueLength": "3"}', "queueLength"],
+    ['{"toString": 3}', "toString"],
     ["[", "JSON"],
-  ])("refuses %s with what is wrong", (text, words) => {
-    expect(() => overrideLimits(text)).toThrow(words);
-    expect(LIMITS).toEqual(original);
+  ])("refuses %s and names what is wrong", (text, words) => {
+    expect(() => readLimits(text)).toThrow(words);
+    expect(DEFAULT_LIMITS).toEqual(original);
   });
 });
