@@ -1,5 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
-import { DEADLINE_SCHEMA, Deadlines } from "../durable/deadlines.ts";
+import { Deadlines } from "../durable/deadlines.ts";
 import { sessionObject } from "../durable/object-names.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose, GOING_AWAY } from "../protocol/close-codes.ts";
@@ -90,6 +90,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     const { caller, connection } = client.state;
     const sessions = client.sessions().map((id) => sessionObject(this.env, caller.tenant, id));
     this.#socketClient = undefined;
+    this.#deadlines.forget();
     await this.ctx.storage.deleteAll();
     await Promise.all([
       client.settled().then((last) => this.#life.end(last)),
@@ -113,27 +114,15 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
 
   // ---- time and rights --------------------------------------------------------------------------------
 
-  override async alarm(): Promise<void> {
-    this.ctx.storage.sql.exec(DEADLINE_SCHEMA);
-    for (const name of this.#deadlines.due(Date.now())) {
-      switch (name) {
-        case "handshake":
-          await this.#endUnused();
-          break;
-        case "idle":
-          await this.#withoutSocket().expire();
-          break;
-        case "silence":
-          await this.#listen();
-          break;
-        case "token-warning":
-          this.#client().notify((caller) => notification(TOKEN_EXPIRING, { expiresAt: expiresAt(caller) }));
-          break;
-        case "token-expiry":
-          if (this.#socket()) await this.#end(EXPIRED);
-          else this.#withoutSocket().hangUp(EXPIRED);
-      }
-    }
+  override alarm(): Promise<void> {
+    return this.#deadlines.run(Date.now(), {
+      handshake: () => this.#endUnused(),
+      idle: () => this.#withoutSocket().expire(),
+      silence: () => this.#listen(),
+      "token-warning": () =>
+        this.#client().notify((caller) => notification(TOKEN_EXPIRING, { expiresAt: expiresAt(caller) })),
+      "token-expiry": () => (this.#socket() ? this.#end(EXPIRED) : this.#withoutSocket().hangUp(EXPIRED)),
+    });
   }
 
   /** Whoever connects means to speak. On `/agent/ws` somebody may take their time to choose an agent. */

@@ -1,4 +1,4 @@
-import { DEADLINE_SCHEMA, type Deadlines } from "../durable/deadlines.ts";
+import type { Deadlines } from "../durable/deadlines.ts";
 import { enter, leave, passFor } from "../durable/socket-registration.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
@@ -32,7 +32,6 @@ export class TokenLife {
 
   /** A client has come, or has come back. */
   begin(state: ClientState): void {
-    this.#ctx.storage.sql.exec(DEADLINE_SCHEMA);
     if (!state.initialized) this.#deadlines.set("handshake", Date.now() + LIMITS.handshakeMs);
     this.#deadlines.set("token-warning", state.caller.expires * 1000 - LIMITS.tokenWarningMs);
     this.#enter(state);

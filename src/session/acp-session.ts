@@ -411,12 +411,10 @@ export class AcpSession extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     const session = await this.#session();
     if (!session) return;
-    const { state } = session;
-    for (const name of session.deadlines.due(Date.now())) {
-      if (session.isOver) return;
-      if (name === "host-token") this.#checkHostTokens(session);
-      else await session.followUp.due(state, name);
-    }
+    await session.deadlines.run(Date.now(), {
+      ...session.followUp.handlers(session.state),
+      "host-token": () => this.#checkHostTokens(session),
+    });
   }
 
   // ---- readers of the state and the log ---------------------------------------------------------------

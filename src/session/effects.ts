@@ -1,3 +1,4 @@
+import type { DeadlineHandler } from "../durable/deadlines.ts";
 import { workspaceObject } from "../durable/object-names.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { type Act, audit } from "../tenant/client/audit.ts";
@@ -156,26 +157,19 @@ export class FollowUp {
 
   // ---- time -------------------------------------------------------------------------------------------
 
-  async due(state: SessionState, name: Exclude<SessionDeadline, "host-token">): Promise<void> {
+  /** Serves each deadline of the session but that of the host's token. */
+  handlers(state: SessionState): Record<Exclude<SessionDeadline, "host-token">, DeadlineHandler> {
     const session = this.#session;
-    switch (name) {
-      case "place":
-        return this.#place(state);
-      case "agent-start":
-        return this.#startTimedOut(state);
-      case "idle":
-        return session.record((batch) => idleCheck(batch));
-      case "permission":
-        return this.#permissionsTimedOut(state);
-      case "archive":
-        return session.archive.run(state, (decide) => session.record(decide));
-      case "index":
-        return session.index.write(state);
-      case "notices":
-        return session.notices.handOver(state);
-      case "release":
-        return this.#release(state);
-    }
+    return {
+      place: () => this.#place(state),
+      "agent-start": () => this.#startTimedOut(state),
+      idle: () => session.record((batch) => idleCheck(batch)),
+      permission: () => this.#permissionsTimedOut(state),
+      archive: () => session.archive.run(state, (decide) => session.record(decide)),
+      index: () => session.index.write(state),
+      notices: () => session.notices.handOver(state),
+      release: () => this.#release(state),
+    };
   }
 
   async #startTimedOut(state: SessionState): Promise<void> {

@@ -1,4 +1,4 @@
-import { DEADLINE_SCHEMA, Deadlines } from "../durable/deadlines.ts";
+import { Deadlines } from "../durable/deadlines.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { Access } from "./access.ts";
 import type { Batch } from "./core/decide/batch.ts";
@@ -86,13 +86,13 @@ export class LiveSession {
 
   create(sessionId: string): void {
     this.journal.create(sessionId);
-    this.#ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
+    this.#ctx.storage.sql.exec(CLIENT_SCHEMA);
   }
 
   /** Makes a session of a log that was written beforehand and folds to the given state. */
   adopt(state: SessionState): void {
     this.journal.adopt(state);
-    this.#ctx.storage.sql.exec(DEADLINE_SCHEMA + CLIENT_SCHEMA);
+    this.#ctx.storage.sql.exec(CLIENT_SCHEMA);
   }
 
   /** Writes what is decided, then lets everyone read on. Output gates hold all of it until it is durable. */
@@ -131,6 +131,7 @@ export class LiveSession {
     this.journal.forget();
     this.clients.forget();
     this.#access.forget();
+    this.deadlines.forget();
     await this.#ctx.storage.deleteAll();
     await this.index.remove(state);
     await this.followUp.workspaceOf(state)?.release(state.sessionId, state.lastSeq);

@@ -1,4 +1,3 @@
-import { DEADLINE_SCHEMA } from "../durable/deadlines.ts";
 import { defaultSettings, type Settings, type SettingsChange } from "./settings.ts";
 
 /** Who the workspace is; the object itself only knows the digest of its name. */
@@ -36,7 +35,7 @@ export class Store {
   create(identity: Identity): void {
     if (this.#exists) return;
     if (this.#has("placement")) this.#sql.exec(UPGRADE);
-    this.#sql.exec(SCHEMA + DEADLINE_SCHEMA);
+    this.#sql.exec(SCHEMA);
     this.#exists = true;
     this.set("identity", identity);
   }

@@ -542,40 +542,27 @@ export class WorkspaceState extends DurableObject<Env> {
 
   override async alarm(): Promise<void> {
     if (!this.#store.exists) return;
-    for (const name of this.#deadlines.due(Date.now())) {
-      switch (name) {
-        case "grace":
-          this.#departures.giveUpAbsent();
-          await this.#goOn();
-          break;
-        case "silence":
-          await this.#findSilent();
-          this.#listen();
-          await this.#deliver();
-          break;
-        case "words":
-          await this.#deliver();
-          break;
-        case "show":
-          this.#watchers.feed();
-          break;
-        case "container":
-          await this.#onDemand.due();
-          await this.#goOn();
-          break;
-        case "container-token":
-          await this.#renewToken();
-          break;
-        case "index":
-          await this.#writeIndex();
-          break;
-        case "webhooks":
-          this.#webhooks.deliver();
-          break;
-        case "host-token":
-          this.#passes.check(Date.now());
-      }
-    }
+    await this.#deadlines.run(Date.now(), {
+      grace: async () => {
+        this.#departures.giveUpAbsent();
+        await this.#goOn();
+      },
+      silence: async () => {
+        await this.#findSilent();
+        this.#listen();
+        await this.#deliver();
+      },
+      words: () => this.#deliver(),
+      show: () => this.#watchers.feed(),
+      container: async () => {
+        await this.#onDemand.due();
+        await this.#goOn();
+      },
+      "container-token": () => this.#renewToken(),
+      index: () => this.#writeIndex(),
+      webhooks: () => this.#webhooks.deliver(),
+      "host-token": () => this.#passes.check(Date.now()),
+    });
   }
 
   async #renewToken(): Promise<void> {

@@ -252,6 +252,7 @@ export class ResumableClient implements Client {
     const sessions = this.sessions().map((id) => this.#session(id));
     this.hangUp(reason, code);
     this.#store.forget();
+    this.#deadlines.forget();
     await this.#ctx.storage.deleteAll();
     await Promise.allSettled([
       this.#life.end(state),

@@ -211,6 +211,7 @@ export class HttpClient implements Client {
     const sessions = this.#store.attached().map((id) => this.#session(id));
     this.#readers.dismiss(reason);
     this.#store.forget();
+    this.#deadlines.forget();
     await this.#ctx.storage.deleteAll();
     await Promise.allSettled([
       this.#life.end(state),
