@@ -1,7 +1,7 @@
 import type { Caller } from "../../../protocol/caller.ts";
 import type { AcpSession } from "../../../session/acp-session.ts";
-import { Transcript } from "../../../session/transfer/worker/markdown.ts";
-import { archiveOf } from "../../../session/transfer/worker/tar-writer.ts";
+import { sessionTar } from "../../../session/transfer/worker/tar-writer.ts";
+import { Transcript } from "../../../session/transfer/worker/transcript.ts";
 
 /**
  * A session as a file. Each is written while it is read, page by page, up to the event that was the last
@@ -32,7 +32,7 @@ export function exportTranscript(session: Session, caller: Caller, projection: s
 
 /** The directory of the acpx session model as a tar. */
 export function exportArchive(session: Session, caller: Caller, projection: string): Bytes {
-  return archiveOf(projection, lastSeqOf(projection), (cursor, upTo) =>
+  return sessionTar(projection, lastSeqOf(projection), (cursor, upTo) =>
     session.segment(caller, cursor, upTo),
   );
 }

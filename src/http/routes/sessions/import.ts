@@ -7,9 +7,9 @@ import { isUuid } from "../../../protocol/ids.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
 import type { AcpSession } from "../../../session/acp-session.ts";
 import type { ImportOrder } from "../../../session/core/decide/import-events.ts";
-import { ArchiveError } from "../../../session/transfer/archive-fault.ts";
-import { readRecord } from "../../../session/transfer/worker/legacy-record.ts";
-import { readArchive, readBytes } from "../../../session/transfer/worker/tar-reader.ts";
+import { ImportError } from "../../../session/transfer/import-error.ts";
+import { readLegacyRecord } from "../../../session/transfer/worker/legacy-record.ts";
+import { readBytes, readSessionTar } from "../../../session/transfer/worker/tar-reader.ts";
 import { mayOpenSession } from "../../../tenant/quotas.ts";
 import type { AppEnv } from "../../middleware/auth.ts";
 import { tooMany } from "../../middleware/rate.ts";
@@ -27,20 +27,20 @@ export async function importSession(c: Context<AppEnv>): Promise<Response> {
   const metered = new Metered(c.env, c.get("caller"), body);
   try {
     if (c.req.header("Content-Type")?.toLowerCase().startsWith("application/json")) {
-      const { recordId, cwd, lines } = readRecord(
+      const { recordId, cwd, lines } = readLegacyRecord(
         await readBytes(metered.body, null, LIMITS.importFileBytes),
       );
       await intake.begin(recordId, null, { format: "record", cwd });
       await intake.write("record", new TextEncoder().encode(lines));
     } else {
-      await readArchive(metered.body, intake);
+      await readSessionTar(metered.body, intake);
     }
     const session = await intake.finish();
     return c.json(session, 201, { Location: `/api/sessions/${session.sessionId}` });
   } catch (error) {
     const { refused } = metered;
     if (refused) throw tooMany(c, refused.message, refused.data.retryAfterMs);
-    if (!(error instanceof ArchiveError)) throw error;
+    if (!(error instanceof ImportError)) throw error;
     return c.json({ error: { code: "bad_archive", ...error.fault } }, 400);
   } finally {
     await Promise.all([intake.close(), metered.close()]);
@@ -83,7 +83,7 @@ class Intake {
     this.#order = order;
   }
 
-  get begun(): boolean {
+  get hasBegun(): boolean {
     return this.#target !== undefined;
   }
 
@@ -94,7 +94,7 @@ class Intake {
   ): Promise<void> {
     const { as, ...order } = this.#order;
     if (as !== "new" && !isUuid(recordId))
-      throw new ArchiveError(`acpxRecordId ${recordId} is no UUID: import it with ?as=new`, file, 1);
+      throw new ImportError(`acpxRecordId ${recordId} is no UUID: import it with ?as=new`, file, 1);
     this.#recordId = recordId;
     this.#sessionId = as === "new" ? crypto.randomUUID() : recordId;
     const sessionId = this.#sessionId;
@@ -122,7 +122,7 @@ class Intake {
     for (let at = 0; at < bytes.length; at += CALL_BYTES) {
       // A copy of the part: a view would be sent with all that it is a view of.
       const fault = await this.#target?.write(file, bytes.slice(at, at + CALL_BYTES));
-      if (fault) throw new ArchiveError(fault.message, fault.file, fault.line);
+      if (fault) throw new ImportError(fault.message, fault.file, fault.line);
     }
   }
 
@@ -134,15 +134,15 @@ class Intake {
   async finish(): Promise<{ sessionId: string; lastSeq: number }> {
     const { recordId, lastSeq } = this.#claim;
     if (!this.#target)
-      throw new ArchiveError("there are no events in it: events/000000000001.ndjson is missing");
+      throw new ImportError("there are no events in it: events/000000000001.ndjson is missing");
     if (recordId !== undefined && recordId !== this.#recordId)
-      throw new ArchiveError(
+      throw new ImportError(
         `it is of session ${recordId}, the events of ${this.#recordId}`,
         "session.json",
         1,
       );
     const result = await this.#target.finish(lastSeq);
-    if ("message" in result) throw new ArchiveError(result.message, result.file, result.line);
+    if ("message" in result) throw new ImportError(result.message, result.file, result.line);
     return { sessionId: this.#sessionId, lastSeq: result.lastSeq };
   }
 

@@ -1,7 +1,7 @@
 import { LIMITS } from "../../../protocol/limits.ts";
 import { type EnvelopeLine, isLineFault, readEnvelope, withRecordId } from "../../core/events/envelope.ts";
-import { ArchiveError } from "../archive-fault.ts";
-import { LineSplitter } from "../byte-line-splitter.ts";
+import { ImportError } from "../import-error.ts";
+import { ByteLineSplitter } from "./byte-line-splitter.ts";
 
 /**
  * Reads the segments of an archive in order and hands on their events, each checked: one session, numbered
@@ -11,7 +11,7 @@ export class SegmentReader {
   readonly #recordId: string;
   readonly #sessionId: string;
   readonly #onEvent: (read: EnvelopeLine) => void;
-  readonly #lines = new LineSplitter(LIMITS.importLineBytes);
+  readonly #lines = new ByteLineSplitter(LIMITS.importLineBytes);
   #file: string | null = null;
   #line = 0;
   #lastSeq = 0;
@@ -26,7 +26,7 @@ export class SegmentReader {
     return this.#lastSeq;
   }
 
-  /** The next bytes of a segment. Throws an ArchiveError that names the line that is wrong. */
+  /** The next bytes of a segment. Throws an ImportError that names the line that is wrong. */
   push(file: string, bytes: Uint8Array): void {
     if (file !== this.#file) this.end();
     this.#file = file;
@@ -75,8 +75,8 @@ export class SegmentReader {
       : { ...read, line: withRecordId(read.line, this.#sessionId) };
   }
 
-  #fault(error: unknown, line: number): ArchiveError {
-    return error instanceof ArchiveError ? error : new ArchiveError(messageOf(error), this.#file, line);
+  #fault(error: unknown, line: number): ImportError {
+    return error instanceof ImportError ? error : new ImportError(messageOf(error), this.#file, line);
   }
 }
 

@@ -1,26 +1,21 @@
+import type { LogEvent } from "../../core/events/event.ts";
 import type { Envelope } from "../../log/row-format.ts";
-import { concat } from "../byte-line-splitter.ts";
-import { isTurnKind, type TurnMark, turnMark } from "../turn-index.ts";
+import { concatBytes } from "../concat-bytes.ts";
 
 /**
- * How a log is cut into the segment files of an archive. Where they are cut depends on the lines alone, so
- * the same log gives the same files every time, and a log that was imported and has grown since gives the
- * files it came in, followed by new ones.
+ * Bounds of one segment file of a session archive. A file boundary depends on the lines alone: exporting a log twice
+ * gives the same files, and a log that has grown since its import gives the files it came in, followed by new ones.
  */
 const SEGMENT = {
-  /** One line may be larger: then it is a segment of its own. */
+  /** A single line may be larger; it is then a segment of its own. */
   bytes: 8 * 1024 * 1024,
   events: 10_000,
 } as const;
 
-export function segmentName(number: number): string {
-  return `events/${String(number).padStart(12, "0")}.ndjson`;
-}
-
-/** Where a reader of segments stands: the last event it has, and what it has of the current segment. */
+/** Where a reader of segments stands: its last event, and the size of the current segment up to that event. */
 export type SegmentCursor = { after: number; bytes: number; events: number };
 
-/** A piece of one segment; `ends` when the next line, if there is one, belongs to the next. */
+/** A piece of one segment. `ends` is true when the next line, if there is one, belongs to the next segment. */
 export type SegmentPage = {
   bytes: Uint8Array;
   cursor: SegmentCursor;
@@ -28,7 +23,17 @@ export type SegmentPage = {
   turns: TurnMark[];
 };
 
-/** The next piece of about `maxBytes`, with nothing after event `upTo`. */
+/** A `turn.*` event as the archive's `index/turns.json` needs it. */
+export type TurnMark = {
+  kind: string;
+  seq: number;
+  at: string;
+  turnId: string | null;
+  prompt: number | null;
+  stopReason: string | null;
+};
+
+/** The next piece of about `maxBytes` that holds no event after `upTo`. */
 export function segmentPage(
   envelopes: Iterable<Envelope>,
   start: SegmentCursor,
@@ -43,21 +48,34 @@ export function segmentPage(
   for (const { seq, event, line } of envelopes) {
     if (seq > upTo) break;
     const bytes = ENCODER.encode(`${line}\n`);
+    // An import starts a new segment, so that the files before it stay those it came in.
     full = cursor.events > 0 && (isFull(cursor, bytes.length) || event().kind === "session.imported");
     if (full) break;
     if (size > 0 && size + bytes.length > maxBytes) break;
-    if (isTurnKind(event().kind)) turns.push(turnMark(event()));
+    if (event().kind.startsWith("turn.")) turns.push(turnMark(event()));
     lines.push(bytes);
     size += bytes.length;
     cursor.after = seq;
     cursor.bytes += bytes.length;
     cursor.events += 1;
   }
-  return { bytes: concat(lines), cursor, ends: full || cursor.after >= upTo, turns };
+  return { bytes: concatBytes(lines), cursor, ends: full || cursor.after >= upTo, turns };
 }
 
 function isFull({ bytes, events }: SegmentCursor, more: number): boolean {
   return bytes + more > SEGMENT.bytes || events >= SEGMENT.events;
+}
+
+function turnMark(event: LogEvent): TurnMark {
+  const { turnId, prompt, stopReason } = "payload" in event ? event.payload : {};
+  return {
+    kind: event.kind,
+    seq: event.seq,
+    at: new Date(event.at).toISOString(),
+    turnId: typeof turnId === "string" ? turnId : event.context.turnId,
+    prompt: typeof prompt === "number" ? prompt : null,
+    stopReason: typeof stopReason === "string" ? stopReason : null,
+  };
 }
 
 const ENCODER = new TextEncoder();

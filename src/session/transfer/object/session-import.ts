@@ -5,7 +5,7 @@ import type { EnvelopeLine } from "../../core/events/envelope.ts";
 import { apply } from "../../core/state/fold.ts";
 import { initialState, type SessionState } from "../../core/state/state.ts";
 import { EventLog, LOG_SCHEMA } from "../../log/event-log.ts";
-import { ArchiveError, type ArchiveFault } from "../archive-fault.ts";
+import { ImportError, type ImportFault } from "../import-error.ts";
 import { RowWriter } from "./row-writer.ts";
 import { SegmentReader } from "./segment-reader.ts";
 
@@ -45,17 +45,17 @@ export class SessionImport extends RpcTarget {
   }
 
   /** The next bytes of a segment. */
-  write(file: string, bytes: Uint8Array): ArchiveFault | null {
+  write(file: string, bytes: Uint8Array): ImportFault | null {
     return this.#try(() => this.#reader.push(file, bytes));
   }
 
   /** All is here: makes it a session. `claimed` is the last event the archive says it has. */
-  finish(claimed: number): ArchiveFault | { lastSeq: number } {
+  finish(claimed: number): ImportFault | { lastSeq: number } {
     const fault = this.#try(() => {
       this.#reader.end();
       const { lastSeq } = this.#reader;
       if (lastSeq < claimed)
-        throw new ArchiveError(
+        throw new ImportError(
           `the archive says it has ${claimed} events, but the last one is ${lastSeq}`,
           "session.json",
         );
@@ -78,13 +78,13 @@ export class SessionImport extends RpcTarget {
     void this.abort();
   }
 
-  #try(step: () => void): ArchiveFault | null {
+  #try(step: () => void): ImportFault | null {
     if (this.#over) throw new Error("The import is over");
     try {
       step();
       return null;
     } catch (error) {
-      if (error instanceof ArchiveError) return error.fault;
+      if (error instanceof ImportError) return error.fault;
       throw error;
     }
   }

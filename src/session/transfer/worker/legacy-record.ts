@@ -1,16 +1,16 @@
 import { ulid } from "ulid";
 import { z } from "zod";
 import { type Context, envelope, type NoteEvent, type Payload } from "../../core/events/event.ts";
-import { ArchiveError } from "../archive-fault.ts";
+import { ImportError } from "../import-error.ts";
 
 /**
  * The older acpx record: one JSON document with previews of the turns instead of a log. It becomes a log of
  * events that say what the record says and no more, each marked `synthetic`.
  */
-export function readRecord(bytes: Uint8Array): { recordId: string; cwd: string | null; lines: string } {
+export function readLegacyRecord(bytes: Uint8Array): { recordId: string; cwd: string | null; lines: string } {
   const record = parseRecord(bytes);
   const recordId = record.acpxRecordId ?? record.id;
-  if (recordId === undefined) throw new ArchiveError("acpxRecordId (or id) is missing", "record", 1);
+  if (recordId === undefined) throw new ImportError("acpxRecordId (or id) is missing", "record", 1);
   const lines = eventsOf(record).map((event) => `${envelope(event, recordId, ulid(event.at))}\n`);
   return { recordId, cwd: record.cwd ?? null, lines: lines.join("") };
 }
@@ -54,14 +54,14 @@ function parseRecord(bytes: Uint8Array): OldRecord {
   try {
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes));
   } catch (error) {
-    throw new ArchiveError(`not valid JSON: ${(error as Error).message}`, "record", 1);
+    throw new ImportError(`not valid JSON: ${(error as Error).message}`, "record", 1);
   }
   const schema = (value as { schema?: unknown } | null)?.schema;
   if (schema === "acpx.session.v1")
-    throw new ArchiveError("this is a projection; a session is imported from its events", "record", 1);
+    throw new ImportError("this is a projection; a session is imported from its events", "record", 1);
   const checked = RECORD.safeParse(value);
   if (checked.success) return checked.data;
-  throw new ArchiveError(`not a session record: ${z.prettifyError(checked.error)}`, "record", 1);
+  throw new ImportError(`not a session record: ${z.prettifyError(checked.error)}`, "record", 1);
 }
 
 function eventsOf(record: OldRecord): NoteEvent[] {

@@ -1,5 +1,5 @@
 import { REDACTED } from "../../../protocol/allow-list.ts";
-import { unifiedDiff } from "./markdown-diff.ts";
+import { markdownDiff } from "./markdown-diff.ts";
 
 /** Parts of a transcript in Markdown. What agents and users sent is shown, never trusted to be well formed. */
 
@@ -75,7 +75,7 @@ function toolContent(value: unknown): string {
     case "diff":
       return fenced(
         "diff",
-        unifiedDiff(
+        markdownDiff(
           text(item.path),
           typeof item.oldText === "string" ? item.oldText : null,
           text(item.newText),

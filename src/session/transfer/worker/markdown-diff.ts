@@ -2,7 +2,7 @@
  * A file's change as unified diff lines: what the two texts share at their beginning and end is left out,
  * all between is shown as removed and added. One hunk, in linear time whatever the size.
  */
-export function unifiedDiff(path: string, oldText: string | null, newText: string): string {
+export function markdownDiff(path: string, oldText: string | null, newText: string): string {
   const before = linesOf(oldText ?? "");
   const after = linesOf(newText);
   let head = 0;

@@ -1,23 +1,24 @@
 import { createTarDecoder } from "modern-tar";
 import { LIMITS } from "../../../protocol/limits.ts";
 import { isLineFault, readEnvelope } from "../../core/events/envelope.ts";
-import { ArchiveError } from "../archive-fault.ts";
-import { concat } from "../byte-line-splitter.ts";
+import { concatBytes } from "../concat-bytes.ts";
+import { ImportError } from "../import-error.ts";
 
-/** Where the contents of an archive go. */
-export type ArchiveSink = {
-  readonly begun: boolean;
-  /** The session the archive is of, as its first event says. */
+/** Receives the contents of a session archive file. */
+export type ImportSink = {
+  readonly hasBegun: boolean;
+  /** Names the session of the archive, as the first event gives it. Called before any `write`. */
   begin(recordId: string, file: string): Promise<void>;
   write(file: string, bytes: Uint8Array): Promise<void>;
+  /** Passes on what `session.json` says about the events. */
   claim(recordId: string | undefined, lastSeq: number): void;
 };
 
 /**
- * Reads the tar of a session directory while it arrives. Only the events count: `session.json` serves as a
- * check on them, indexes and anything else are left aside. Faults are ArchiveErrors.
+ * Reads the tar of a session directory while it arrives. Only the events are imported: `session.json` serves as a
+ * check on them, and all other files are skipped. Throws an `ImportError` if the tar is faulty.
  */
-export async function readArchive(tar: ReadableStream<Uint8Array>, sink: ArchiveSink): Promise<void> {
+export async function readSessionTar(tar: ReadableStream<Uint8Array>, sink: ImportSink): Promise<void> {
   for await (const { header, body } of each(tar.pipeThrough(createTarDecoder({ strict: true })), null)) {
     const file = FILES.exec(header.name)?.[1];
     if (header.type !== "file" || file === undefined) await body.cancel();
@@ -27,18 +28,18 @@ export async function readArchive(tar: ReadableStream<Uint8Array>, sink: Archive
   }
 }
 
-/** In the archive's root or in a directory of its own. */
+/** The files of a session directory, in the root of the tar or in one directory below it. */
 const FILES = /^(?:\.?\/)?(?:[^/]+\/)??(session\.json|events\/\d{1,15}\.ndjson)$/;
 
-async function readSegment(file: string, body: ReadableStream<Uint8Array>, sink: ArchiveSink): Promise<void> {
+async function readSegment(file: string, body: ReadableStream<Uint8Array>, sink: ImportSink): Promise<void> {
   let pieces: Uint8Array[] = [];
   let size = 0;
   let hasLine = false;
   const flush = async () => {
-    const bytes = concat(pieces);
+    const bytes = concatBytes(pieces);
     pieces = [];
     size = 0;
-    if (!sink.begun) await sink.begin(firstRecordId(file, bytes), file);
+    if (!sink.hasBegun) await sink.begin(firstRecordId(file, bytes), file);
     await sink.write(file, bytes);
   };
   for await (const piece of each(body, file)) {
@@ -46,9 +47,9 @@ async function readSegment(file: string, body: ReadableStream<Uint8Array>, sink:
     size += piece.length;
     hasLine ||= piece.includes(LINE_FEED);
     if (size > LIMITS.importLineBytes)
-      throw new ArchiveError(`longer than ${LIMITS.importLineBytes} bytes`, file, 1);
-    // The first line says where all of it goes.
-    if (size >= LIMITS.importChunkBytes && (sink.begun || hasLine)) await flush();
+      throw new ImportError(`longer than ${LIMITS.importLineBytes} bytes`, file, 1);
+    // Nothing is passed on before the first line is complete: that line says which object takes the session.
+    if (size >= LIMITS.importChunkBytes && (sink.hasBegun || hasLine)) await flush();
   }
   if (size > 0) await flush();
 }
@@ -57,16 +58,16 @@ function firstRecordId(file: string, bytes: Uint8Array): string {
   const end = bytes.indexOf(LINE_FEED);
   const line = new TextDecoder().decode(end === -1 ? bytes : bytes.subarray(0, end));
   const read = readEnvelope(line);
-  if (isLineFault(read)) throw new ArchiveError(read.fault, file, 1);
+  if (isLineFault(read)) throw new ImportError(read.fault, file, 1);
   return read.recordId;
 }
 
-function readClaim(file: string, bytes: Uint8Array, sink: ArchiveSink): void {
+function readClaim(file: string, bytes: Uint8Array, sink: ImportSink): void {
   let session: { acpxRecordId?: unknown; log?: { lastSeq?: unknown } | null } | null;
   try {
     session = JSON.parse(new TextDecoder().decode(bytes)) as typeof session;
   } catch (error) {
-    throw new ArchiveError(`not valid JSON: ${(error as Error).message}`, file, 1);
+    throw new ImportError(`not valid JSON: ${(error as Error).message}`, file, 1);
   }
   const { acpxRecordId, log } = session ?? {};
   sink.claim(
@@ -75,7 +76,7 @@ function readClaim(file: string, bytes: Uint8Array, sink: ArchiveSink): void {
   );
 }
 
-/** All of a stream that should not be long. */
+/** Reads a whole stream into memory. Throws an `ImportError` when it is longer than `maxBytes`. */
 export async function readBytes(
   body: ReadableStream<Uint8Array>,
   file: string | null,
@@ -85,13 +86,13 @@ export async function readBytes(
   let size = 0;
   for await (const piece of each(body, file)) {
     size += piece.length;
-    if (size > maxBytes) throw new ArchiveError(`larger than ${maxBytes} bytes`, file);
+    if (size > maxBytes) throw new ImportError(`larger than ${maxBytes} bytes`, file);
     pieces.push(piece);
   }
-  return concat(pieces);
+  return concatBytes(pieces);
 }
 
-/** The pieces of a stream; what goes wrong with it is the archive's fault. */
+/** The pieces of a stream. An error of the stream means a broken tar, so it becomes an `ImportError`. */
 async function* each<T>(stream: ReadableStream<T>, file: string | null): AsyncGenerator<T> {
   const reader = stream.getReader();
   let isOver = false;
@@ -104,8 +105,8 @@ async function* each<T>(stream: ReadableStream<T>, file: string | null): AsyncGe
     isOver = true;
   } catch (error) {
     isOver = true;
-    if (error instanceof ArchiveError) throw error;
-    throw new ArchiveError(`not a whole tar archive: ${(error as Error).message}`, file);
+    if (error instanceof ImportError) throw error;
+    throw new ImportError(`not a whole tar archive: ${(error as Error).message}`, file);
   } finally {
     if (!isOver) await reader.cancel().catch(() => {});
     reader.releaseLock();

@@ -1,25 +1,25 @@
 import { createTarPacker, type TarPackController } from "modern-tar";
-import { type SegmentCursor, type SegmentPage, segmentName } from "../object/segments.ts";
-import { TurnIndex } from "../turn-index.ts";
+import type { SegmentCursor, SegmentPage } from "../object/segments.ts";
+import { TurnIndex } from "./turn-index.ts";
 
-/** Where the segments come from, piece by piece. */
+/** Reads the next piece of a segment from the session's object; null when the session is gone. */
 export type SegmentSource = (cursor: SegmentCursor, upTo: number) => Promise<SegmentPage | null>;
 
 /**
- * The directory of the acpx session model as a tar, written while it is read. The events come first: they
- * are the session, and only with the last of them is it known which segment is the active one.
+ * The session archive file: the directory of the acpx session model as a tar, written while it is read. The events
+ * come first because the other files name the active segment, which is known only after the last event.
  */
-export function archiveOf(
+export function sessionTar(
   projection: string,
   upTo: number,
   source: SegmentSource,
 ): ReadableStream<Uint8Array> {
   const { readable, controller } = createTarPacker();
-  write(controller, projection, upTo, source).catch((error: unknown) => controller.error(error));
+  writeFiles(controller, projection, upTo, source).catch((error: unknown) => controller.error(error));
   return readable;
 }
 
-async function write(
+async function writeFiles(
   tar: TarPackController,
   projection: string,
   upTo: number,
@@ -30,7 +30,7 @@ async function write(
   for (let after = 0; after < upTo; ) {
     segments += 1;
     const name = segmentName(segments);
-    // A tar says how long a file is before it begins: so one segment is held, never more.
+    // A tar states the length of a file before its contents, so one whole segment is held in memory, never more.
     const pieces: Uint8Array[] = [];
     let cursor: SegmentCursor = { after, bytes: 0, events: 0 };
     for (let ends = false; !ends; ) {
@@ -50,6 +50,10 @@ async function write(
   tar.finalize();
 }
 
+function segmentName(number: number): string {
+  return `events/${String(number).padStart(12, "0")}.ndjson`;
+}
+
 async function addFile(tar: TarPackController, name: string, pieces: readonly Uint8Array[]): Promise<void> {
   const size = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const writer = tar.add({ name, size, type: "file", mode: 0o644 }).getWriter();
@@ -61,7 +65,7 @@ function addJson(tar: TarPackController, name: string, value: unknown): Promise<
   return addFile(tar, name, [new TextEncoder().encode(`${JSON.stringify(value)}\n`)]);
 }
 
-/** The one thing a session cannot say of itself: it keeps no files. */
+/** The session's own projection lacks this field because its object keeps rows, not files. */
 function withActiveSegment(projection: string, activeSegment: string): unknown {
   const session = JSON.parse(projection) as { log?: Record<string, unknown> };
   return { ...session, log: { ...session.log, activeSegment } };

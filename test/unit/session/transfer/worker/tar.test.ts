@@ -6,8 +6,8 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Envelope } from "../../../../../src/session/log/row-format.ts";
 import { type SegmentCursor, segmentPage } from "../../../../../src/session/transfer/object/segments.ts";
-import { type ArchiveSink, readArchive } from "../../../../../src/session/transfer/worker/tar-reader.ts";
-import { archiveOf } from "../../../../../src/session/transfer/worker/tar-writer.ts";
+import { type ImportSink, readSessionTar } from "../../../../../src/session/transfer/worker/tar-reader.ts";
+import { sessionTar } from "../../../../../src/session/transfer/worker/tar-writer.ts";
 
 /** Archives as the `tar` of the operating system sees and makes them. */
 
@@ -58,7 +58,7 @@ async function collect(stream: ReadableStream<Uint8Array>): Promise<Uint8Array> 
 }
 
 function archive(lines: readonly string[], kinds: Record<number, string> = {}): ReadableStream<Uint8Array> {
-  return archiveOf(JSON.stringify({ log: { lastSeq: lines.length } }), lines.length, async (cursor, upTo) =>
+  return sessionTar(JSON.stringify({ log: { lastSeq: lines.length } }), lines.length, async (cursor, upTo) =>
     segmentPage(envelopes(lines, cursor.after, kinds), cursor, upTo, 1_000_000),
   );
 }
@@ -112,7 +112,7 @@ describe("tar", () => {
     const file = join(dir, `${format}.tar`);
     await run("tar", ["--sort=name", `--format=${format}`, "-cf", file, "-C", root, ID]);
     const sink = new Sink();
-    await readArchive(new Blob([await readFile(file)]).stream(), sink);
+    await readSessionTar(new Blob([await readFile(file)]).stream(), sink);
     expect(sink).toMatchObject({ recordId: ID, claimed: [ID, 3] });
     expect(sink.files).toEqual({
       "events/000000000001.ndjson": first,
@@ -121,12 +121,12 @@ describe("tar", () => {
   });
 });
 
-class Sink implements ArchiveSink {
+class Sink implements ImportSink {
   recordId = "";
   claimed: unknown[] = [];
   files: Record<string, string> = {};
 
-  get begun(): boolean {
+  get hasBegun(): boolean {
     return this.recordId !== "";
   }
 
@@ -147,7 +147,7 @@ describe("an archive that nobody reads", () => {
   it("is not read from the log either", async () => {
     let pages = 0;
     const bytes = new Uint8Array(1_000_000);
-    const stream = archiveOf('{"log":{}}', 1000, async ({ after, events, bytes: had }: SegmentCursor) => {
+    const stream = sessionTar('{"log":{}}', 1000, async ({ after, events, bytes: had }: SegmentCursor) => {
       pages += 1;
       const cursor = { after: after + 1, events: events + 1, bytes: had + bytes.length };
       return { bytes, cursor, ends: events === 7, turns: [] };

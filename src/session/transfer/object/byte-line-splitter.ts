@@ -1,5 +1,7 @@
-/** Cuts bytes that arrive in pieces into lines. A line keeps everything but its line feed. */
-export class LineSplitter {
+import { concatBytes } from "../concat-bytes.ts";
+
+/** Splits bytes that arrive in pieces into lines. A line keeps everything but its line feed. */
+export class ByteLineSplitter {
   readonly #maxBytes: number;
   #pieces: Uint8Array[] = [];
   #bytes = 0;
@@ -8,7 +10,7 @@ export class LineSplitter {
     this.#maxBytes = maxBytes;
   }
 
-  /** Lines that end in this piece. Throws when a line grows past its limit. */
+  /** Yields the lines that end in this piece. Throws a RangeError when a line is longer than `maxBytes`. */
   *push(piece: Uint8Array): Generator<Uint8Array> {
     let start = 0;
     for (;;) {
@@ -18,11 +20,11 @@ export class LineSplitter {
       yield this.#take();
       start = end + 1;
     }
-    // A copy: the caller may use its buffer again.
+    // The rest is copied because the caller may reuse its buffer.
     if (start < piece.length) this.#keep(piece.slice(start));
   }
 
-  /** The last line, when it had no line feed. */
+  /** The last line, if the input did not end in a line feed. */
   end(): Uint8Array | undefined {
     return this.#bytes === 0 ? undefined : this.#take();
   }
@@ -34,22 +36,11 @@ export class LineSplitter {
   }
 
   #take(): Uint8Array {
-    const line = concat(this.#pieces);
+    const line = concatBytes(this.#pieces);
     this.#pieces = [];
     this.#bytes = 0;
     return line;
   }
-}
-
-export function concat(pieces: readonly Uint8Array[]): Uint8Array {
-  if (pieces.length === 1) return pieces[0] as Uint8Array;
-  const all = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    all.set(piece, at);
-    at += piece.length;
-  }
-  return all;
 }
 
 const LINE_FEED = 0x0a;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Transcript } from "../../../../../src/session/transfer/worker/markdown.ts";
-import { unifiedDiff } from "../../../../../src/session/transfer/worker/markdown-diff.ts";
+import { markdownDiff } from "../../../../../src/session/transfer/worker/markdown-diff.ts";
+import { Transcript } from "../../../../../src/session/transfer/worker/transcript.ts";
 
 type Json = Record<string, unknown>;
 
@@ -280,7 +280,7 @@ describe("a diff", () => {
   it("leaves out what both texts share, but for some lines around it", () => {
     const before = Array.from({ length: 20 }, (_, i) => `line ${i + 1}`);
     const after = before.with(9, "changed");
-    expect(unifiedDiff("src/a.ts", before.join("\n"), after.join("\n"))).toMatchInlineSnapshot(`
+    expect(markdownDiff("src/a.ts", before.join("\n"), after.join("\n"))).toMatchInlineSnapshot(`
       "--- a/src/a.ts
       +++ b/src/a.ts
       @@ -7,7 +7,7 @@
@@ -301,6 +301,6 @@ describe("a diff", () => {
     ["lines added at the end", "a\n", "a\nb\n", "@@ -1,1 +1,2 @@\n a\n+b"],
     ["a repeated line", "a\na\n", "a\na\na\n", "@@ -1,2 +1,3 @@\n a\n a\n+a"],
   ])("%s", (_, before, after, hunk) => {
-    expect(unifiedDiff("/f", before, after).split("\n").slice(2).join("\n")).toBe(hunk);
+    expect(markdownDiff("/f", before, after).split("\n").slice(2).join("\n")).toBe(hunk);
   });
 });

@@ -1,0 +1,46 @@
+import type { TurnMark } from "../object/segments.ts";
+
+/** An entry of `index/turns.json`. */
+type IndexedTurn = {
+  turnId: string;
+  prompt: number | null;
+  startSeq: number | null;
+  startedAt: string | null;
+  startSegment: string | null;
+  endSeq: number | null;
+  endedAt: string | null;
+  status: string;
+  stopReason: string | null;
+};
+
+/** Where the turns of a log begin and end. A reader of the archive finds a turn without searching the events. */
+export class TurnIndex {
+  readonly #turns = new Map<string, IndexedTurn>();
+
+  add(marks: readonly TurnMark[], segment: string): void {
+    for (const mark of marks) if (mark.turnId !== null) this.#add(mark, mark.turnId, segment);
+  }
+
+  list(): IndexedTurn[] {
+    return [...this.#turns.values()];
+  }
+
+  #add({ kind, seq, at, prompt, stopReason }: TurnMark, turnId: string, segment: string): void {
+    const turn = this.#turns.get(turnId) ?? {
+      turnId,
+      prompt,
+      startSeq: null,
+      startedAt: null,
+      startSegment: null,
+      endSeq: null,
+      endedAt: null,
+      status: "running",
+      stopReason: null,
+    };
+    const change =
+      kind === "turn.started"
+        ? { prompt, startSeq: seq, startedAt: at, startSegment: segment }
+        : { endSeq: seq, endedAt: at, status: kind.slice("turn.".length), stopReason };
+    this.#turns.set(turnId, { ...turn, ...change });
+  }
+}
