@@ -1,10 +1,11 @@
+import type { WorkspaceRow } from "../index/workspace-index.ts";
 import type { GitState, HostLoad } from "../protocol/host-wire.ts";
 import { type AgentInfo, agentsOf, mainHost } from "./agents/agents.ts";
 import { type Life, retryAt } from "./container/lifecycle.ts";
 import type { HostRecord, Offer } from "./hosts/record.ts";
 import type { Hosts } from "./hosts/registry.ts";
 import type { Settings } from "./settings.ts";
-import type { Store } from "./store.ts";
+import type { Identity, Store } from "./store.ts";
 
 /** The workspace as readers see it. */
 
@@ -103,5 +104,18 @@ function hostView(host: HostRecord, offers: readonly Offer[], sessions: number):
     load: { sessions, capacity: host.capacity, ...host.load },
     git: host.git,
     agents: offers.filter((offer) => offer.host === host.name && offer.available).map(({ id }) => id),
+  };
+}
+
+/** The workspace as the index lists it. */
+export function indexRow({ tenant, workspace }: Identity, view: WorkspaceView): WorkspaceRow {
+  return {
+    tenant,
+    id: workspace,
+    name: view.name,
+    root: view.root,
+    branch: view.git?.branch ?? null,
+    defaultAgent: view.agents.find((agent) => agent.default)?.id ?? view.defaultAgent,
+    hosts: view.hosts.filter(({ state }) => state !== "gone").length,
   };
 }

@@ -2,7 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import { Deadlines } from "../durable/deadlines.ts";
 import { objectName, sessionObject } from "../durable/object-names.ts";
 import { enter, leave, passFor, passOf, passTags } from "../durable/socket-registration.ts";
-import { type IndexRow, indexRow, writeIndex } from "../index/workspace-rows.ts";
+import { type WorkspaceRow, writeWorkspace } from "../index/workspace-index.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose, UNAUTHORIZED } from "../protocol/close-codes.ts";
 import { type GitState, type HostSettings, LINK_VERSION } from "../protocol/host-wire.ts";
@@ -26,7 +26,7 @@ import { type SecretInfo, SecretStore } from "./secrets/secrets.ts";
 import { Words } from "./session-messages.ts";
 import type { SettingsChange } from "./settings.ts";
 import { type Identity, Store } from "./store.ts";
-import { viewOf, type WorkspaceView } from "./view.ts";
+import { indexRow, viewOf, type WorkspaceView } from "./view.ts";
 import { Watchers } from "./view-watchers.ts";
 import type { WebhookInfo } from "./webhooks/store.ts";
 import { type MadeWebhook, type WebhookOrder, Webhooks } from "./webhooks/webhooks.ts";
@@ -530,9 +530,9 @@ export class WorkspaceState extends DurableObject<Env> {
     const identity = this.#store.identity();
     if (!identity) return;
     const row = indexRow(identity, this.#view(identity.workspace));
-    if (JSON.stringify(row) === JSON.stringify(this.#store.get<IndexRow>("indexed"))) return;
+    if (JSON.stringify(row) === JSON.stringify(this.#store.get<WorkspaceRow>("indexed"))) return;
     try {
-      await writeIndex(this.env.INDEX, row, Date.now());
+      await writeWorkspace(this.env.INDEX, row, Date.now());
       this.#store.set("indexed", row);
     } catch (error) {
       console.error("index write failed", { ...identity, error: String(error) });

@@ -1,7 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { type IndexEntry, removeFromIndex, writeIndex } from "../../src/index/session-rows.ts";
+import { removeSession, type SessionIndexEntry, writeSession } from "../../src/index/session-index.ts";
 import {
   type Agent,
   Client,
@@ -209,7 +209,7 @@ describe("a pending permission", () => {
   });
 
   it("is in the index as the newest write has it, in whatever order the writes come", async () => {
-    const row = (lastSeq: number, permissions: Json[]): IndexEntry => ({
+    const row = (lastSeq: number, permissions: Json[]): SessionIndexEntry => ({
       sessionId,
       tenant: "acme",
       workspace,
@@ -230,7 +230,7 @@ describe("a pending permission", () => {
       (
         await (await get("/api/permissions", await token({ workspace }))).json<{ permissions: Json[] }>()
       ).permissions.map(({ seq }) => seq);
-    await writeIndex(
+    await writeSession(
       env.INDEX,
       row(5, [
         { seq: 4, since },
@@ -238,12 +238,12 @@ describe("a pending permission", () => {
       ]),
     );
     expect(await listed()).toEqual([4, 5]);
-    await writeIndex(env.INDEX, row(9, [{ seq: 9, since }]));
-    await writeIndex(env.INDEX, row(7, [{ seq: 4, since }]));
+    await writeSession(env.INDEX, row(9, [{ seq: 9, since }]));
+    await writeSession(env.INDEX, row(7, [{ seq: 4, since }]));
     expect(await listed()).toEqual([9]);
-    await writeIndex(env.INDEX, row(9, [{ seq: 9, since }]));
+    await writeSession(env.INDEX, row(9, [{ seq: 9, since }]));
     expect(await listed()).toEqual([9]);
-    await removeFromIndex(env.INDEX, { tenant: "acme", sessionId });
+    await removeSession(env.INDEX, { tenant: "acme", sessionId });
     expect(await listed()).toEqual([]);
   });
 

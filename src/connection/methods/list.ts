@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { listSessions, type SessionSummary } from "../../index/session-list.ts";
+import { listSessions, type SessionSummary } from "../../index/session-index.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
 

@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
-import { listSessions } from "../../index/session-list.ts";
+import { listSessions } from "../../index/session-index.ts";
 import { type AppEnv, requireScope } from "../middleware/auth.ts";
 import { parse, sessionOf, unknownSession } from "../params.ts";
 import { agents } from "./agents.ts";

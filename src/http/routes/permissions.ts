@@ -2,9 +2,11 @@ import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import { makeAnswerLinks } from "../../auth/answer-link.ts";
-import { listPermissions } from "../../index/permission-list.ts";
+import { listPermissions } from "../../index/permission-index.ts";
+import type { Caller } from "../../protocol/caller.ts";
 import { parseClientRequestId } from "../../protocol/ids.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { redactedOptions } from "../../session/core/read/redaction/redaction.ts";
 import { audit } from "../../tenant/client/audit.ts";
 import { type AppEnv, requireScope } from "../middleware/auth.ts";
 import { parse, sessionOf } from "../params.ts";
@@ -14,7 +16,15 @@ export const permissions = new Hono<AppEnv>();
 
 permissions.get("/permissions", async (c) => {
   const { limit, cursor } = parse(QUERY, c.req.query());
-  return c.json(await listPermissions(c.env.INDEX, c.get("caller"), limit, cursor));
+  const caller = c.get("caller");
+  const { permissions: pending, nextCursor } = await listPermissions(c.env.INDEX, caller, limit, cursor);
+  return c.json({
+    permissions: pending.map(({ options, ...permission }) => ({
+      ...permission,
+      options: options === null ? null : optionsFor(caller, options),
+    })),
+    nextCursor,
+  });
 });
 
 permissions.post("/permissions/:id", requireScope("permission:answer"), async (c) => {
@@ -63,6 +73,10 @@ permissions.post(
     return c.json({ id, permission, expiresAt, links }, 201);
   },
 );
+
+function optionsFor({ redacted }: Caller, options: string): unknown {
+  return JSON.parse(redacted ? redactedOptions(options) : options);
+}
 
 /** What is settled, what never was and what belongs to others: there is nothing here to answer. */
 function notPending(): HTTPException {

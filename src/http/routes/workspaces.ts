@@ -3,7 +3,7 @@ import { createMiddleware } from "hono/factory";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import { workspaceObject } from "../../durable/object-names.ts";
-import { listWorkspaces } from "../../index/workspace-list.ts";
+import { listWorkspaces } from "../../index/workspace-index.ts";
 import { mayUseWorkspace, ownWorkspace } from "../../protocol/caller.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type Act, audit } from "../../tenant/client/audit.ts";

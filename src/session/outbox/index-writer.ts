@@ -1,4 +1,5 @@
-import { indexRow, removeFromIndex, writeIndex } from "../../index/session-rows.ts";
+import { removeSession, writeSession } from "../../index/session-index.ts";
+import { indexEntry } from "../core/read/index-entry.ts";
 import type { SessionState } from "../core/state/state.ts";
 
 /** Keeps a session's line in the index. One write at a time, so that none comes after the session's removal. */
@@ -34,10 +35,10 @@ export class IndexWriter {
 
   write(state: SessionState): Promise<void> {
     this.#writing = this.#writing.then(async () => {
-      const row = indexRow(state);
-      if (!row || !this.#isCurrent(state)) return;
+      const entry = indexEntry(state);
+      if (!entry || !this.#isCurrent(state)) return;
       try {
-        await writeIndex(this.#index, row);
+        await writeSession(this.#index, entry);
       } catch (error) {
         console.error("index write failed", { sessionId: state.sessionId, error: String(error) });
         if (this.#isCurrent(state)) this.#failed();
@@ -48,7 +49,7 @@ export class IndexWriter {
 
   async remove({ sessionId, identity }: SessionState): Promise<void> {
     await this.#writing;
-    if (identity) await removeFromIndex(this.#index, { tenant: identity.tenant, sessionId });
+    if (identity) await removeSession(this.#index, { tenant: identity.tenant, sessionId });
   }
 }
 

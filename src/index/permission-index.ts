@@ -1,0 +1,79 @@
+import type { Caller } from "../protocol/caller.ts";
+import { clientRequestId } from "../protocol/ids.ts";
+import { ofCallersSessions } from "./caller-filter.ts";
+import { type KeysetTable, readPage } from "./keyset-page.ts";
+
+/** A permission request that waits for an answer, as a row of the D1 table `permissions`. */
+type PermissionRow = {
+  sessionId: string;
+  seq: number;
+  workspace: string;
+  toolCallId: string | null;
+  title: string | null;
+  kind: string | null;
+  /** JSON text; null when the options were too long for the index. The session's log has them. */
+  options: string | null;
+  requestedAt: string;
+};
+
+export type PendingPermission = PermissionRow & { id: string };
+
+const PENDING: KeysetTable<PermissionRow> = {
+  name: "permissions",
+  columns: {
+    sessionId: "session",
+    seq: "seq",
+    workspace: "workspace",
+    toolCallId: "tool_call_id",
+    title: "title",
+    kind: "kind",
+    options: "options",
+    requestedAt: "requested_at",
+  },
+  order: [
+    ["requestedAt", String],
+    ["sessionId", String],
+    ["seq", Number],
+  ],
+  direction: "ASC",
+};
+
+/** A page of the permission requests that wait in the caller's sessions, oldest first. */
+export async function listPermissions(
+  index: D1Database,
+  caller: Caller,
+  limit: number,
+  cursor?: string,
+): Promise<{ permissions: PendingPermission[]; nextCursor: string | null }> {
+  const filters = ofCallersSessions(caller, "session");
+  const { rows, nextCursor } = await readPage(index, PENDING, filters, limit, cursor);
+  return {
+    permissions: rows.map((row) => ({ id: clientRequestId(row.sessionId, row.seq), ...row })),
+    nextCursor,
+  };
+}
+
+/**
+ * Replaces all rows of one session, unless a write that has seen more of the log came first. The statements
+ * must follow the write of the session's own row in the same batch.
+ */
+export function replacePermissions(
+  index: D1Database,
+  entry: { sessionId: string; lastSeq: number; tenant: string; workspace: string; permissions: string },
+): D1PreparedStatement[] {
+  const { sessionId, lastSeq, tenant, workspace, permissions } = entry;
+  const isNewest = "(SELECT last_seq FROM sessions WHERE tenant = ?3 AND id = ?1) = ?2";
+  return [
+    index
+      .prepare(`DELETE FROM permissions WHERE tenant = ?3 AND session = ?1 AND ${isNewest}`)
+      .bind(sessionId, lastSeq, tenant),
+    index
+      .prepare(
+        `INSERT INTO permissions (session, seq, tenant, workspace, tool_call_id, title, kind, options, requested_at)
+         SELECT ?1, value ->> 'seq', ?3, ?4, value ->> 'toolCallId', value ->> 'title', value ->> 'kind',
+           value -> 'options', value ->> 'since'
+         FROM json_each(?5) WHERE ${isNewest}`,
+      )
+      .bind(sessionId, lastSeq, tenant, workspace, permissions),
+  ];
+}

@@ -1,0 +1,63 @@
+import type { Caller } from "../protocol/caller.ts";
+import { ofCallersWorkspaces } from "./caller-filter.ts";
+import { type KeysetTable, readPage } from "./keyset-page.ts";
+
+/** The row of a workspace in the D1 table `workspaces`, without the time of its last write. Its WorkspaceState object writes it. */
+export type WorkspaceRow = {
+  tenant: string;
+  id: string;
+  name: string | null;
+  root: string | null;
+  branch: string | null;
+  defaultAgent: string | null;
+  /** How many hosts are connected. */
+  hosts: number;
+};
+
+/** A workspace as lists show it. */
+export type WorkspaceSummary = Omit<WorkspaceRow, "tenant"> & { updatedAt: string };
+
+const COLUMNS: Readonly<Record<keyof WorkspaceRow | "updatedAt", string>> = {
+  tenant: "tenant",
+  id: "id",
+  name: "name",
+  root: "root",
+  branch: "branch",
+  defaultAgent: "default_agent",
+  hosts: "hosts",
+  updatedAt: "updated_at",
+};
+const FIELDS = Object.keys(COLUMNS) as (keyof typeof COLUMNS)[];
+
+const { tenant: _, ...SHOWN } = COLUMNS;
+const SUMMARIES: KeysetTable<WorkspaceSummary> = {
+  name: "workspaces",
+  columns: SHOWN,
+  order: [
+    ["updatedAt", String],
+    ["id", String],
+  ],
+  direction: "DESC",
+};
+
+/** A page of the workspaces that the caller may use, the latest changed first. */
+export async function listWorkspaces(
+  index: D1Database,
+  caller: Caller,
+  limit: number,
+  cursor: string | undefined,
+): Promise<{ workspaces: WorkspaceSummary[]; nextCursor: string | null }> {
+  const { rows, nextCursor } = await readPage(index, SUMMARIES, ofCallersWorkspaces(caller), limit, cursor);
+  return { workspaces: rows, nextCursor };
+}
+
+export async function writeWorkspace(index: D1Database, row: WorkspaceRow, updatedAt: number): Promise<void> {
+  const line = { ...row, updatedAt: new Date(updatedAt).toISOString() };
+  await index
+    .prepare(
+      `INSERT OR REPLACE INTO workspaces (${Object.values(COLUMNS).join(", ")})
+       VALUES (${FIELDS.map(() => "?").join(", ")})`,
+    )
+    .bind(...FIELDS.map((field) => line[field]))
+    .run();
+}

@@ -1,0 +1,22 @@
+import type { SessionState } from "../state/state.ts";
+import { pendingPermissions, sessionStatus } from "./projection.ts";
+
+/** The session as the index lists it; undefined for a session that no client has asked for yet. */
+export function indexEntry(state: SessionState) {
+  const { identity, run } = state;
+  if (identity?.request == null) return undefined;
+  return {
+    sessionId: state.sessionId,
+    tenant: identity.tenant,
+    workspace: identity.workspace,
+    agent: identity.agent,
+    cwd: run?.root ?? identity.cwd,
+    clientCwd: identity.cwd,
+    title: state.acp.info.title,
+    state: sessionStatus(state),
+    createdAt: new Date(state.createdAt).toISOString(),
+    updatedAt: new Date(state.lastAt).toISOString(),
+    lastSeq: state.lastSeq,
+    permissions: JSON.stringify(pendingPermissions(state)),
+  };
+}
