@@ -22,7 +22,7 @@ interface Env {
   SECRETS_KEY?: string;
   /** Starts containers; only in the environment `containers` of wrangler.toml, as is HOST_SIGNING_KEY. */
   AGENT_CONTAINER?: DurableObjectNamespace<
-    import("./workspace/container/starter.ts").HostStarter & Rpc.DurableObjectBranded
+    import("./protocol/rpc.ts").HostStarter & Rpc.DurableObjectBranded
   >;
   /** Where this gateway is found, by hosts in containers and by those who follow links in messages of webhooks. */
   PUBLIC_URL?: string;

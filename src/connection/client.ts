@@ -2,19 +2,7 @@ import { asObserver, type Caller } from "../protocol/caller.ts";
 import type { Hears } from "../protocol/client-subscriptions.ts";
 import type { DialectName } from "../protocol/dialects/index.ts";
 import type { WorkspaceIo } from "../protocol/methods.ts";
-import type { Allowance } from "../tenant/allowance.ts";
-
-/** What the Worker tells a connection when it hands over its client. */
-export type Handover = {
-  connection: string;
-  caller: Caller;
-  workspace: string;
-  agent: string | null;
-  /** It wants to look on, whatever its token allows. */
-  looksOn?: true;
-  /** It came by `/agent/ws`, where there are control frames beside the protocol's. */
-  control?: true;
-};
+import type { Allowance, Handover } from "../protocol/rpc.ts";
 
 /** What a connection remembers of its client, however that is connected. */
 export type ClientState = Handover & {

@@ -1,7 +1,7 @@
 import { textChunks } from "../durable/text-chunks.ts";
 import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import type { LogPlace } from "../session/readers/client-cursor.ts";
+import type { LogPlace } from "../protocol/rpc.ts";
 import type { ClientState } from "./client.ts";
 
 const SCHEMA = `

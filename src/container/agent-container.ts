@@ -1,6 +1,6 @@
 import { Container, type StopParams } from "@cloudflare/containers";
 import { workspaceObject } from "../durable/object-names.ts";
-import type { HostOrder, HostStarter } from "../workspace/container/starter.ts";
+import type { HostOrder, HostStarter } from "../protocol/rpc.ts";
 
 /** What is remembered of the order: whom to tell. Not the environment, which has the token in it. */
 type Order = Pick<HostOrder, "tenant" | "workspace" | "life">;

@@ -1,34 +1,18 @@
 import type { Caller } from "../protocol/caller.ts";
 import { UNAUTHORIZED } from "../protocol/close-codes.ts";
-import type { Allowance } from "../tenant/allowance.ts";
-
-/** A live socket, or a connection over HTTP, as its tenant knows it: whose it is, and who can end it. */
-export type Pass = {
-  /** Of the connection, or of the socket: its object finds it by that. */
-  readonly id: string;
-  readonly kind: "client" | "watcher" | "host";
-  readonly tenant: string;
-  readonly subject: string;
-  readonly jti: string | null;
-  /** Seconds since the epoch. */
-  readonly expires: number;
-  readonly holder: Holder;
-};
-
-/** The object that holds it. */
-export type Holder = { readonly class: "connection" | "session" | "workspace"; readonly name: string };
+import type { Allowance, ObjectAddress, SocketRegistration } from "../protocol/rpc.ts";
 
 export function passFor(
   { tenant, subject, jti, expires }: Caller,
-  kind: Pass["kind"],
-  holder: Holder,
+  kind: SocketRegistration["kind"],
+  holder: ObjectAddress,
   id: string = crypto.randomUUID(),
-): Pass {
+): SocketRegistration {
   return { id, kind, tenant, subject, jti: jti ?? null, expires, holder };
 }
 
 /** Makes it known to the tenant, again when its token is another. False: the token was revoked, so it must end. */
-export async function enter(env: Env, pass: Pass): Promise<boolean> {
+export async function enter(env: Env, pass: SocketRegistration): Promise<boolean> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await env.TENANT_DO.getByName(pass.tenant).enter(pass);
@@ -45,7 +29,7 @@ const ATTEMPTS = 3;
 /** `rest`: what is not needed any more of its subject's quotas. */
 export async function leave(
   env: Env,
-  { tenant, id }: Pick<Pass, "tenant" | "id">,
+  { tenant, id }: Pick<SocketRegistration, "tenant" | "id">,
   rest?: { subject: string; unused: Allowance },
 ): Promise<void> {
   try {
@@ -57,7 +41,7 @@ export async function leave(
 }
 
 /** What an object must know of a socket to end it, as tags, because they cost nothing to keep. */
-export function passTags({ id, expires, tenant }: Pass): string[] {
+export function passTags({ id, expires, tenant }: SocketRegistration): string[] {
   return [`id:${id}`, `expires:${expires}`, `tenant:${tenant}`.slice(0, TAG_CHARS)];
 }
 
@@ -68,7 +52,7 @@ const TAG_CHARS = 256;
 export function passOf(
   ctx: DurableObjectState,
   ws: WebSocket,
-): Pick<Pass, "id" | "expires" | "tenant"> | undefined {
+): Pick<SocketRegistration, "id" | "expires" | "tenant"> | undefined {
   const tags = ctx.getTags(ws);
   const value = (name: string) => tags.find((tag) => tag.startsWith(`${name}:`))?.slice(name.length + 1);
   const id = value("id");

@@ -1,6 +1,7 @@
-import { endSocket, enter, leave, type Pass, passOf } from "../durable/socket-registration.ts";
+import { endSocket, enter, leave, passOf } from "../durable/socket-registration.ts";
 import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
 import { UNAUTHORIZED } from "../protocol/close-codes.ts";
+import type { SocketRegistration } from "../protocol/rpc.ts";
 
 /** Whose a session is. Its log says so too; this is what can be known without reading that. */
 export type Owner = { readonly tenant: string; readonly workspace: string; readonly sessionId: string };
@@ -68,7 +69,7 @@ export class Access {
   // ---- sockets ----------------------------------------------------------------------------------------
 
   /** Makes a socket that was accepted known to its tenant. */
-  admit(pass: Pass): void {
+  admit(pass: SocketRegistration): void {
     this.#ctx.waitUntil(
       enter(this.#env, pass).then((isIn) => {
         if (!isIn) endSocket(this.#ctx, pass.id, "token revoked");

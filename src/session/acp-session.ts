@@ -1,7 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { newId } from "../durable/new-id.ts";
 import { objectName, sessionObject } from "../durable/object-names.ts";
-import { endSocket, type Holder, passFor, passTags } from "../durable/socket-registration.ts";
+import { endSocket, passFor, passTags } from "../durable/socket-registration.ts";
 import { type Caller, isHost, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
 import type { Hears } from "../protocol/client-subscriptions.ts";
 import { answerClose } from "../protocol/close-codes.ts";
@@ -10,8 +10,8 @@ import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { decodeLink, encodeLink } from "../protocol/host-wire.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { PermissionPolicy } from "../protocol/permission-policy.ts";
+import type { HostStatusMessage, ObjectAddress } from "../protocol/rpc.ts";
 import type { NoticeType } from "../protocol/webhook-messages.ts";
-import type { HostWord } from "../workspace/session-messages.ts";
 import { Access } from "./access.ts";
 import {
   close,
@@ -360,7 +360,7 @@ export class AcpSession extends DurableObject<Env> {
   // ---- its workspace ----------------------------------------------------------------------------------
 
   /** The workspace learnt that the host is gone, or was started anew and does not have the session's process. */
-  async lost(word: HostWord): Promise<void> {
+  async lost(word: HostStatusMessage): Promise<void> {
     const session = await this.#meant(word);
     if (!session) return;
     const { host, reason } = word;
@@ -369,19 +369,19 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   /** The host has been away for long, but the session has no other place to go. */
-  async absent(word: HostWord): Promise<void> {
+  async absent(word: HostStatusMessage): Promise<void> {
     const session = await this.#meant(word);
     session?.record((batch) => hostAbsent(batch, word.host, word.reason));
     session?.link.hangUp();
   }
 
   /** The host wants to leave. */
-  async drain(word: HostWord): Promise<void> {
+  async drain(word: HostStatusMessage): Promise<void> {
     (await this.#meant(word))?.record((batch) => drain(batch, word.host));
   }
 
   /** What the workspace says may come late, or twice. Before there were wishes, the host alone had to do. */
-  async #meant({ wish, host }: HostWord): Promise<LiveSession | undefined> {
+  async #meant({ wish, host }: HostStatusMessage): Promise<LiveSession | undefined> {
     const session = await this.#session();
     if (!session) return undefined;
     const { state } = session;
@@ -525,7 +525,7 @@ function mayWork(caller: Caller, workspace: string): boolean {
 }
 
 /** Where a socket of the session is found. */
-function holderOf({ tenant }: Caller, { state }: LiveSession): Holder {
+function holderOf({ tenant }: Caller, { state }: LiveSession): ObjectAddress {
   return { class: "session", name: objectName(tenant, state.sessionId) };
 }
 

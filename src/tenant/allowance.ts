@@ -1,14 +1,5 @@
 import { LIMITS } from "../protocol/limits.ts";
-
-/**
- * What a subject may do within an hour, over all its connections. Its tenant counts; a connection gets a part of what
- * is left, an allowance, and spends that by itself. What was given counts as spent, so the sum cannot be exceeded.
- */
-export type Quota = "sessions" | "prompts" | "chars" | "reserve";
-export type Amounts = { readonly [Name in Quota]?: number };
-
-/** What one connection may still spend, of the quotas of one hour. */
-export type Allowance = { readonly hour: number; readonly left: Amounts };
+import type { Allowance, Amounts, Quota } from "../protocol/rpc.ts";
 
 /** The limits of an hour. The reserve is a part of the characters, kept for small messages that ask for nothing. */
 export function limitOf(quota: Quota): number {

@@ -1,16 +1,8 @@
 import { type Caller, isHost } from "../protocol/caller.ts";
 import { ErrorCode, type RpcError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import {
-  type Allowance,
-  type Amounts,
-  entries,
-  grantOf,
-  hourOf,
-  limitOf,
-  type Quota,
-  retryAfterMs,
-} from "./allowance.ts";
+import type { Allowance, Amounts, Quota } from "../protocol/rpc.ts";
+import { entries, grantOf, hourOf, limitOf, retryAfterMs } from "./allowance.ts";
 
 /** What each subject was given of its quotas in this hour, as rows. Hours that are over are forgotten. */
 export class Quotas {

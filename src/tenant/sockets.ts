@@ -1,4 +1,4 @@
-import type { Holder, Pass } from "../durable/socket-registration.ts";
+import type { ObjectAddress, SocketRegistration } from "../protocol/rpc.ts";
 
 type Row = { id: string; holder: string; name: string };
 
@@ -20,7 +20,7 @@ export class LiveSockets {
     CREATE INDEX socket_expires ON socket (expires);
   `;
 
-  put({ id, kind, subject, jti, expires, holder }: Pass, now: number): void {
+  put({ id, kind, subject, jti, expires, holder }: SocketRegistration, now: number): void {
     this.#sql.exec("DELETE FROM socket WHERE expires < ?", Math.floor(now / 1000) - EXTRA_SECONDS);
     this.#sql.exec(
       "INSERT OR REPLACE INTO socket (id, kind, subject, jti, expires, holder, name) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -43,11 +43,11 @@ export class LiveSockets {
   }
 
   /** Those with that token, or of that subject. */
-  having(key: "jti" | "subject", value: string): { id: string; holder: Holder }[] {
+  having(key: "jti" | "subject", value: string): { id: string; holder: ObjectAddress }[] {
     return this.#sql
       .exec<Row>(`SELECT id, holder, name FROM socket WHERE ${key} = ?`, value)
       .toArray()
-      .map(({ id, holder, name }) => ({ id, holder: { class: holder as Holder["class"], name } }));
+      .map(({ id, holder, name }) => ({ id, holder: { class: holder as ObjectAddress["class"], name } }));
   }
 }
 

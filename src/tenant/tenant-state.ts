@@ -1,9 +1,8 @@
 import { DurableObject } from "cloudflare:workers";
 import { sessionObject } from "../durable/object-names.ts";
-import type { Holder, Pass } from "../durable/socket-registration.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import type { Allowance, Amounts } from "./allowance.ts";
+import type { Allowance, Amounts, ObjectAddress, SocketRegistration } from "../protocol/rpc.ts";
 import { type AuditEntry, AuditLog, type AuditQuery } from "./audit-log.ts";
 import type { Act } from "./client/audit.ts";
 import { Quotas } from "./quotas.ts";
@@ -47,7 +46,7 @@ export class TenantState extends DurableObject<Env> {
    * A socket is open. Its object says so after it has accepted it: whatever is revoked later finds it here, and
    * what was revoked before is noticed now. False: it must end.
    */
-  enter(pass: Pass): boolean {
+  enter(pass: SocketRegistration): boolean {
     this.#create();
     if (this.#revocations.covers(pass, Date.now())) return false;
     this.#live.put(pass, Date.now());
@@ -138,7 +137,7 @@ export class TenantState extends DurableObject<Env> {
     if (failed > 0) console.error("sockets of a revoked token could not be ended", { sockets: failed });
   }
 
-  async #end(id: string, { class: holder, name }: Holder): Promise<void> {
+  async #end(id: string, { class: holder, name }: ObjectAddress): Promise<void> {
     const object = {
       connection: this.env.ACP_CONNECTION_DO,
       session: this.env.ACP_SESSION_DO,

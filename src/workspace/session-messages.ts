@@ -1,4 +1,5 @@
 import type { PermissionPolicy } from "../protocol/permission-policy.ts";
+import type { HostStatusMessage } from "../protocol/rpc.ts";
 import type { NoticeType } from "../protocol/webhook-messages.ts";
 import type { AcpSession } from "../session/acp-session.ts";
 
@@ -8,14 +9,11 @@ export type Word =
   /** What its webhooks want to hear of. */
   | { kind: "notices"; body: NoticeType[] }
   /** Its process is gone with its host, or with an earlier life of it. */
-  | { kind: "lost"; body: HostWord }
+  | { kind: "lost"; body: HostStatusMessage }
   /** Its host has been away for long; it is waited for. */
-  | { kind: "absent"; body: HostWord }
+  | { kind: "absent"; body: HostStatusMessage }
   /** Its host wants to leave. */
-  | { kind: "drain"; body: HostWord };
-
-/** `wish` says which process is meant, should the session have another one by the time it hears this. */
-export type HostWord = { host: string; wish: number; reason: string };
+  | { kind: "drain"; body: HostStatusMessage };
 
 /** Sessions that are told something at the same time. */
 const AT_ONCE = 50;

@@ -7,7 +7,7 @@ import type { Caller } from "../protocol/caller.ts";
 import { answerClose, UNAUTHORIZED } from "../protocol/close-codes.ts";
 import { type GitState, type HostSettings, LINK_VERSION } from "../protocol/host-wire.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import type { PermissionPolicy } from "../protocol/permission-policy.ts";
+import type { PlacementAnswer, PlacementRequest } from "../protocol/rpc.ts";
 import type { HandedNotice, NoticeType } from "../protocol/webhook-messages.ts";
 import { type Act, type AuditKind, audit } from "../tenant/client/audit.ts";
 import { whyNot } from "./agents/availability.ts";
@@ -25,16 +25,13 @@ import { checkRight } from "./rights.ts";
 import { type SecretInfo, SecretStore } from "./secrets/secrets.ts";
 import { Words } from "./session-messages.ts";
 import type { SettingsChange } from "./settings.ts";
-import { type Identity, Store } from "./store.ts";
+import { Store } from "./store.ts";
 import { indexRow, viewOf, type WorkspaceView } from "./view.ts";
 import { Watchers } from "./view-watchers.ts";
 import type { WebhookInfo } from "./webhooks/store.ts";
 import { type MadeWebhook, type WebhookOrder, Webhooks } from "./webhooks/webhooks.ts";
 
 export type { WorkspaceView } from "./view.ts";
-
-/** A session asks for an agent process. `wish` is its own number for it, higher each time. */
-export type PlaceOrder = Identity & { sessionId: string; agent: string; wish: number; home: string | null };
 
 /** Secrets of one workspace: all of them travel in one message. */
 const SECRETS_MAX = 100;
@@ -111,7 +108,7 @@ export class WorkspaceState extends DurableObject<Env> {
   // ---- for sessions and connections -------------------------------------------------------------------
 
   /** Puts a session on a host; with none that can have it, it waits. `refused` says why there will be none. */
-  place(order: PlaceOrder): { refused: string | null; policy: PermissionPolicy; notices: NoticeType[] } {
+  place(order: PlacementRequest): PlacementAnswer {
     const { sessionId: session, agent, wish, home } = order;
     this.#store.create(order);
     const { policy } = this.#store.settings();

@@ -3,7 +3,8 @@ import { env, exports } from "cloudflare:workers";
 import { packTar } from "modern-tar";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import { type Allowance, limitOf, type Quota } from "../../src/tenant/allowance.ts";
+import type { Allowance, Quota } from "../../src/protocol/rpc.ts";
+import { limitOf } from "../../src/tenant/allowance.ts";
 import * as seed000 from "../fixtures/dialects/container-data-model.ts";
 import * as seed002 from "../fixtures/dialects/web-gateway.ts";
 import {

@@ -1,6 +1,6 @@
 import { textChunks } from "../../durable/text-chunks.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import type { LogPlace } from "../../session/readers/client-cursor.ts";
+import type { LogPlace } from "../../protocol/rpc.ts";
 
 /** What is remembered on a reader's socket: its stream, whether it wants the next page, where it is in the log. */
 type Attachment = { stream: string; waiting: boolean; log: LogPlace | null };

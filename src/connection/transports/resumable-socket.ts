@@ -1,7 +1,7 @@
 import { oneLine } from "../../protocol/frame.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type Cursor, encodeCursor, type GatewayHead, joinMessage } from "../../protocol/resumable-wire.ts";
-import type { Allowance } from "../../tenant/allowance.ts";
+import type { Allowance } from "../../protocol/rpc.ts";
 import { hear, type Signs } from "../liveness.ts";
 
 /** The stream of what is in no session's log. */

@@ -13,9 +13,8 @@ import {
   readClientHead,
   splitMessage,
 } from "../../protocol/resumable-wire.ts";
-import type { LogPlace, Mark, Page, Position, Taken } from "../../session/readers/client-cursor.ts";
-import type { Allowance } from "../../tenant/allowance.ts";
-import { type Client, type ClientState, type Exchange, type Handover, rightsOf } from "../client.ts";
+import type { Allowance, Handover, LogPlace, Mark, Page, Position, Taken } from "../../protocol/rpc.ts";
+import { type Client, type ClientState, type Exchange, rightsOf } from "../client.ts";
 import type { ConnectionStore } from "../connection-store.ts";
 import { FAULTS, idTooLong } from "../jsonrpc-faults.ts";
 import { QUOTA_EXCEEDED, QuotaExceeded } from "../message-cost.ts";

@@ -1,4 +1,4 @@
-import type { LogPlace, Mark, Place } from "../../session/readers/client-cursor.ts";
+import type { LogPlace, Mark, Place } from "../../protocol/rpc.ts";
 
 /**
  * Where a reader of an event stream is: how many of the connection's own messages it has had, and how far it

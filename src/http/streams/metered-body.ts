@@ -1,5 +1,5 @@
 import type { Caller } from "../../protocol/caller.ts";
-import type { Allowance } from "../../tenant/allowance.ts";
+import type { Allowance } from "../../protocol/rpc.ts";
 import { Purse } from "../../tenant/client/quota-spender.ts";
 import { type Exceeded, exceeded } from "../../tenant/quotas.ts";
 

@@ -1,50 +1,12 @@
 import { notification } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import type { ClientPort, LogPlace, Mark, Numbers, Page, Place, Position } from "../../protocol/rpc.ts";
 import { isFrame, type LogEvent } from "../core/events/event.ts";
 import { redacted } from "../core/read/redaction/redaction.ts";
 import { forClient } from "../core/read/render.ts";
 import { letsIn, merged, type Reading } from "../core/read/replay.ts";
 import { HistoryGone } from "../log/history-archive.ts";
 import type { Presence } from "./presence.ts";
-
-/** What a session needs of a connection: the receiving end of a cursor. */
-export type ClientPort = {
-  /** How far the client has been served; null when it is gone. */
-  position(sessionId: string): Promise<Position | null>;
-  deliver(sessionId: string, page: Page): Promise<Taken>;
-};
-
-/** A place in what a client reads: after an event, and after that many of the next one's frames. */
-export type Place = { upTo: number; skip: number };
-
-/** The same, and since which attachment the client reads: the same event may show differently to another. */
-export type LogPlace = { readonly attach: number; readonly place: Place };
-
-/**
- * `at` is null when nothing has been delivered yet; it may be of an earlier attachment. One that cannot take
- * any more `rests`: then nothing is sent before it says so. Who is `numbered` gets the place of each frame, and
- * while it rests `answers` if it waits for some.
- */
-export type Position = {
-  at: LogPlace | null;
-  rests: boolean;
-  numbered?: { answers: boolean };
-};
-
-/** `enough`: that was taken, and no more before the client says so. `later`: not even that. */
-export type Taken = "more" | "enough" | "later" | "gone";
-
-/** Consecutive messages for one client. `attach` tells one attachment of the same connection from another. */
-export type Page = { attach: number; upTo: number; frames: string[]; numbers?: Numbers };
-
-/**
- * The frames of a page by their places. `after` is where the client has to be for this to be its next page, and
- * `from` where the page begins; null when it is answers out of turn.
- */
-export type Numbers = { marks: Mark[] } & ({ after: LogPlace; from: Place } | { from: null });
-
-/** The event of a frame; its place among that event's frames if more follow; whether it is a response. */
-export type Mark = { seq: number; part: number | null; answer: boolean };
 
 /** Where a reading begins. */
 export type Start = Pick<Reading, "attach" | "start">;

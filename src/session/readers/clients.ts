@@ -1,9 +1,10 @@
 import type { Caller, Role } from "../../protocol/caller.ts";
+import type { ClientPort } from "../../protocol/rpc.ts";
 import type { IoClient } from "../core/decide/client-files.ts";
 import type { Reading } from "../core/read/replay.ts";
 import type { Archive } from "../log/history-archive.ts";
 import type { Journal } from "../log/journal.ts";
-import { ClientCursor, type ClientPort, type Reader, type Start } from "./client-cursor.ts";
+import { ClientCursor, type Reader, type Start } from "./client-cursor.ts";
 import { type Presence, renewed } from "./presence.ts";
 
 export const CLIENT_SCHEMA = `

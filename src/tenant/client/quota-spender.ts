@@ -1,16 +1,7 @@
 import type { Caller } from "../../protocol/caller.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import {
-  type Allowance,
-  type Amounts,
-  add,
-  entries,
-  missing,
-  type Quota,
-  retryAfterMs,
-  spend,
-  subtract,
-} from "../allowance.ts";
+import type { Allowance, Amounts, Quota } from "../../protocol/rpc.ts";
+import { add, entries, missing, retryAfterMs, spend, subtract } from "../allowance.ts";
 
 /** What is left when something was paid for; if it could not be, also what there is too little of. */
 export type Payment = { readonly allowance: Allowance | undefined; readonly short?: Quota };

@@ -1,23 +1,3 @@
-/**
- * How a workspace gets a host when it has none. AgentContainer is this on Cloudflare; the workspace knows nothing
- * of containers but these two calls, and what it is told in return (`WorkspaceState.hostEnded`, `isHostWanted`).
- */
-export interface HostStarter {
-  /** Starts the host, unless it runs. Throws when it cannot be started. */
-  wake(order: HostOrder): Promise<void>;
-  /** Has the host end, after its turns or now. False: there is none. */
-  sleep(now: boolean): Promise<boolean>;
-}
-
-export type HostOrder = {
-  tenant: string;
-  workspace: string;
-  /** Which start this is: the workspace counts them, to know of which one it hears. */
-  life: number;
-  /** All the host is told. */
-  env: Record<string, string>;
-};
-
 /** What such a host is called: it has the same name in each of its lives, because its sessions wait for it by name. */
 export const CONTAINER_HOST = "container";
 

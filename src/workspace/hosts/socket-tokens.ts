@@ -1,10 +1,11 @@
 import { verifyToken } from "../../auth/verify.ts";
 import type { Deadlines } from "../../durable/deadlines.ts";
 import { objectName } from "../../durable/object-names.ts";
-import { enter, leave, type Pass, passFor, passOf, passTags } from "../../durable/socket-registration.ts";
+import { enter, leave, passFor, passOf, passTags } from "../../durable/socket-registration.ts";
 import { type Caller, isHost } from "../../protocol/caller.ts";
 import type { GatewayControl } from "../../protocol/host-wire.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import type { SocketRegistration } from "../../protocol/rpc.ts";
 import { isRevoked } from "../../tenant/client/revocation-cache.ts";
 
 const SCHEMA = `
@@ -90,7 +91,7 @@ export class HostPasses {
     for (const ws of sockets) ws.send(JSON.stringify(message));
   }
 
-  #passFor(caller: Caller, id?: string): Pass {
+  #passFor(caller: Caller, id?: string): SocketRegistration {
     return passFor(
       caller,
       "host",
@@ -99,7 +100,7 @@ export class HostPasses {
     );
   }
 
-  #begin(pass: Pass, caller: Caller): void {
+  #begin(pass: SocketRegistration, caller: Caller): void {
     this.#ctx.storage.sql.exec(
       "INSERT OR REPLACE INTO host_pass (id, caller) VALUES (?, ?)",
       pass.id,

@@ -1,16 +1,14 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { LIMITS, overrideLimits } from "../../../src/protocol/limits.ts";
+import type { Allowance, Amounts, Quota } from "../../../src/protocol/rpc.ts";
 import {
-  type Allowance,
-  type Amounts,
   add,
   entries,
   grantOf,
   hourOf,
   limitOf,
   missing,
-  type Quota,
   spend,
   subtract,
 } from "../../../src/tenant/allowance.ts";

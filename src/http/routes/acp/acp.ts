@@ -1,9 +1,10 @@
 import { type Context, Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
-import { type Handover, rightsOf } from "../../../connection/client.ts";
+import { rightsOf } from "../../../connection/client.ts";
 import { mayUseWorkspace } from "../../../protocol/caller.ts";
 import { isUuid } from "../../../protocol/ids.ts";
 import { RESUMABLE } from "../../../protocol/resumable-wire.ts";
+import type { Handover } from "../../../protocol/rpc.ts";
 import { type AppEnv, requireScope } from "../../middleware/auth.ts";
 import { limitConnections } from "../../middleware/rate.ts";
 import { upgraded } from "../../middleware/upgrade.ts";

@@ -1,10 +1,10 @@
 import type { Context } from "hono";
-import type { Handover } from "../../../connection/client.ts";
 import { FAULTS, idTooLong } from "../../../connection/jsonrpc-faults.ts";
 import { errorResponse } from "../../../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../../../protocol/frame.ts";
 import { isUuid } from "../../../protocol/ids.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
+import type { Handover } from "../../../protocol/rpc.ts";
 import type { AppEnv } from "../../middleware/auth.ts";
 import { limitConnections, retryAfter } from "../../middleware/rate.ts";
 
