@@ -1,7 +1,7 @@
 import { base64url, errors, jwtVerify, SignJWT } from "jose";
 import { z } from "zod";
 import { LIMITS } from "../protocol/limits.ts";
-import type { PermissionOption } from "../session/core/decide/agent-requests.ts";
+import type { PermissionOption } from "../protocol/permission.ts";
 import type { Refused } from "./verify.ts";
 
 /** One answer to one permission request, for whoever has the link. */

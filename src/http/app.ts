@@ -1,5 +1,4 @@
 import { Hono } from "hono";
-import { HTTPException } from "hono/http-exception";
 import type { AppEnv } from "./middleware/auth.ts";
 import {
   headers,
@@ -9,6 +8,7 @@ import {
   limitPace,
   refuseForeignSockets,
 } from "./middleware/edges.ts";
+import { errorResponse } from "./refusal-response.ts";
 import { acp } from "./routes/acp/acp.ts";
 import { agentWs } from "./routes/acp/agent-ws.ts";
 import { answer } from "./routes/answer-link/answer-link.ts";
@@ -31,27 +31,4 @@ app.route("/api", login);
 app.route("/api", api);
 
 app.notFound((c) => c.json({ error: { code: "not_found", message: "Not found" } }, 404));
-app.onError((error, c) => {
-  if (error instanceof HTTPException) {
-    return c.json({ error: { code: CODES[error.status] ?? "error", message: error.message } }, error.status);
-  }
-  console.error("request failed", { path: c.req.path, error: String(error) });
-  return c.json({ error: { code: "internal", message: "Internal error" } }, 500);
-});
-
-const CODES: Partial<Record<number, string>> = {
-  400: "bad_request",
-  401: "unauthorized",
-  403: "forbidden",
-  404: "not_found",
-  408: "timeout",
-  409: "conflict",
-  410: "gone",
-  413: "too_large",
-  414: "too_large",
-  426: "upgrade_required",
-  429: "too_many_requests",
-  431: "too_large",
-  501: "not_configured",
-  503: "unavailable",
-};
+app.onError((error, c) => errorResponse(c, error));

@@ -3,8 +3,10 @@ import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import { sessionObject } from "../durable/object-names.ts";
 import { isUuid } from "../protocol/ids.ts";
+import * as refusal from "../protocol/refusal.ts";
 import type { AcpSession } from "../session/acp-session.ts";
 import type { AppEnv } from "./middleware/auth.ts";
+import { RefusalException } from "./refusal-response.ts";
 
 /** What requests name, checked before anything is asked of an object. */
 
@@ -15,10 +17,10 @@ export function parse<T>(schema: z.ZodType<T>, query: unknown): T {
 }
 
 export function sessionOf(c: Context<AppEnv>, id: string): DurableObjectStub<AcpSession> {
-  if (!isUuid(id)) throw unknownSession();
+  if (!isUuid(id)) throw unknownSession(id);
   return sessionObject(c.env, c.get("caller").tenant, id);
 }
 
-export function unknownSession(): HTTPException {
-  return new HTTPException(404, { message: "Unknown session" });
+export function unknownSession(id: string): RefusalException {
+  return new RefusalException(refusal.unknownSession(id));
 }

@@ -6,7 +6,10 @@ export function clientRequestId(sessionId: string, seq: number): string {
   return `${sessionId}:${seq}`;
 }
 
-export function parseClientRequestId(id: unknown): { sessionId: string; seq: number } | undefined {
+/** The two halves of such an id. */
+export type AgentRequest = { sessionId: string; seq: number };
+
+export function parseClientRequestId(id: unknown): AgentRequest | undefined {
   const match = typeof id === "string" ? /^([0-9a-f-]{36}):(\d{1,15})$/.exec(id) : null;
   return match ? { sessionId: match[1] as string, seq: Number(match[2]) } : undefined;
 }

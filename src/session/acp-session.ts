@@ -8,8 +8,11 @@ import { answerClose } from "../protocol/close-codes.ts";
 import { ErrorCode } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { decodeLink, encodeLink } from "../protocol/host-wire.ts";
+import { type AgentRequest, clientRequestId } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
+import type { PermissionChoice, PermissionSummary } from "../protocol/permission.ts";
 import type { PermissionPolicy } from "../protocol/permission-policy.ts";
+import { accepted, type Result, refused, unknownPermission } from "../protocol/refusal.ts";
 import type { HostStatusMessage, ObjectAddress } from "../protocol/rpc.ts";
 import type { NoticeType } from "../protocol/webhook-messages.ts";
 import { Access } from "./access.ts";
@@ -22,14 +25,14 @@ import {
   processLost,
   wishLost,
 } from "./core/decide/agent-process.ts";
-import { choosePermission, openToClients, type PermissionChoice } from "./core/decide/agent-requests.ts";
+import { choosePermission, openToClients } from "./core/decide/agent-requests.ts";
 import { ioClientGone } from "./core/decide/client-files.ts";
 import { anticipate, clientFrame, open, relayed } from "./core/decide/client-frames.ts";
 import { hostHello, hostItem, isWelcome } from "./core/decide/host-items.ts";
 import { type ImportOrder, imported } from "./core/decide/import-events.ts";
 import { setPolicy } from "./core/decide/policy.ts";
 import { dropQueued } from "./core/decide/turns.ts";
-import { type AskedPermission, askedPermission } from "./core/read/permission-summary.ts";
+import { permissionSummary } from "./core/read/permission-summary.ts";
 import { project } from "./core/read/projection.ts";
 import { sessionFor } from "./core/read/redaction/redaction.ts";
 import { attachment } from "./core/read/replay.ts";
@@ -199,28 +202,33 @@ export class AcpSession extends DurableObject<Env> {
     return true;
   }
 
-  /** Answers a permission request of the agent in place of a client; `by` is the connection, or what else asks. */
+  /** Answers a permission request of the agent on behalf of `caller`; `by` is its connection, or the route it used. */
   async answerPermission(
     caller: Caller,
-    seq: number,
+    { sessionId, seq }: AgentRequest,
     choice: PermissionChoice,
     by: string,
-  ): Promise<"answered" | "unknown" | "no-option"> {
+  ): Promise<Result<undefined>> {
+    let result: Result<undefined> = refused(unknownPermission(clientRequestId(sessionId, seq)));
     const session = await this.#readable(caller);
-    if (!session?.state.asking[seq]?.permission) return "unknown";
-    if (!caller.scopes.includes("permission:answer")) return "unknown";
-    let result: "answered" | "unknown" | "no-option" = "unknown";
+    if (!session?.state.asking[seq]?.permission || !caller.scopes.includes("permission:answer"))
+      return result;
     session.record((batch) => {
       result = choosePermission(batch, seq, choice, { by, subject: caller.subject, why: "answered" });
     });
     return result;
   }
 
-  /** What a permission request is about, and what may be answered; null when it is not open. */
-  async askedPermission(caller: Caller, seq: number): Promise<AskedPermission | null> {
+  /** The subject and the options of a pending permission request. */
+  async permissionSummary(
+    caller: Caller,
+    { sessionId, seq }: AgentRequest,
+  ): Promise<Result<PermissionSummary>> {
     const session = await this.#readable(caller);
-    if (!session?.state.asking[seq]?.permission) return null;
-    return askedPermission(session.state, seq, session.journal.frameAt(seq)?.frame.value.params);
+    const isPending = session?.state.asking[seq]?.permission;
+    const params = isPending && session.journal.frameAt(seq)?.frame.value.params;
+    const summary = isPending ? permissionSummary(session.state, seq, params) : null;
+    return summary ? accepted(summary) : refused(unknownPermission(clientRequestId(sessionId, seq)));
   }
 
   /** Takes a waiting prompt out of the queue; false if it does not wait. */

@@ -34,7 +34,7 @@ api.get("/sessions", async (c) => {
 
 api.get("/sessions/:id", async (c) => {
   const session = await sessionOf(c, c.req.param("id")).view(c.get("caller"));
-  if (!session) throw unknownSession();
+  if (!session) throw unknownSession(c.req.param("id"));
   return c.body(session, 200, { "Content-Type": "application/json" });
 });
 
@@ -50,7 +50,7 @@ api.get("/sessions/:id/events", liveEvents, async (c) => {
   const { after, limit } = parse(EVENTS_QUERY, c.req.query());
   const caller = c.get("caller");
   const first = await session.events(caller, after, limit);
-  if (!first) throw unknownSession();
+  if (!first) throw unknownSession(c.req.param("id"));
   if (first.gone) throw new HTTPException(410, { message: first.gone });
   let page: typeof first | null = first;
   let left = limit;

@@ -22,7 +22,7 @@ host.get("/sessions/:id", async (c) => {
   workspaceOf(c);
   const session = sessionOf(c, c.req.param("id"));
   const response = await session.fetch("https://session/", asHost(c));
-  if (!response.webSocket) throw unknownSession();
+  if (!response.webSocket) throw unknownSession(c.req.param("id"));
   return upgraded(c.req.raw, response);
 });
 

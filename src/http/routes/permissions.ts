@@ -6,10 +6,12 @@ import { listPermissions } from "../../index/permission-index.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { parseClientRequestId } from "../../protocol/ids.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { unknownPermission } from "../../protocol/refusal.ts";
 import { redactedOptions } from "../../session/core/read/redaction/redaction.ts";
 import { audit } from "../../tenant/client/audit.ts";
 import { type AppEnv, requireScope } from "../middleware/auth.ts";
 import { parse, sessionOf } from "../params.ts";
+import { RefusalException, unwrap } from "../refusal-response.ts";
 
 /** Permissions that wait, across the caller's sessions, and answers to them with nobody attached. */
 export const permissions = new Hono<AppEnv>();
@@ -30,17 +32,11 @@ permissions.get("/permissions", async (c) => {
 permissions.post("/permissions/:id", requireScope("permission:answer"), async (c) => {
   const id = c.req.param("id");
   const target = parseClientRequestId(id);
-  if (!target) throw notPending();
+  if (!target) throw new RefusalException(unknownPermission(id));
   const { optionId } = parse(ANSWER, await c.req.json().catch(() => null));
   const session = sessionOf(c, target.sessionId);
-  const caller = c.get("caller");
-  const result = await session.answerPermission(caller, target.seq, { optionId }, "rest");
-  if (result === "unknown") throw notPending();
-  if (result === "answered") return c.json({ id, outcome: { outcome: "selected", optionId } });
-  const asked = await session.askedPermission(caller, target.seq);
-  if (!asked) throw notPending();
-  const message = `There is no option ${JSON.stringify(optionId)}`;
-  return c.json({ error: { code: "bad_option", message, options: asked.options } }, 400);
+  unwrap(await session.answerPermission(c.get("caller"), target, { optionId }, "rest"));
+  return c.json({ id, outcome: { outcome: "selected", optionId } });
 });
 
 /** A link for each answer, so that it can be given by whoever gets the link; see answer.ts. */
@@ -51,15 +47,13 @@ permissions.post(
   async (c) => {
     const permission = c.req.param("id");
     const target = parseClientRequestId(permission);
-    if (!target) throw notPending();
+    if (!target) throw new RefusalException(unknownPermission(permission));
     const body = (await c.req.text()) === "" ? {} : await c.req.json().catch(() => null);
     const { expiresIn } = parse(linksOrder(), body);
     const { sessionId: session, seq } = target;
     const caller = c.get("caller");
-    const asked = await sessionOf(c, session).askedPermission(caller, seq);
-    if (!asked) throw notPending();
+    const { workspace, options } = unwrap(await sessionOf(c, session).permissionSummary(caller, target));
     const { tenant, subject } = caller;
-    const { workspace, options } = asked;
     const id = crypto.randomUUID();
     const expires = Math.floor(Date.now() / 1000) + expiresIn;
     const { origin } = new URL(c.req.url);
@@ -76,11 +70,6 @@ permissions.post(
 
 function optionsFor({ redacted }: Caller, options: string): unknown {
   return JSON.parse(redacted ? redactedOptions(options) : options);
-}
-
-/** What is settled, what never was and what belongs to others: there is nothing here to answer. */
-function notPending(): HTTPException {
-  return new HTTPException(404, { message: "No such permission is pending" });
 }
 
 const QUERY = z.object({

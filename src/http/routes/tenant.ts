@@ -16,10 +16,10 @@ tenant.get("/revocations", requireScope("workspace:admin"), async (c) =>
 
 tenant.post("/revocations", requireScope("workspace:admin"), async (c) => {
   const order = orderIn(parse(REVOCATION, await c.req.json().catch(() => null)));
-  if (order.kind === "session" && !isUuid(order.value)) throw unknownSession();
+  if (order.kind === "session" && !isUuid(order.value)) throw unknownSession(order.value);
   const made = await tenantOf(c).revoke(c.get("caller"), order);
   forgetAnswers();
-  if (made === null) throw unknownSession();
+  if (made === null) throw unknownSession(order.value);
   if ("refused" in made) throw new HTTPException(409, { message: made.refused });
   return c.json(made, 201);
 });

@@ -6,7 +6,8 @@ import { isUuid } from "../../../protocol/ids.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
 import type { Handover } from "../../../protocol/rpc.ts";
 import type { AppEnv } from "../../middleware/auth.ts";
-import { limitConnections, retryAfter } from "../../middleware/rate.ts";
+import { limitConnections } from "../../middleware/rate.ts";
+import { setRetryAfter } from "../../refusal-response.ts";
 
 /** A message of a client over HTTP. The first one makes the connection and is answered here; the rest on streams. */
 export async function postMessage(c: Context<AppEnv>, handover: () => Handover): Promise<Response> {
@@ -30,7 +31,7 @@ export async function postMessage(c: Context<AppEnv>, handover: () => Handover):
     session: c.req.header("Acp-Session-Id") || undefined,
     raw: frame.raw,
   });
-  if (retryAfterMs !== undefined) retryAfter(c, retryAfterMs);
+  if (retryAfterMs !== undefined) setRetryAfter(c, retryAfterMs);
   return status === 202 ? c.body(null, status) : c.text(reason, status);
 }
 

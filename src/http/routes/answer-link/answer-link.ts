@@ -4,10 +4,9 @@ import { HTTPException } from "hono/http-exception";
 import { type AnswerLink, EXPIRED, readAnswerLink } from "../../../auth/answer-link.ts";
 import { sessionObject, workspaceObject } from "../../../durable/object-names.ts";
 import type { Caller } from "../../../protocol/caller.ts";
-import { clientRequestId } from "../../../protocol/ids.ts";
+import { type AgentRequest, clientRequestId } from "../../../protocol/ids.ts";
+import type { PermissionOption, PermissionSummary } from "../../../protocol/permission.ts";
 import type { AcpSession } from "../../../session/acp-session.ts";
-import type { PermissionOption } from "../../../session/core/decide/agent-requests.ts";
-import type { AskedPermission } from "../../../session/core/read/permission-summary.ts";
 import { noteRefusal } from "../../../tenant/client/refused-token-audit.ts";
 import { isRevoked } from "../../../tenant/client/revocation-cache.ts";
 import type { AppEnv } from "../../middleware/auth.ts";
@@ -28,20 +27,25 @@ answer.use(async (c, next) => {
 
 answer.get("/", async (c) => {
   const link = await openLink(c);
-  const { asked, option } = await askedBy(c, link);
-  if (!wantsJson(c)) return page(c, askingPage(link, asked, option));
-  const { workspace, sessionTitle, title, kind } = asked;
+  const { permission, option } = await pendingPermission(c, link);
+  if (!wantsJson(c)) return page(c, askingPage(link, permission, option));
+  const { workspace, sessionTitle, title, kind } = permission;
   const session = { id: link.session, title: sessionTitle };
   return c.json({ id: idOf(link), workspace, session, title, kind, option });
 });
 
 answer.post("/", async (c) => {
   const link = await openLink(c);
-  const { asked, option } = await askedBy(c, link);
+  const { permission, option } = await pendingPermission(c, link);
   const { optionId } = option;
-  const result = await sessionOf(c, link).answerPermission(callerBy(link), link.seq, { optionId }, "link");
-  if (result !== "answered") throw settled();
-  if (!wantsJson(c)) return page(c, answeredPage(asked, option));
+  const answered = await sessionOf(c, link).answerPermission(
+    callerBy(link),
+    requestOf(link),
+    { optionId },
+    "link",
+  );
+  if (!answered.ok) throw settled();
+  if (!wantsJson(c)) return page(c, answeredPage(permission, option));
   return c.json({ id: idOf(link), outcome: { outcome: "selected", optionId } });
 });
 
@@ -72,15 +76,16 @@ async function isOfKnownWebhook(env: Env, { webhook, tenant, workspace }: Answer
   return webhook === undefined || workspaceObject(env, tenant, workspace).hasWebhook(webhook);
 }
 
-async function askedBy(
+/** The permission request of a link, and the option that the link chooses. */
+async function pendingPermission(
   c: Context<AppEnv>,
   link: AnswerLink,
-): Promise<{ asked: AskedPermission; option: PermissionOption }> {
-  const asked = await sessionOf(c, link).askedPermission(callerBy(link), link.seq);
-  if (!asked) throw settled();
-  const option = asked.options.find(({ optionId }) => optionId === link.optionId);
+): Promise<{ permission: PermissionSummary; option: PermissionOption }> {
+  const summary = await sessionOf(c, link).permissionSummary(callerBy(link), requestOf(link));
+  if (!summary.ok) throw settled();
+  const option = summary.value.options.find(({ optionId }) => optionId === link.optionId);
   if (!option) throw unknownLink();
-  return { asked, option };
+  return { permission: summary.value, option };
 }
 
 /** Who has the link may do what its maker could: in this one session, by the name of the link. */
@@ -91,6 +96,10 @@ function callerBy({ tenant, workspace, session, by, id, expires }: AnswerLink): 
 
 function sessionOf(c: Context<AppEnv>, { tenant, session }: AnswerLink): DurableObjectStub<AcpSession> {
   return sessionObject(c.env, tenant, session);
+}
+
+function requestOf({ session, seq }: AnswerLink): AgentRequest {
+  return { sessionId: session, seq };
 }
 
 function idOf({ session, seq }: AnswerLink): string {

@@ -2,24 +2,27 @@ import type { Context } from "hono";
 import { html, raw } from "hono/html";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import type { AnswerLink } from "../../../auth/answer-link.ts";
-import type { PermissionOption } from "../../../session/core/decide/agent-requests.ts";
-import type { AskedPermission } from "../../../session/core/read/permission-summary.ts";
+import type { PermissionOption, PermissionSummary } from "../../../protocol/permission.ts";
 
 /** What people see of a link in a notification. All that agents say is escaped, and no script runs here. */
 type Content = { title: string; body: ReturnType<typeof html> };
 
 /** `by` and `expires` are of the link, `option` is what it answers. */
-export function askingPage(link: AnswerLink, asked: AskedPermission, option: PermissionOption): Content {
+export function askingPage(
+  link: AnswerLink,
+  permission: PermissionSummary,
+  option: PermissionOption,
+): Content {
   const { tone, means } = meaningOf(option);
   return {
     title: "Permission wanted",
     body: html`
       <p class="eyebrow">An agent asks for permission</p>
-      <h1>${nameOf(asked)}</h1>
+      <h1>${nameOf(permission)}</h1>
       <dl>
-        ${asked.kind !== null && html`<dt>Kind</dt><dd>${asked.kind}</dd>`}
-        <dt>Session</dt><dd>${asked.sessionTitle ?? link.session}</dd>
-        <dt>Workspace</dt><dd>${asked.workspace}</dd>
+        ${permission.kind !== null && html`<dt>Kind</dt><dd>${permission.kind}</dd>`}
+        <dt>Session</dt><dd>${permission.sessionTitle ?? link.session}</dd>
+        <dt>Workspace</dt><dd>${permission.workspace}</dd>
       </dl>
       <form method="post">
         ${means && html`<p class="means ${tone}">${means}</p>`}
@@ -32,13 +35,13 @@ export function askingPage(link: AnswerLink, asked: AskedPermission, option: Per
   };
 }
 
-export function answeredPage(asked: AskedPermission, option: PermissionOption): Content {
+export function answeredPage(permission: PermissionSummary, option: PermissionOption): Content {
   const { tone, done } = meaningOf(option);
   return {
     title: done,
     body: html`
       <p class="eyebrow ${tone}">${done}</p>
-      <h1>${nameOf(asked)}</h1>
+      <h1>${nameOf(permission)}</h1>
       <p>The agent was told: <strong>${option.name ?? option.optionId}</strong>.</p>
       <p class="small">You can close this page.</p>`,
   };
@@ -88,7 +91,7 @@ export function page(
   );
 }
 
-function nameOf({ title }: AskedPermission): string {
+function nameOf({ title }: PermissionSummary): string {
   return title ?? "Something it has no name for";
 }
 

@@ -22,7 +22,7 @@ export async function importSession(c: Context<AppEnv>): Promise<Response> {
   if (!body) throw new HTTPException(400, { message: "There is no archive in the request" });
   const order = await orderOf(c);
   const spent = await mayOpenSession(c.env, c.get("caller"));
-  if (spent) throw tooMany(c, spent.message, spent.data.retryAfterMs);
+  if (spent) throw tooMany(spent.message, spent.data.retryAfterMs);
   const intake = new Intake(c.env, order);
   const metered = new Metered(c.env, c.get("caller"), body);
   try {
@@ -39,7 +39,7 @@ export async function importSession(c: Context<AppEnv>): Promise<Response> {
     return c.json(session, 201, { Location: `/api/sessions/${session.sessionId}` });
   } catch (error) {
     const { refused } = metered;
-    if (refused) throw tooMany(c, refused.message, refused.data.retryAfterMs);
+    if (refused) throw tooMany(refused.message, refused.data.retryAfterMs);
     if (!(error instanceof ImportError)) throw error;
     return c.json({ error: { code: "bad_archive", ...error.fault } }, 400);
   } finally {

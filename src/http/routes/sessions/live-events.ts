@@ -15,7 +15,7 @@ export const liveEvents = createMiddleware<AppEnv>(async (c, next) => {
   const watch: WatchRequest = { caller: c.get("caller"), after };
   const response = await objectStream(c, sessionOf(c, c.req.param("id") ?? ""), "X-Acp-Watch", watch);
   if (response.ok) return response;
-  if (response.status !== 429) throw unknownSession();
+  if (response.status !== 429) throw unknownSession(c.req.param("id") ?? "");
   const message = `A session has at most ${LIMITS.watchersPerSession} live readers`;
   throw new HTTPException(429, { message });
 });

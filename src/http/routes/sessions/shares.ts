@@ -17,7 +17,7 @@ shares.post("/shares", requireScope("share"), async (c) => {
   const { session, expiresIn, redact } = parse(ORDER, await c.req.json().catch(() => null));
   const caller = c.get("caller");
   const origin = await sessionOf(c, session).origin(caller);
-  if (!origin) throw unknownSession();
+  if (!origin) throw unknownSession(session);
   const token = makeShareToken(caller.tenant);
   const order = { session, workspace: origin.workspace, expires: Date.now() + expiresIn * 1000, redact };
   const share = await tenantOf(c).share(caller, order, await hashOf(token));

@@ -16,7 +16,7 @@ transfer.get("/sessions/:id/export", async (c) => {
   const session = sessionOf(c, id);
   const caller = c.get("caller");
   const projection = await session.describe(caller);
-  if (projection === null) throw unknownSession();
+  if (projection === null) throw unknownSession(id);
   const { type, extension, write } = FORMATS[format];
   return c.body(write(session, caller, projection), 200, {
     "Content-Type": type,

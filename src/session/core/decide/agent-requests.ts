@@ -2,15 +2,14 @@ import { ErrorCode, errorResponse, notification, resultResponse } from "../../..
 import type { Frame } from "../../../protocol/frame.ts";
 import { clientRequestId } from "../../../protocol/ids.ts";
 import { ioOf } from "../../../protocol/methods.ts";
+import type { PermissionChoice, PermissionOption } from "../../../protocol/permission.ts";
+import { accepted, type Result, refused, unknownPermission } from "../../../protocol/refusal.ts";
 import { findToolCall } from "../state/agent-report.ts";
 import { isRecord } from "../state/bounded-values.ts";
 import type { Asking, SessionState } from "../state/state.ts";
 import type { Batch } from "./batch.ts";
 
 /** Answers to what the agent asks, whoever gives them: a client, a person over REST, a policy, a cancel. */
-
-export type PermissionOption = { optionId: string; kind: string | null; name: string | null };
-export type PermissionChoice = { optionId: string } | { kind: string };
 
 /** Who decided and why, as the log keeps it. `by` is a connection, or what else gave the answer. */
 export type Decision = { by: string; subject?: string; why: string };
@@ -43,14 +42,22 @@ export function choosePermission(
   seq: number,
   choice: PermissionChoice,
   decision: Decision,
-): "answered" | "unknown" | "no-option" {
-  if (!batch.state.asking[seq]?.permission) return "unknown";
-  const chosen = optionsIn(batch.frameAt(seq).frame.value.params).find((option) =>
+): Result<undefined> {
+  const { asking, sessionId } = batch.state;
+  if (!asking[seq]?.permission) return refused(unknownPermission(clientRequestId(sessionId, seq)));
+  const options = optionsIn(batch.frameAt(seq).frame.value.params);
+  const chosen = options.find((option) =>
     "optionId" in choice ? option.optionId === choice.optionId : option.kind === choice.kind,
   );
-  if (!chosen) return "no-option";
+  if (!chosen) return refused({ reason: "no-option", message: noOption(choice), options });
   decide(batch, seq, { outcome: "selected", optionId: chosen.optionId }, decision);
-  return "answered";
+  return accepted();
+}
+
+function noOption(choice: PermissionChoice): string {
+  return "optionId" in choice
+    ? `There is no option ${JSON.stringify(choice.optionId)}`
+    : `The request has no option of the kind ${choice.kind}`;
 }
 
 /** Gives the agent the gateway's own answer to a permission request. */

@@ -1,20 +1,16 @@
 import { KEEP } from "../../../protocol/limits.ts";
-import { optionsIn, type PermissionOption } from "../decide/agent-requests.ts";
+import type { PermissionSummary } from "../../../protocol/permission.ts";
+import { optionsIn } from "../decide/agent-requests.ts";
 import { clip, isRecord } from "../state/bounded-values.ts";
 import type { SessionState } from "../state/state.ts";
 import { pendingPermissions } from "./projection.ts";
 
-/** A permission request as it is put to somebody who sees nothing else of the session. */
-export type AskedPermission = {
-  workspace: string;
-  sessionTitle: string | null;
-  title: string | null;
-  kind: string | null;
-  options: PermissionOption[];
-};
-
 /** Null when request `seq`, whose parameters are given, does not wait for an answer. */
-export function askedPermission(state: SessionState, seq: number, params: unknown): AskedPermission | null {
+export function permissionSummary(
+  state: SessionState,
+  seq: number,
+  params: unknown,
+): PermissionSummary | null {
   const pending = pendingPermissions(state).find((one) => one.seq === seq);
   if (!pending || !state.identity) return null;
   return {

@@ -1,0 +1,93 @@
+import type { Context } from "hono";
+import { HTTPException } from "hono/http-exception";
+import type { ContentfulStatusCode } from "hono/utils/http-status";
+import { assertNever } from "../protocol/assert-never.ts";
+import type { Refusal, Result } from "../protocol/refusal.ts";
+
+/** The body of every error that the REST API reports. */
+export type ErrorBody = { error: { code: string; message: string; [detail: string]: unknown } };
+
+/** A refusal on its way to the error handler of the app, which turns it into the response. */
+export class RefusalException extends HTTPException {
+  readonly refusal: Refusal;
+
+  constructor(refusal: Refusal) {
+    super(httpErrorOf(refusal).status, { message: refusal.message });
+    this.refusal = refusal;
+  }
+}
+
+/** The value of a result; a refusal ends the request. */
+export function unwrap<T>(result: Result<T>): T {
+  if (result.ok) return result.value;
+  throw new RefusalException(result.refusal);
+}
+
+/** The refusal as an HTTP error. */
+export function httpErrorOf(refusal: Refusal): { status: ContentfulStatusCode; body: ErrorBody } {
+  const { message } = refusal;
+  switch (refusal.reason) {
+    case "not-found":
+      return httpError(404, message);
+    case "gone":
+      return httpError(410, message);
+    case "forbidden":
+      return httpError(403, message);
+    case "invalid":
+    case "no-agent":
+      return httpError(400, message);
+    case "no-option":
+      return { status: 400, body: { error: { code: "bad_option", message, options: refusal.options } } };
+    case "conflict":
+      return httpError(409, message);
+    case "too-many":
+      return httpError(429, message);
+    case "not-configured":
+      return httpError(501, message);
+    case "unavailable":
+      return httpError(503, message);
+    default:
+      return assertNever(refusal);
+  }
+}
+
+/** Answers a request that ended with an exception. Only an HTTPException has a message that the caller may read. */
+export function errorResponse(c: Context, error: Error): Response {
+  if (error instanceof RefusalException) {
+    const { status, body } = httpErrorOf(error.refusal);
+    if (error.refusal.reason === "too-many") setRetryAfter(c, error.refusal.retryAfterMs);
+    return c.json(body, status);
+  }
+  if (error instanceof HTTPException) {
+    const { status, body } = httpError(error.status, error.message);
+    return c.json(body, status);
+  }
+  console.error("request failed", { path: c.req.path, error: String(error) });
+  return c.json({ error: { code: "internal", message: "Internal error" } }, 500);
+}
+
+/** Tells the client when a retry can succeed. */
+export function setRetryAfter(c: Context, ms: number): void {
+  c.header("Retry-After", String(Math.ceil(ms / 1000)));
+}
+
+function httpError(status: ContentfulStatusCode, message: string) {
+  return { status, body: { error: { code: CODES[status] ?? "error", message } } };
+}
+
+const CODES: Partial<Record<number, string>> = {
+  400: "bad_request",
+  401: "unauthorized",
+  403: "forbidden",
+  404: "not_found",
+  408: "timeout",
+  409: "conflict",
+  410: "gone",
+  413: "too_large",
+  414: "too_large",
+  426: "upgrade_required",
+  429: "too_many_requests",
+  431: "too_large",
+  501: "not_configured",
+  503: "unavailable",
+};
