@@ -2,27 +2,24 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { packTar, unpackTar } from "modern-tar";
 import { describe, expect, it, vi } from "vitest";
-import type { Caller } from "../../src/protocol/caller.ts";
-import { joinMessage, RESUMABLE } from "../../src/protocol/resumable-wire.ts";
-import { type Agent, Client, get, type Opened, openSession, Peer, send, sessionStub } from "./harness.ts";
-import { HttpPeer, INITIALIZE, JSON_TYPE, request } from "./http-peer.ts";
-import { setLimits } from "./limits.ts";
-import { ALL_OF_A_CLIENT, mint } from "./tokens.ts";
-
-/** Links that show the conversation, and nothing that tools were given or that came out of them. */
-
-type Json = Record<string, unknown>;
-
-/** Words that only the owner may read; each is used once. */
-class Secrets {
-  readonly mark = `hush-${crypto.randomUUID()}`;
-  readonly told: string[] = [];
-
-  next(): string {
-    this.told.push(`${this.mark}-${this.told.length}`);
-    return this.told.at(-1) as string;
-  }
-}
+import { joinMessage, RESUMABLE } from "../../../src/protocol/resumable-wire.ts";
+import { Client, get, openSession, Peer, sessionStub } from "../harness.ts";
+import { HttpPeer, INITIALIZE, JSON_TYPE, request } from "../http-peer.ts";
+import { setLimits } from "../limits.ts";
+import { ALL_OF_A_CLIENT, mint } from "../tokens.ts";
+import {
+  begun,
+  bytes,
+  chunk,
+  documents,
+  ended,
+  type Json,
+  OPTION,
+  reply,
+  Secrets,
+  share,
+  useTools,
+} from "./fixtures.ts";
 
 /** Whatever comes to a reader, up to a word. */
 class Ear {
@@ -51,13 +48,6 @@ class Ear {
     while (!this.heard.includes(word)) this.heard += await this.#next();
     return this.heard;
   }
-}
-
-async function share(opened: Opened, redact?: boolean): Promise<string> {
-  const owner = await mint({ workspaces: [opened.workspace], scopes: ALL_OF_A_CLIENT, sub: "owner" });
-  const made = await send("POST", "/api/shares", owner, { session: opened.sessionId, redact });
-  expect(made.status).toBe(201);
-  return ((await made.json()) as { token: string }).token;
 }
 
 const load = (sessionId: string, more: Json = {}) => ({ sessionId, cwd: "/", mcpServers: [], ...more });
@@ -128,132 +118,9 @@ function allUpTo(ears: Record<string, Ear>, word: string): Promise<[string, stri
   );
 }
 
-async function bytes(path: string, token: string): Promise<string> {
-  const response = await get(path, token);
-  expect(response.status).toBe(200);
-  return new TextDecoder().decode(await response.arrayBuffer());
-}
-
-/** Everything there is to read over HTTP. */
-async function documents(token: string, sessionId: string): Promise<Record<string, string>> {
-  const paths = ["", "/events", "/events?after=3&limit=1000", "/export"];
-  const formats = ["ndjson", "markdown"].map((format) => `/export?format=${format}`);
-  const all: Record<string, string> = {};
-  for (const path of [...paths, ...formats])
-    all[path] = await bytes(`/api/sessions/${sessionId}${path}`, token);
-  for (const path of ["/api/sessions", "/api/permissions"]) all[path] = await bytes(path, token);
-  return all;
-}
-
 function expectNone(texts: Record<string, string>, secret: string): void {
   const found = Object.keys(texts).filter((path) => texts[path]?.includes(secret));
   expect(found).toEqual([]);
-}
-
-const update = (value: Json) =>
-  JSON.stringify({
-    jsonrpc: "2.0",
-    method: "session/update",
-    params: { sessionId: "agent-session", update: value },
-  });
-const chunk = (text: string, more: Json = {}) =>
-  update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text }, ...more });
-const ask = (id: number, method: string, params: Json) =>
-  JSON.stringify({ jsonrpc: "2.0", id, method, params: { sessionId: "agent-session", ...params } });
-const answer = (id: number, body: Json) =>
-  JSON.stringify(["answer", JSON.stringify({ jsonrpc: "2.0", id, ...body })]);
-
-const OPTION = { optionId: "yes", name: "Allow it", kind: "allow_once" };
-
-/** A turn in which tools are used, which ends in asking for a permission. */
-function useTools(agent: Agent, secrets: Secrets): void {
-  const secret = () => secrets.next();
-  agent.items(
-    chunk("Let me look."),
-    chunk("I have ", { _meta: { vendor: secret() } }),
-    update({
-      ...{
-        sessionUpdate: "tool_call",
-        toolCallId: "c",
-        title: "Read a file",
-        kind: "read",
-        status: "in_progress",
-      },
-      ...{ locations: [{ path: "/workspace/a.txt" }], rawInput: { file: secret() } },
-      ...{ content: [{ type: "content", content: { type: "text", text: secret() } }] },
-      _meta: { vendor: { toolResponse: secret() } },
-    }),
-    ask(101, "fs/read_text_file", { path: "/workspace/a.txt", _meta: { why: secret() } }),
-    answer(101, { result: { content: secret() } }),
-    ask(102, "fs/write_text_file", { path: "/workspace/b.txt", content: secret() }),
-    answer(102, { error: { code: -32603, message: secret(), data: { path: secret() } } }),
-    ask(103, "terminal/create", { command: secret(), args: [secret()] }),
-    answer(103, { result: { terminalId: "t" } }),
-    ask(104, "terminal/output", { terminalId: "t" }),
-    answer(104, { result: { output: secret(), truncated: false } }),
-    update({
-      ...{ sessionUpdate: "tool_call_update", toolCallId: "c", status: "completed", rawOutput: secret() },
-      content: [{ type: "diff", path: "/workspace/b.txt", oldText: secret(), newText: secret() }],
-    }),
-    update({ sessionUpdate: "session_info_update", title: "Looking", _meta: { vendor: secret() } }),
-    update({ sessionUpdate: "vendor_update", value: secret() }),
-    JSON.stringify({ jsonrpc: "2.0", method: "_vendor/tell", params: { value: secret() } }),
-    JSON.stringify({ words: secret() }),
-    JSON.stringify(["noise", secret()]),
-    ask(105, "elicitation/create", {
-      ...{ mode: "form", message: secret() },
-      requestedSchema: { type: "object", properties: { name: { type: "string", title: secret() } } },
-    }),
-    ask(106, "session/request_permission", {
-      toolCall: { toolCallId: "p", title: "Run the tests", kind: "execute", rawInput: { command: secret() } },
-      options: [{ ...OPTION, _meta: { vendor: secret() } }],
-    }),
-  );
-}
-
-type Told = Opened & { secrets: Secrets; link: string };
-
-/** A session in which tools were used; the agent waits for a permission. */
-async function begun(): Promise<Told & { prompt: number; question: unknown }> {
-  const opened = await openSession();
-  const { client, agent, sessionId } = opened;
-  const secrets = new Secrets();
-  const prompt = client.call("session/prompt", {
-    sessionId,
-    prompt: [{ type: "text", text: "Have a look" }],
-  });
-  await agent.line();
-  useTools(agent, secrets);
-  for (;;) {
-    const { id, method } = await client.takeJson();
-    if (method === "elicitation/create")
-      reply(client, id, { action: "accept", content: { name: secrets.next() } });
-    if (method === "session/request_permission")
-      return { ...opened, secrets, link: await share(opened, true), prompt, question: id };
-  }
-}
-
-function reply(client: Client, id: unknown, result: Json): void {
-  client.send(JSON.stringify({ jsonrpc: "2.0", id, result }));
-}
-
-/** The rest of it: the permission is given, the agent ends badly, and the next one does not. */
-async function ended(): Promise<Told> {
-  const told = await begun();
-  const { client, agent, host, sessionId, secrets, question, prompt } = told;
-  const outcome = { outcome: "selected", optionId: OPTION.optionId };
-  reply(client, question, { outcome, _meta: { vendor: secrets.next() } });
-  agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: secrets.next() }]));
-  const { response } = await client.until(prompt);
-  expect(JSON.stringify(response)).toContain(secrets.mark);
-  const id = client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "Once more" }] });
-  const next = await host.agent();
-  next.answer(await next.line(), { sessionId: "agent-session", _meta: { vendor: secrets.next() } });
-  const asked = await next.line();
-  next.items(chunk("All is well. "));
-  next.answer(asked, { stopReason: "end_turn", _meta: { vendor: secrets.next() } });
-  await client.until(id);
-  return { ...told, agent: next };
 }
 
 describe("a link without what tools have to do with it", () => {
@@ -464,66 +331,5 @@ describe("a link without what tools have to do with it", () => {
     const text = await bytes(`/api/sessions/${copy}/events`, owner);
     expect(text).toContain("All is well.");
     expect(text).not.toContain(secrets.mark);
-  });
-});
-
-describe("a link that shows everything", () => {
-  it("shows what it always did", async () => {
-    const told = await ended();
-    const { workspace, sessionId, secrets } = told;
-    const link = await share(told);
-    const owner = await mint({ workspaces: [workspace] });
-    const path = `/api/sessions/${sessionId}/events`;
-    expect(await bytes(path, link)).toBe(await bytes(path, owner));
-    for (const [name, text] of Object.entries(await documents(link, sessionId)))
-      if (!name.startsWith("/api")) expect([name, text.includes(secrets.mark)]).toEqual([name, true]);
-  });
-});
-
-describe("links", () => {
-  it("say in the list and in the audit what they show", async () => {
-    const opened = await openSession();
-    await share(opened, true);
-    await share(opened);
-    const owner = await mint({ workspaces: [opened.workspace], scopes: ALL_OF_A_CLIENT });
-    const { shares } = (await (await get("/api/shares", owner)).json()) as {
-      shares: { id: string; redact: boolean }[];
-    };
-    expect(shares.map(({ redact }) => redact).sort()).toEqual([false, true]);
-    const { entries } = (await (await get("/api/audit?limit=1000&kind=share.made", owner)).json()) as {
-      entries: { detail: Json }[];
-    };
-    for (const { id, redact } of shares)
-      expect(entries.map(({ detail }) => detail)).toContainEqual({ id, redact });
-    const order = { session: opened.sessionId, redact: "yes" };
-    expect((await send("POST", "/api/shares", owner, order)).status).toBe(400);
-  });
-
-  it("of before there was a choice show everything, and new ones can be made beside them", async () => {
-    const tenant = `t-${crypto.randomUUID()}`;
-    const stub = env.TENANT_DO.getByName(tenant);
-    const hash = crypto.randomUUID();
-    await runInDurableObject(stub, (_, { storage }) => {
-      storage.sql.exec(
-        `CREATE TABLE share (
-           id TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, session TEXT NOT NULL, workspace TEXT NOT NULL,
-           by_subject TEXT NOT NULL, at INTEGER NOT NULL, expires INTEGER NOT NULL
-         )`,
-      );
-      const row = ["old", hash, "s", "w", "me", Date.now(), Date.now() + 60_000];
-      storage.sql.exec("INSERT INTO share VALUES (?, ?, ?, ?, ?, ?, ?)", ...row);
-    });
-    await evictDurableObject(stub);
-    expect(await stub.sharedWith(hash)).toMatchObject({ session: "s" });
-    expect((await stub.sharedWith(hash))?.redacted).toBeUndefined();
-    const caller: Caller = { tenant, subject: "me", workspaces: ["*"], scopes: ["share"], expires: 0 };
-    const order = { session: "s", workspace: "w", expires: Date.now() + 60_000, redact: true };
-    await stub.share(caller, order, "other");
-    await evictDurableObject(stub);
-    expect(await stub.sharedWith("other")).toMatchObject({ session: "s", redacted: true });
-    const redact = Object.fromEntries(
-      (await stub.shares(caller)).map((one) => [one.id === "old", one.redact]),
-    );
-    expect(redact).toEqual({ true: false, false: true });
   });
 });

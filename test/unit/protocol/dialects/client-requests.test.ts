@@ -1,0 +1,280 @@
+import { describe, expect, it } from "vitest";
+import { translate, translateOpening } from "../../../../src/protocol/dialects/index.ts";
+import * as seed000 from "../../../fixtures/dialects/container-data-model.ts";
+import * as seed003 from "../../../fixtures/dialects/local-mcp-servers.ts";
+import * as seed002 from "../../../fixtures/dialects/web-gateway.ts";
+import { forwarded, frame, type Json, json, request } from "./fixtures.ts";
+
+/** What the session gets for a canonical client's session/new. */
+function opened(raw: string): Json {
+  const translation = translateOpening(frame(raw));
+  if (!("frame" in translation)) throw new Error(JSON.stringify(translation));
+  return json(translation.frame.raw);
+}
+
+describe("session/new", () => {
+  it("of seed 002 as printed", () => {
+    expect(forwarded("seed-002", seed002.newSession)).toEqual({
+      ...json(seed002.newSession),
+      params: { cwd: "/workspace", mcpServers: [] },
+    });
+  });
+
+  it("of seed 000 as printed", () => {
+    expect(forwarded("seed-000", seed000.newSession)).toEqual({
+      ...json(seed000.newSession),
+      params: { cwd: "/path/to/repo", mcpServers: [], _meta: { "acp-edge/mode": "development" } },
+    });
+  });
+
+  it("keeps what it does not know, and the id as it was written", () => {
+    const raw =
+      '{"jsonrpc":"2.0","id":12345678901234567890,"method":"session/new","params":{"x":[1],"_meta":{"a":1}},"y":2}';
+    const translation = translate("seed-000", frame(raw));
+    expect("frame" in translation && translation.frame.raw).toBe(
+      '{"jsonrpc":"2.0","id":12345678901234567890,"method":"session/new","params":{"x":[1],"_meta":{"a":1},"cwd":"/","mcpServers":[]},"y":2}',
+    );
+  });
+
+  it.each([
+    ["file:///a%20b/c", "/a b/c"],
+    ["file://localhost/a", "/a"],
+    ["FILE:///a", "/a"],
+  ])("workspaceUri %s is %s", (workspaceUri, cwd) => {
+    expect(forwarded("seed-000", request("session/new", { workspaceUri })).params).toMatchObject({ cwd });
+  });
+
+  it.each([
+    { workspaceUri: "/path" },
+    { workspaceUri: "https://example.org/path" },
+    { workspaceUri: "file:relative" },
+    { workspaceUri: "file://elsewhere/path" },
+    { workspaceUri: "file:///a%zz" },
+    { workspaceUri: "file:///a%00b" },
+    { workspaceUri: "file:///a?b" },
+    { workspaceUri: "" },
+    { workspaceUri: 7 },
+    { mode: "architect" },
+    { mode: 1 },
+    { mcpServers: [{ type: "local", name: "x", command: [] }] },
+    { mcpServers: [{ type: "local", name: "x" }] },
+    { mcpServers: [{ type: "local", name: "x", command: ["a"], args: "b" }] },
+  ])("%j is refused", (params) => {
+    expect(translate("seed-000", frame(request("session/new", params)))).toMatchObject({
+      refuse: { code: -32602 },
+    });
+  });
+
+  it("a directory named as canonical ACP does it wins", () => {
+    const params = { cwd: "/c", workspaceUri: "file:///w" };
+    expect(forwarded("seed-002", request("session/new", params)).params).toEqual({
+      cwd: "/c",
+      mcpServers: [],
+    });
+  });
+});
+
+describe("MCP servers of seed 003", () => {
+  it("as printed, for a client that is canonical otherwise", () => {
+    expect(opened(seed003.newSession)).toEqual({
+      jsonrpc: "2.0",
+      id: 2,
+      method: "session/new",
+      params: {
+        cwd: "/path/to/project",
+        mcpServers: [{ name: "weather", command: "bun", args: ["x", "@h1deya/mcp-server-weather"], env: [] }],
+      },
+    });
+  });
+
+  it("with arguments, variables and a command of one word", () => {
+    const mcpServers = [
+      { type: "local", command: "serve", args: ["-x"], env: { A: "1", B: 2 }, _meta: { k: 1 } },
+      { type: "http", name: "h", url: "https://h", headers: [] },
+    ];
+    expect(
+      forwarded("seed-002", request("session/load", { sessionId: "s", cwd: "/", mcpServers })).params,
+    ).toEqual({
+      sessionId: "s",
+      cwd: "/",
+      mcpServers: [
+        {
+          name: "serve",
+          command: "serve",
+          args: ["-x"],
+          env: [
+            { name: "A", value: "1" },
+            { name: "B", value: "2" },
+          ],
+          _meta: { k: 1 },
+        },
+        mcpServers[1],
+      ],
+    });
+  });
+
+  it("leave the text of any other session/new alone", () => {
+    for (const mcpServers of ["[]", '[ {"name":"n","command":"c","args":[],"env":[]} ]', "null", "7"]) {
+      const raw = `{"jsonrpc":"2.0", "id":1.0,"method":"session/new","params":{"cwd":"/","mcpServers":${mcpServers}}}`;
+      const original = frame(raw);
+      expect(translateOpening(original)).toEqual({ frame: original });
+    }
+  });
+
+  it("that name no program are refused", () => {
+    const raw = request("session/new", { cwd: "/", mcpServers: [{ type: "local", command: [1] }] });
+    expect(translateOpening(frame(raw))).toMatchObject({ refuse: { code: -32602 } });
+  });
+});
+
+describe("session/prompt", () => {
+  it("of seed 002 as printed", () => {
+    expect(forwarded("seed-002", seed002.prompt)).toEqual({
+      jsonrpc: "2.0",
+      id: 3,
+      method: "session/prompt",
+      params: {
+        sessionId: "session-abc123",
+        prompt: [{ type: "text", text: "Read the README and summarize it" }],
+      },
+    });
+  });
+
+  it("of seed 000 as printed", () => {
+    expect(forwarded("seed-000", seed000.prompt).params).toEqual({
+      sessionId: "session-abc123",
+      prompt: [
+        { type: "text", text: "What does this do?" },
+        {
+          type: "image",
+          data: "iVBORw0KGgoAAAANSUhEUg==",
+          mimeType: "image/png",
+          _meta: { "acp-edge/metadata": { mimeType: "image/png" } },
+        },
+        {
+          type: "resource",
+          resource: { uri: "file:///path/to/repo/a.txt", mimeType: "text/x-diff", text: "-a\n+b\n" },
+          _meta: { "acp-edge/metadata": { path: "/path/to/repo/a.txt" }, "acp-edge/type": "diff" },
+        },
+        { type: "resource_link", uri: "file:///path/to/repo/b.txt", name: "b.txt" },
+        { type: "text", text: "perhaps it is old", _meta: { "acp-edge/type": "thought" } },
+        { type: "resource_link", uri: "file:///path/to/repo/README.md", name: "README.md" },
+        { type: "resource_link", uri: "src/main.ts", name: "main.ts" },
+      ],
+    });
+  });
+
+  it.each([
+    [{ prompt: [{ type: "text", text: "a" }] }, [{ type: "text", text: "a" }]],
+    [{ prompt: "a" }, [{ type: "text", text: "a" }]],
+    [{ message: { content: "a" } }, [{ type: "text", text: "a" }]],
+    [{ message: "a" }, [{ type: "text", text: "a" }]],
+    [{ content: "a" }, [{ type: "text", text: "a" }]],
+    [{ content: [{ type: "text", text: "a" }], prompt: [] }, []],
+  ])("%j says %j", (params, prompt) => {
+    for (const name of ["seed-000", "seed-002"] as const)
+      expect(forwarded(name, request("session/prompt", params)).params).toMatchObject({ prompt });
+  });
+
+  it("keeps what it does not know", () => {
+    const message = { role: "user", content: "a", id: "m1" };
+    const params = { sessionId: "s", message, _meta: { k: 1 }, x: 2 };
+    expect(forwarded("seed-002", request("session/prompt", params)).params).toEqual({
+      sessionId: "s",
+      prompt: [{ type: "text", text: "a" }],
+      _meta: { k: 1, "acp-edge/message": { id: "m1" } },
+      x: 2,
+    });
+    const block = { type: "future", anything: 1 };
+    expect(forwarded("seed-002", request("session/prompt", { prompt: [block] })).params).toEqual({
+      prompt: [block],
+    });
+  });
+
+  it.each([
+    [
+      { type: "image", content: "data:image/gif;base64,R0lG" },
+      { type: "image", data: "R0lG", mimeType: "image/gif" },
+    ],
+    [{ type: "image", content: "/9j/4AAQ" }, { mimeType: "image/jpeg" }],
+    [
+      { type: "file", content: "hi", metadata: { path: "a b.txt", mimeType: "text/plain" } },
+      { type: "resource", resource: { uri: "a%20b.txt", mimeType: "text/plain", text: "hi" } },
+    ],
+    [
+      { type: "file", content: "aGk=", metadata: { uri: "file:///x", encoding: "base64" } },
+      { type: "resource", resource: { uri: "file:///x", blob: "aGk=" } },
+    ],
+    [
+      { type: "file", content: "https://example.org/x", metadata: { name: "X", mimeType: "text/html" } },
+      { type: "resource_link", uri: "https://example.org/x", name: "X", mimeType: "text/html" },
+    ],
+    [{ type: "diff", content: "-a" }, { resource: { uri: "urn:acp-edge:diff", text: "-a" } }],
+    [
+      { type: "resource_link", uri: "file:///x", name: "x" },
+      { type: "resource_link", uri: "file:///x", name: "x" },
+    ],
+  ])("block %j of seed 000 is %j", (block, canonical) => {
+    const { params } = forwarded("seed-000", request("session/prompt", { content: [block] }));
+    expect((params as { prompt: unknown[] }).prompt[0]).toMatchObject(canonical);
+  });
+
+  it.each([
+    {},
+    { prompt: 7 },
+    { content: {} },
+    { message: { role: "assistant", content: "a" } },
+    { message: { role: "user" } },
+    { content: "a", contextFiles: "b" },
+    { content: "a", contextFiles: [1] },
+    { content: [{ type: "video", content: "a" }] },
+    { content: [{ type: "text" }] },
+    { content: [{ type: "text", content: 1 }] },
+    { content: [{ content: "a" }] },
+    { content: ["a"] },
+    { content: [{ type: "image", content: "????" }] },
+  ])("%j is refused", (params) => {
+    expect(translate("seed-000", frame(request("session/prompt", params)))).toMatchObject({
+      refuse: { code: -32602 },
+    });
+  });
+});
+
+describe("other frames of a client", () => {
+  it("set_mode of seed 002 as printed", () => {
+    expect(forwarded("seed-002", seed002.setMode)).toEqual({
+      jsonrpc: "2.0",
+      id: 5,
+      method: "session/set_mode",
+      params: { sessionId: "session-abc123", modeId: "code" },
+    });
+  });
+
+  it("respond_to_permission of seed 002 as printed", () => {
+    expect(translate("seed-002", frame(seed002.respondToPermission))).toEqual({
+      permission: { requestId: "perm-xyz789", kind: "allow_once" },
+    });
+  });
+
+  it.each([
+    {},
+    { requestId: "a" },
+    { requestId: 1, response: "allow_once" },
+    { requestId: "a", response: "allow" },
+  ])("respond_to_permission %j is refused", (params) => {
+    expect(translate("seed-002", frame(request("session/respond_to_permission", params)))).toMatchObject({
+      refuse: { code: -32602 },
+    });
+  });
+
+  it.each([
+    seed002.cancel,
+    seed003.permissionResponse,
+    '{"jsonrpc":"2.0", "id":1.0,"method":"_vendor/x","params":{"big":12345678901234567890}}',
+  ])("what is canonical keeps its text: %s", (raw) => {
+    for (const name of ["seed-000", "seed-002"] as const) {
+      const translation = translate(name, frame(raw));
+      expect("frame" in translation && translation.frame.raw).toBe(raw);
+    }
+  });
+});

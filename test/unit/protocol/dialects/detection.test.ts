@@ -1,0 +1,91 @@
+import { describe, expect, it } from "vitest";
+import { type DialectName, readOffer } from "../../../../src/protocol/dialects/index.ts";
+import * as seed000 from "../../../fixtures/dialects/container-data-model.ts";
+import * as seed003 from "../../../fixtures/dialects/local-mcp-servers.ts";
+import * as seed002 from "../../../fixtures/dialects/web-gateway.ts";
+import { type Json, json, paramsOf } from "./fixtures.ts";
+
+describe("detection", () => {
+  it.each<[unknown, DialectName | null]>([
+    [paramsOf(seed000.initialize), "seed-000"],
+    [paramsOf(seed002.initialize), "seed-002"],
+    [paramsOf(seed003.initialize), null],
+    [{ protocolVersion: 1 }, null],
+    [{ protocolVersion: 1, clientCapabilities: {} }, null],
+    [{ protocolVersion: 1, capabilities: {} }, "seed-002"],
+    [{ protocolVersion: 1, capabilities: {}, clientCapabilities: {} }, null],
+    [{ protocolVersion: 2, capabilities: {} }, null],
+    [{ protocolVersion: 1, clientCapabilities: { filesRead: false } }, "seed-000"],
+    [{ protocolVersion: "1" }, "seed-002"],
+    [{ protocolVersion: "1", clientCapabilities: { editWorkspace: true } }, "seed-000"],
+    [{ protocolVersion: "0.3.1" }, "seed-000"],
+    [{ protocolVersion: "0.9", capabilities: { fs: {} } }, "seed-002"],
+    // Refused later on, as any version that is no integer.
+    [{ protocolVersion: "2", capabilities: {} }, null],
+    [{ protocolVersion: "1.0" }, null],
+    [{ protocolVersion: "latest" }, null],
+    [{ protocolVersion: 1.5, capabilities: {} }, null],
+    [{ capabilities: {} }, null],
+    [null, null],
+    [[], null],
+  ])("%j is %s", (params, name) => {
+    expect(readOffer(params).dialect).toBe(name);
+  });
+});
+
+describe("initialize", () => {
+  const canonical = {
+    protocolVersion: 1,
+    agentInfo: { name: "Claude Code", version: "1.0.0" },
+    agentCapabilities: { loadSession: true, modes: ["ask", "code", "architect"] },
+    authMethods: [],
+  };
+
+  it("of seed 002 as printed, both ways", () => {
+    const offered = paramsOf(seed002.initialize);
+    expect(readOffer(offered).offer).toEqual({
+      protocolVersion: 1,
+      clientInfo: { name: "SAM Web Client", version: "1.0.0" },
+      clientCapabilities: { terminal: true, fs: { readTextFile: true, writeTextFile: true } },
+    });
+    const answer = readOffer(offered).answered(canonical);
+    expect(answer).toMatchObject(json(seed002.initializeResult).result as object);
+    expect(answer).toMatchObject({ agentCapabilities: canonical.agentCapabilities, authMethods: [] });
+  });
+
+  it("of seed 002 echoes the version in the type it came in", () => {
+    for (const protocolVersion of ["1", "0.9", 1])
+      expect(readOffer({ protocolVersion, capabilities: {} }).answered(canonical)).toMatchObject({
+        protocolVersion,
+      });
+  });
+
+  it("of seed 000 as printed, both ways", () => {
+    const offered = paramsOf(seed000.initialize);
+    expect(readOffer(offered).offer).toEqual({
+      protocolVersion: 1,
+      clientCapabilities: { fs: { readTextFile: true, writeTextFile: true } },
+    });
+    const agentInfo = { name: "Claude Code Container", version: "1.0.0" };
+    const answer = readOffer(offered).answered({ ...canonical, agentInfo });
+    expect(answer).toMatchObject(json(seed000.initializeResult).result as object);
+    expect(answer).toMatchObject({ agentCapabilities: { loadSession: true, githubIntegration: false } });
+  });
+
+  it("of seed 000 believes an agent that says otherwise", () => {
+    const agentCapabilities = { githubIntegration: true, editWorkspace: false };
+    expect(readOffer({ protocolVersion: "0.1" }).answered({ agentCapabilities })).toMatchObject({
+      agentCapabilities: { githubIntegration: true, editWorkspace: false, filesRead: true },
+    });
+  });
+
+  it("of seed 000 offers the files it names", () => {
+    const fs = (clientCapabilities: object) =>
+      (readOffer({ protocolVersion: "0.1", clientCapabilities }).offer as Json).clientCapabilities;
+    expect(fs({ filesRead: true })).toEqual({ fs: { readTextFile: true, writeTextFile: false } });
+    expect(fs({ editWorkspace: true, terminal: true })).toEqual({
+      terminal: true,
+      fs: { readTextFile: false, writeTextFile: true },
+    });
+  });
+});

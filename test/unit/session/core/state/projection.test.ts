@@ -1,0 +1,103 @@
+import { describe, expect, it } from "vitest";
+import { project, sessionStatus } from "../../../../../src/session/core/read/projection.ts";
+import { prompt, request, session, sessionUpdate } from "./fixtures.ts";
+
+describe("the projection", () => {
+  it("names the session as acpx does", () => {
+    const { state } = session();
+    expect(project(state)).toMatchObject({
+      schema: "acpx.session.v1",
+      acpxRecordId: "s",
+      agent: { command: null, name: "codex" },
+      workspace: { cwd: "/w", name: "w" },
+      identity: { acpSessionId: "agent-session", agentSessionId: null },
+      lifecycle: { createdAt: "1970-01-01T00:00:01.000Z", closed: false, closedAt: null },
+      log: { firstSeq: 1, lastSeq: 4, nextSeq: 5, activeSegment: "events/000000000001.ndjson" },
+      state: "active",
+    });
+  });
+
+  it("shows the turn, those that wait and those that ended", () => {
+    const { state, batch } = session();
+    const second = batch.frame("client", "out", prompt("Then that"), { connection: "c", stop: "held" });
+    batch.note("gateway", "queue.enqueued", { seq: second, turnId: "turn_2" });
+    batch.note("gateway", "turn.completed", { turnId: "turn_1", prompt: 3, stopReason: "end_turn" });
+    expect(project(state)).toMatchObject({
+      turn: null,
+      turns: {
+        total: 2,
+        recent: [
+          { turnId: "turn_1", status: "completed", stopReason: "end_turn", promptPreview: "Do this" },
+          { status: "queued", startedAt: null, promptPreview: "Then that" },
+        ],
+      },
+      queue: [
+        { seq: second, turnId: "turn_2", since: "1970-01-01T00:00:01.000Z", promptPreview: "Then that" },
+      ],
+    });
+  });
+
+  it("shows permissions that wait for an answer, with what is known of the call", () => {
+    const { state, batch, agent } = session();
+    agent(sessionUpdate({ sessionUpdate: "tool_call", toolCallId: "t", title: "rm -r", kind: "delete" }));
+    const options = [{ optionId: "y", name: "Yes", kind: "allow_once" }];
+    const seq = agent(
+      request("session/request_permission", {
+        sessionId: "agent-session",
+        toolCall: { toolCallId: "t" },
+        options,
+      }),
+    );
+    expect(project(state).pendingPermissions).toEqual([
+      { seq, since: "1970-01-01T00:00:01.000Z", toolCallId: "t", title: "rm -r", kind: "delete", options },
+    ]);
+    batch.frame("client", "out", '{"id":1,"result":{}}', { connection: "c", re: seq, id: "1" });
+    expect(project(state).pendingPermissions).toEqual([]);
+  });
+
+  it("says which event has what was too long", () => {
+    const { state, agent } = session();
+    const seq = agent(
+      sessionUpdate({
+        sessionUpdate: "tool_call",
+        toolCallId: "t",
+        title: "T",
+        rawInput: { a: 1 },
+        rawOutput: "x".repeat(9999),
+      }),
+    );
+    const { toolCalls } = project(state) as { toolCalls: { items: unknown[] } };
+    expect(toolCalls.items).toEqual([
+      {
+        toolCallId: "t",
+        title: "T",
+        name: null,
+        kind: "other",
+        status: "pending",
+        seq,
+        startedAt: "1970-01-01T00:00:01.000Z",
+        endedAt: null,
+        rawInput: { a: 1 },
+        truncated: { rawOutput: seq },
+      },
+    ]);
+  });
+
+  it("says whether the session is active, paused, completed or in error", () => {
+    const { state, batch } = session();
+    expect(sessionStatus(state)).toBe("active");
+    batch.note("gateway", "queue.owner.idle_expired", {});
+    expect(sessionStatus(state)).toBe("paused");
+    batch.note("gateway", "runtime.reconnect_attempt", {});
+    expect(sessionStatus(state)).toBe("active");
+    batch.note("gateway", "error", { detailCode: "agent_unavailable", message: "no" });
+    expect(sessionStatus(state)).toBe("error");
+    batch.note("gateway", "session.closed", {});
+    expect(sessionStatus(state)).toBe("completed");
+    expect(project(state)).toMatchObject({
+      lifecycle: { closed: true, closedAt: "1970-01-01T00:00:01.000Z" },
+    });
+    batch.note("gateway", "session.loaded", { connection: "c" });
+    expect(project(state)).toMatchObject({ lifecycle: { closed: false, closedAt: null } });
+  });
+});

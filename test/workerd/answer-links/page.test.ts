@@ -1,0 +1,208 @@
+import { describe, expect, it } from "vitest";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { eventsText, get, openSession, send } from "../harness.ts";
+import { ALL_OF_A_CLIENT, type Claims, mint } from "../tokens.ts";
+import {
+  asking,
+  follow,
+  isPending,
+  JSON_PLEASE,
+  linked,
+  type Made,
+  OPTIONS,
+  selected,
+  statusOf,
+  tokenIn,
+  urlOf,
+  withBindings,
+} from "./fixtures.ts";
+
+describe("links for a permission request", () => {
+  it("are made for each option, by whoever may share and answer", async () => {
+    const place = await asking();
+    const { permission, workspace } = place;
+    const before = Date.now();
+    const made = await linked(place, { expiresIn: 60 });
+    expect(made).toMatchObject({ permission, links: OPTIONS });
+    expect(Date.parse(made.expiresAt)).toBeLessThanOrEqual(Date.now() + 60_000);
+    expect(Date.parse(made.expiresAt)).toBeGreaterThan(before + 58_000);
+    for (const { url } of made.links) expect(new URL(url).pathname).toBe("/answer");
+    const path = `/api/permissions/${permission}/links`;
+    for (const lacking of ["share", "permission:answer"]) {
+      const scopes = ALL_OF_A_CLIENT.filter((scope) => scope !== lacking);
+      expect((await send("POST", path, await mint({ workspaces: [workspace], scopes }), {})).status).toBe(
+        403,
+      );
+    }
+  });
+
+  it("are good for a day unless said otherwise, and for a week at most", async () => {
+    const place = await asking();
+    const path = `/api/permissions/${place.permission}/links`;
+    const seconds = ({ expiresAt }: Made) => Math.round((Date.parse(expiresAt) - Date.now()) / 1000);
+    const day = LIMITS.answerLinkSeconds;
+    expect(Math.abs(seconds(await linked(place)) - day)).toBeLessThanOrEqual(60);
+    const silent = await get(path, place.owner, "POST");
+    expect(silent.status).toBe(201);
+    expect(Math.abs(seconds(await silent.json()) - day)).toBeLessThanOrEqual(60);
+    for (const order of [{ expiresIn: LIMITS.answerLinkMaxSeconds + 1 }, { expiresIn: 0 }, { for: 1 }, null])
+      expect((await send("POST", path, place.owner, order)).status).toBe(400);
+  });
+
+  it("cannot be made for what is settled, unknown or somebody else's", async () => {
+    const place = await asking();
+    const { permission, sessionId, workspace, client, agent, owner } = place;
+    const status = async (id: string, claims: Claims = {}) => {
+      const bearer = await mint({ workspaces: [workspace], scopes: ALL_OF_A_CLIENT, ...claims });
+      return (await send("POST", `/api/permissions/${id}/links`, bearer, {})).status;
+    };
+    expect(await status(permission, { tenant: "other" })).toBe(404);
+    expect(await status(permission, { workspaces: ["elsewhere"] })).toBe(404);
+    expect(await status(`${sessionId}:1`)).toBe(404);
+    expect(await status("nonsense")).toBe(404);
+    client.send(JSON.stringify({ jsonrpc: "2.0", id: permission, result: selected("yes") }));
+    await agent.line();
+    expect((await send("POST", `/api/permissions/${permission}/links`, owner, {})).status).toBe(404);
+  });
+
+  it("cannot be made or followed at a gateway without SECRETS_KEY", async () => {
+    const place = await asking();
+    const made = await linked(place);
+    const order = { method: "POST", headers: { Authorization: `Bearer ${place.owner}` } };
+    const without = { SECRETS_KEY: "" };
+    const path = `https://edge.test/api/permissions/${place.permission}/links`;
+    const refused = await withBindings(without, path, order);
+    expect(refused.status).toBe(501);
+    expect(await refused.json()).toMatchObject({ error: { code: "not_configured" } });
+    expect((await withBindings(without, urlOf(made, "yes"))).status).toBe(404);
+  });
+
+  it("leave out options whose ids no URL has room for, and what is beyond any list", async () => {
+    const long = { optionId: "x".repeat(LIMITS.idChars + 1), name: "Long", kind: "allow_once" };
+    const many = Array.from({ length: 100 }, (_, n) => ({
+      optionId: `o${n}`,
+      name: "?",
+      kind: "allow_once",
+    }));
+    const { links } = await linked(await asking({}, [long, ...many]));
+    expect(links.map(({ optionId }) => optionId)).toEqual(
+      many.slice(0, LIMITS.answerLinks).map(({ optionId }) => optionId),
+    );
+  });
+});
+
+describe("the page of a link", () => {
+  it("shows what is asked, and nothing an agent writes is more than text", async () => {
+    const evil = `<script>alert(1)</script>"'&`;
+    const place = await asking({ title: evil, kind: "execute<b>" }, [
+      { optionId: "yes", name: `<img src=x onerror=alert(1)>`, kind: "allow_once" },
+    ]);
+    const response = await follow(urlOf(await linked(place), "yes"));
+    const page = await response.text();
+    expect(response.status).toBe(200);
+    expect(response.headers.get("Content-Type")).toMatch(/^text\/html/);
+    expect(page).toContain("&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;&amp;");
+    expect(page).toContain("execute&lt;b&gt;");
+    expect(page).toContain("&lt;img src=x onerror=alert(1)&gt;");
+    expect(page).toContain(place.workspace);
+    expect(page).toContain(place.sessionId);
+    expect(page).not.toMatch(/<script|<img|onerror="/);
+    expect(page.match(/<button/g)).toHaveLength(1);
+  });
+
+  it("is kept nowhere, framed nowhere, runs nothing and tells nobody where it came from", async () => {
+    const url = urlOf(await linked(await asking()), "yes");
+    for (const response of [await follow(url), await follow(`${url}x`), await follow(url, "POST")]) {
+      const page = await response.text();
+      const policy = response.headers.get("Content-Security-Policy") ?? "";
+      const [, nonce] = /style-src 'nonce-([\w-]+)'/.exec(policy) ?? [];
+      expect(page).toContain(`<style nonce="${nonce}">`);
+      expect(policy).toContain("default-src 'none'");
+      for (const rule of ["form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"])
+        expect(policy).toContain(rule);
+      expect(policy).not.toContain("script-src");
+      expect(Object.fromEntries(response.headers)).toMatchObject({
+        "cache-control": "no-store",
+        "referrer-policy": "no-referrer",
+        "x-frame-options": "DENY",
+        "x-robots-tag": expect.stringContaining("noindex"),
+      });
+      // Its only link is its own address, which is in no page.
+      expect(page).not.toContain(tokenIn(url));
+    }
+    const [one, other] = [await follow(url), await follow(url)].map((response) =>
+      response.headers.get("Content-Security-Policy"),
+    );
+    expect(one).not.toBe(other);
+  });
+
+  it("tells what an option does, whatever the agent calls it", async () => {
+    const options = ["allow_once", "allow_always", "reject_once", "reject_always", "something_new"];
+    const made = await linked(
+      await asking(
+        {},
+        options.map((kind) => ({ optionId: kind, name: "Go", kind })),
+      ),
+    );
+    const button = async (kind: string) => {
+      const page = await (await follow(urlOf(made, kind))).text();
+      const [, tone] = /<button class="([\w ]+)">Go<\/button>/.exec(page) ?? [];
+      return { tone, means: /<p class="means [\w ]+">(.*)<\/p>/.exec(page)?.[1] };
+    };
+    expect(await Promise.all(options.map(button))).toEqual([
+      { tone: "allow", means: "Allows this once." },
+      { tone: "allow always", means: "Allows this always, not only once." },
+      { tone: "deny", means: "Denies this once." },
+      { tone: "deny always", means: "Denies this always, not only once." },
+      { tone: "other", means: undefined },
+    ]);
+  });
+
+  it("shows all of a long title, so that nobody agrees to the beginning of a command", async () => {
+    const title = `echo ${"harmless ".repeat(100)}; rm -rf /`;
+    const page = await (await follow(urlOf(await linked(await asking({ title })), "yes"))).text();
+    expect(page).toContain(title);
+  });
+
+  it("says what the call was announced as when the request does not", async () => {
+    const opened = await openSession();
+    const call = { sessionUpdate: "tool_call", toolCallId: "t1", title: "Move the piano", kind: "move" };
+    const update = { sessionId: "agent-session", update: call };
+    opened.agent.items(JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: update }));
+    const named = { sessionUpdate: "session_info_update", title: "Housework" };
+    opened.agent.items(
+      JSON.stringify({
+        jsonrpc: "2.0",
+        method: "session/update",
+        params: { sessionId: "agent-session", update: named },
+      }),
+    );
+    const params = { sessionId: "agent-session", toolCall: { toolCallId: "t1" }, options: OPTIONS };
+    opened.agent.items(
+      JSON.stringify({ jsonrpc: "2.0", id: 7, method: "session/request_permission", params }),
+    );
+    await opened.client.takeJson();
+    await opened.client.takeJson();
+    const permission = (await opened.client.takeJson()).id as string;
+    const made = await linked({ ...opened, permission, owner: "" });
+    expect(await (await follow(urlOf(made, "no"), "GET", JSON_PLEASE)).json()).toEqual({
+      id: permission,
+      workspace: opened.workspace,
+      session: { id: opened.sessionId, title: "Housework" },
+      title: "Move the piano",
+      kind: "move",
+      option: OPTIONS[2],
+    });
+  });
+
+  it("answers nothing however often it is looked at", async () => {
+    const place = await asking();
+    const url = urlOf(await linked(place), "yes");
+    const before = await eventsText(place.workspace, place.sessionId);
+    for (const method of ["GET", "HEAD", "GET", "OPTIONS", "PUT", "DELETE", "PATCH"])
+      await statusOf(url, method);
+    expect(await statusOf(url, "HEAD")).toBe(200);
+    expect(await eventsText(place.workspace, place.sessionId)).toBe(before);
+    expect(await isPending(place)).toBe(true);
+  });
+});

@@ -1,0 +1,145 @@
+import { describe, expect, it } from "vitest";
+import * as seed000 from "../../fixtures/dialects/container-data-model.ts";
+import { Client } from "../harness.ts";
+import {
+  clientFrames,
+  forSession,
+  fromAgent,
+  hostOf,
+  type Json,
+  json,
+  openPrinted,
+  sendPrinted,
+  text,
+  workspaceName,
+} from "./fixtures.ts";
+
+describe("a client of seed 000", () => {
+  async function opened() {
+    const workspace = workspaceName();
+    const agentInfo = { name: "Claude Code Container", version: "1.0.0" };
+    const host = await hostOf(workspace, ["claude"], { agentInfo, agentCapabilities: {} });
+    const client = await Client.raw(workspace);
+    return {
+      workspace,
+      client,
+      ...(await openPrinted(client, host, seed000.initialize, seed000.newSession)),
+    };
+  }
+
+  it("has every message as printed", async () => {
+    const { workspace, client, agent, initialized, request, response, sessionId } = await opened();
+    expect(initialized).toMatchObject(json(seed000.initializeResult));
+    expect(request.params).toMatchObject({ mcpServers: [] });
+    expect(response).toEqual({ jsonrpc: "2.0", id: 2, result: { sessionId } });
+
+    client.send(forSession(seed000.prompt, sessionId));
+    const prompt = await agent.line();
+    expect((prompt.params as { prompt: Json[] }).prompt.map(({ type }) => type)).toEqual([
+      "text",
+      "image",
+      "resource",
+      "resource_link",
+      "text",
+      "resource_link",
+      "resource_link",
+    ]);
+    fromAgent(agent, { sessionUpdate: "agent_thought_chunk", content: text("Let me see") });
+    fromAgent(agent, { sessionUpdate: "agent_message_chunk", content: text("It says hello.") });
+    agent.answer(prompt, { stopReason: "end_turn" });
+    const { response: answer, before } = await client.until(3);
+    expect(before).toEqual(
+      [seed000.thinking, seed000.working, seed000.completed].map((printed) =>
+        json(forSession(printed, sessionId)),
+      ),
+    );
+    expect(answer).toEqual({ jsonrpc: "2.0", id: 3, result: { stopReason: "end_turn" } });
+    expect((await clientFrames(workspace, sessionId))[0]).toMatchObject({
+      method: "session/new",
+      params: { cwd: "/path/to/repo", mcpServers: [] },
+    });
+  });
+
+  it("hears of an error as a status, then as the error", async () => {
+    const { client, agent, sessionId } = await opened();
+    client.send(forSession(seed000.prompt, sessionId));
+    const { id } = await agent.line();
+    agent.items(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32603, message: "no luck" } }));
+    const { response, before } = await client.until(3);
+    expect(before).toMatchObject([
+      { params: { sessionId, status: "error", content: [{ type: "text", content: "no luck" }] } },
+    ]);
+    expect(response.error).toEqual({ code: -32603, message: "no luck" });
+  });
+
+  describe("that looks on", () => {
+    const ends = (messages: Json[]) =>
+      messages.flatMap(({ params }) => {
+        const { status } = (params ?? {}) as Json;
+        return status === "completed" || status === "error" ? [status] : [];
+      });
+
+    async function watcher(workspace: string, sessionId: string): Promise<Client> {
+      const client = await Client.raw(workspace);
+      await sendPrinted(client, seed000.initialize);
+      await client.request("session/resume", { sessionId });
+      return client;
+    }
+
+    it("sees each turn completed, or failed, once", async () => {
+      const { workspace, client, agent, sessionId } = await opened();
+      const watchers = [await watcher(workspace, sessionId), await watcher(workspace, sessionId)];
+      const canonical = await Client.open(workspace);
+      await canonical.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+      const content = [{ type: "text", content: "hi" }];
+      const turn = async (end: (prompt: Json) => void) => {
+        const id = client.call("session/prompt", { sessionId, content });
+        end(await agent.line());
+        return ends((await client.until(id)).before);
+      };
+      expect(await turn((prompt) => agent.answer(prompt, { stopReason: "end_turn" }))).toEqual(["completed"]);
+      const error = { code: -32603, message: "no luck" };
+      const fail = ({ id }: Json) => agent.items(JSON.stringify({ jsonrpc: "2.0", id, error }));
+      expect(await turn(fail)).toEqual(["error"]);
+      // One of them prompts now, and the other clients look on.
+      const id = watchers[0]?.call("session/prompt", { sessionId, content });
+      agent.answer(await agent.line(), { stopReason: "end_turn" });
+      const seen = await watchers[0]?.until(id);
+      expect(ends(seen?.before as Json[])).toEqual(["completed", "error", "completed"]);
+      for (const one of [client, watchers[1] as Client]) {
+        const { before } = await one.request("session/resume", { sessionId });
+        expect(ends(before)).toEqual(one === client ? ["completed"] : ["completed", "error", "completed"]);
+      }
+      const resumed = await canonical.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+      expect(resumed.before.map(({ method }) => method)).toEqual(Array(3).fill("session/update"));
+    });
+
+    it("and has sent the same prompt again hears of its end once", async () => {
+      const { workspace, client, agent, sessionId } = await opened();
+      const other = await watcher(workspace, sessionId);
+      const params = {
+        sessionId,
+        content: [{ type: "text", content: "hi" }],
+        _meta: { "acp-edge/idempotencyKey": "k" },
+      };
+      const ids = [client.call("session/prompt", params), other.call("session/prompt", params)];
+      // Both are there before it is answered.
+      const prompt = await agent.line();
+      await other.request("session/resume", { sessionId });
+      agent.answer(prompt, { stopReason: "end_turn" });
+      expect(ends((await client.until(ids[0])).before)).toEqual(["completed"]);
+      expect(ends((await other.until(ids[1])).before)).toEqual(["completed"]);
+    });
+  });
+
+  it.each([
+    ["session/new", { workspaceUri: "/no/uri" }],
+    ["session/new", { mode: "other" }],
+    ["session/prompt", { content: [{ type: "video", content: "" }] }],
+  ])("is refused %s with %j", async (method, params) => {
+    const { client, sessionId } = await opened();
+    expect((await client.request(method, { sessionId, ...params })).response.error).toMatchObject({
+      code: -32602,
+    });
+  });
+});

@@ -1,0 +1,199 @@
+import { exports } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import * as seed002 from "../../fixtures/dialects/web-gateway.ts";
+import { Client, Host, token } from "../harness.ts";
+import {
+  agentSocket,
+  forSession,
+  fromAgent,
+  hostOf,
+  type Json,
+  openPrinted,
+  sendPrinted,
+  text,
+  workspaceName,
+} from "./fixtures.ts";
+
+describe("control frames", () => {
+  it("ping is answered, before initialize and after", async () => {
+    const client = await agentSocket(workspaceName());
+    for (const ping of ['{"type":"ping"}', '{ "type" : "ping" }']) {
+      client.send(ping);
+      expect(await client.take()).toBe('{"type":"pong"}');
+    }
+    await client.request("initialize", { protocolVersion: 1 });
+    client.send('{"type":"ping"}');
+    expect(await client.take()).toBe('{"type":"pong"}');
+  });
+
+  it("that mean nothing are errors, and on /acp all of them do", async () => {
+    const client = await agentSocket(workspaceName());
+    for (const frame of ['{"type":"select_agent"}', '{"type":"stop"}', "{}"]) {
+      client.send(frame);
+      expect(await client.takeJson()).toMatchObject({ id: null, error: { code: -32600 } });
+    }
+    const other = await Client.open(workspaceName());
+    for (const frame of [seed002.selectAgent, '{"type":"ping"}']) {
+      other.send(frame);
+      expect(await other.takeJson()).toMatchObject({ id: null, error: { code: -32600 } });
+    }
+  });
+
+  it("an agent that is not there is named together with those that are", async () => {
+    const workspace = workspaceName();
+    await hostOf(workspace, ["one", "two"]);
+    const client = await agentSocket(workspace);
+    client.send(seed002.selectAgent);
+    expect(await client.takeJson()).toEqual({
+      type: "agent_status",
+      status: "error",
+      agentType: "claude-code",
+      error: 'Unknown agent "claude-code"; this workspace has: one, two',
+    });
+  });
+
+  it("an agent is not ready before it has answered, nor without a host", async () => {
+    const workspace = workspaceName();
+    const host = await Host.join(workspace, { initialize: false });
+    const client = await agentSocket(workspace);
+    client.send('{"type":"select_agent","agentType":"scripted"}');
+    expect(await client.takeJson()).toMatchObject({ status: "starting" });
+    host.send(JSON.stringify({ t: "agent_failed", id: "scripted", error: "it has no key" }));
+    expect(await client.takeJson()).toMatchObject({ status: "error", error: "it has no key" });
+
+    const lonely = await agentSocket(workspaceName());
+    lonely.send(seed002.selectAgent);
+    expect(await lonely.takeJson()).toMatchObject({ status: "starting" });
+    expect(await lonely.takeJson()).toMatchObject({
+      status: "error",
+      error: expect.stringContaining("No host"),
+    });
+  });
+
+  it("another agent is chosen on the same connection: the first one stops, and initialize comes again", async () => {
+    const workspace = workspaceName();
+    const host = await hostOf(workspace, ["one", "two"]);
+    const client = await agentSocket(workspace);
+    const first = await openPrinted(client, host, seed002.initialize, seed002.newSession);
+    client.send(forSession(seed002.prompt, first.sessionId));
+    await first.agent.line();
+
+    client.send('{"type":"select_agent","agentType":"two"}');
+    const heard: Json[] = [];
+    do heard.push(await client.takeJson());
+    while (heard.at(-1)?.status !== "ready");
+    const statuses = heard.filter(({ type }) => type === "agent_status");
+    expect(statuses).toEqual([
+      { type: "agent_status", status: "restarting", agentType: "two" },
+      { type: "agent_status", status: "ready", agentType: "two" },
+    ]);
+    expect(heard).toContainEqual({ jsonrpc: "2.0", id: 3, result: { stopReason: "cancelled" } });
+    expect(await first.agent.stopped()).toBe("closed");
+
+    client.send('{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":1}}');
+    expect((await client.until(7)).response.result).toMatchObject({ protocolVersion: 1 });
+    const opening = client.request("session/new", { cwd: "/", mcpServers: [] });
+    let order = await host.takeJson();
+    while (order.t === "warm") order = await host.takeJson();
+    expect(order).toMatchObject({ t: "open", agent: "two" });
+    void opening;
+  });
+
+  it("an unknown agent changes nothing for the one in use", async () => {
+    const workspace = workspaceName();
+    const host = await hostOf(workspace, ["one"]);
+    const client = await agentSocket(workspace);
+    const { agent, sessionId } = await openPrinted(client, host, seed002.initialize, seed002.newSession);
+    client.send('{"type":"select_agent","agentType":"two"}');
+    expect(await client.takeJson()).toMatchObject({ type: "agent_status", status: "error" });
+    client.send(forSession(seed002.prompt, sessionId));
+    expect((await agent.line()).method).toBe("session/prompt");
+  });
+
+  it("a failure of the agent later on is told", async () => {
+    const workspace = workspaceName();
+    const host = await hostOf(workspace, ["one"]);
+    const client = await agentSocket(workspace);
+    await sendPrinted(client, seed002.initialize);
+    client.send(seed002.newSession);
+    const agent = await host.agent();
+    await agent.line();
+    agent.items(JSON.stringify(["exit", { code: 3, signal: null, stderr: "no key" }]));
+    const { response, before } = await client.until(2);
+    expect(before).toEqual([
+      {
+        type: "agent_status",
+        status: "error",
+        agentType: "one",
+        error: "The agent could not be started: exit code 3",
+      },
+    ]);
+    expect(response.error).toMatchObject({ code: -32603 });
+  });
+
+  it("an agent that ends with nothing to do is reported as well, and that it is back", async () => {
+    const workspace = workspaceName();
+    const host = await hostOf(workspace, ["one"]);
+    const client = await agentSocket(workspace);
+    const canonical = await Client.open(workspace);
+    const { agent, sessionId } = await openPrinted(client, host, seed002.initialize, seed002.newSession);
+    await canonical.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    agent.items(JSON.stringify(["exit", { code: null, signal: "SIGKILL", stderr: "" }]));
+    expect(await client.takeJson()).toEqual({
+      type: "agent_status",
+      status: "error",
+      agentType: "one",
+      error: "The agent process ended: killed by SIGKILL",
+    });
+    client.send(forSession(seed002.prompt, sessionId));
+    expect(await client.takeJson()).toEqual({ type: "agent_status", status: "restarting", agentType: "one" });
+    const next = await host.agent();
+    next.answer(await next.line(), { sessionId: "another" });
+    const prompt = await next.line();
+    expect(await client.takeJson()).toEqual({ type: "agent_status", status: "ready", agentType: "one" });
+    next.answer(prompt, { stopReason: "end_turn" });
+    await client.until(3);
+    // Who is not on this endpoint hears nothing of it.
+    await canonical.request("session/resume", { sessionId, cwd: "/", mcpServers: [] }).then(({ before }) => {
+      expect(before.map(({ method }) => method)).toEqual(["session/update", "session/update"]);
+    });
+  });
+
+  it("an error of an agent that is well is no failure", async () => {
+    const workspace = workspaceName();
+    const host = await hostOf(workspace, ["one"]);
+    const client = await agentSocket(workspace);
+    const { agent, sessionId } = await openPrinted(client, host, seed002.initialize, seed002.newSession);
+    client.send(forSession(seed002.prompt, sessionId));
+    const { id } = await agent.line();
+    agent.items(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32603, message: "no luck" } }));
+    expect((await client.until(3)).response.error).toMatchObject({ message: "no luck" });
+    fromAgent(agent, { sessionUpdate: "agent_message_chunk", content: text("still here") });
+    expect((await client.takeJson()).method).toBe("session/update");
+  });
+
+  it("a disconnect leaves the agent at work", async () => {
+    const workspace = workspaceName();
+    const host = await hostOf(workspace, ["one"]);
+    const client = await agentSocket(workspace);
+    const { agent, sessionId } = await openPrinted(client, host, seed002.initialize, seed002.newSession);
+    client.send(forSession(seed002.prompt, sessionId));
+    const prompt = await agent.line();
+    client.socket.close();
+    const second = await agentSocket(workspace);
+    await sendPrinted(second, seed002.initialize);
+    const { response } = await second.request("session/load", { sessionId });
+    expect(response.error).toBeUndefined();
+    agent.answer(prompt, { stopReason: "end_turn" });
+    await agent.durable();
+  });
+
+  it("need a token and a WebSocket", async () => {
+    const upgrade = { headers: { Upgrade: "websocket" } };
+    expect((await exports.default.fetch("https://edge.test/agent/ws", upgrade)).status).toBe(401);
+    const bearer = await token({ workspace: "w" });
+    expect((await exports.default.fetch(`https://edge.test/agent/ws?token=${bearer}`)).status).toBe(426);
+    const elsewhere = `https://edge.test/agent/ws?token=${bearer}&workspace=other`;
+    expect((await exports.default.fetch(elsewhere, upgrade)).status).toBe(404);
+  });
+});

@@ -1,0 +1,77 @@
+import { exports } from "cloudflare:workers";
+import { expect } from "vitest";
+import { type Agent, Client, events, HELLO, Host, token } from "../harness.ts";
+
+export type Json = Record<string, unknown>;
+
+export const json = (text: string) => JSON.parse(text) as Json;
+export const workspaceName = () => `w-${crypto.randomUUID()}`;
+
+/** A printed message, for a session of this test. */
+export const forSession = (printed: string, sessionId: string) =>
+  printed.replaceAll("session-abc123", sessionId).replaceAll("session-uuid", sessionId);
+
+/** A host with agents of these names, the first of them the default, each with this answer to initialize. */
+export async function hostOf(
+  workspace: string,
+  names: string[],
+  initialize: Json = { agentCapabilities: {} },
+): Promise<Host> {
+  const host = await Host.join(workspace, { initialize: false });
+  const agents = names.map((id, i) => ({ id, name: id, default: i === 0 }));
+  const { instance } = host;
+  host.send(JSON.stringify({ ...HELLO, instance, agents }));
+  expect((await host.takeJson()).t).toBe("welcome");
+  for (const id of names)
+    host.send(JSON.stringify({ t: "agent", id, initialize: { protocolVersion: 1, ...initialize } }));
+  return host;
+}
+
+export async function agentSocket(workspace: string): Promise<Client> {
+  const url = `https://edge.test/agent/ws?token=${await token({ workspace })}`;
+  const response = await exports.default.fetch(url, { headers: { Upgrade: "websocket" } });
+  if (!response.webSocket) throw new Error(`No socket: ${response.status}`);
+  return new Client(response.webSocket);
+}
+
+/** Sends printed messages as they are and takes what comes up to the answer. */
+export async function sendPrinted(
+  client: Client,
+  printed: string,
+): Promise<{ response: Json; before: Json[] }> {
+  client.send(printed);
+  return client.until(json(printed).id);
+}
+
+export function fromAgent(agent: Agent, update: Json): void {
+  const params = { sessionId: "agent-session", update };
+  agent.items(JSON.stringify({ jsonrpc: "2.0", method: "session/update", params }));
+}
+
+export async function openPrinted(
+  client: Client,
+  host: Host,
+  initialize: string,
+  newSession: string,
+  result: Json = {},
+) {
+  const initialized = (await sendPrinted(client, initialize)).response;
+  const opening = sendPrinted(client, newSession);
+  const agent = await host.agent();
+  const request = await agent.line();
+  agent.answer(request, { sessionId: "agent-session", ...result });
+  const { response } = await opening;
+  const { sessionId } = response.result as { sessionId: string };
+  return { initialized, agent, request, response, sessionId };
+}
+
+/** Client frames of the log, as every reader sees them. */
+export async function clientFrames(workspace: string, sessionId: string): Promise<Json[]> {
+  const all = await events(workspace, sessionId);
+  return all
+    .filter(({ kind, source }) => kind === "acp.frame" && source === "client")
+    .map(({ payload }) => (payload as { message: Json }).message);
+}
+
+export const text = (words: string) => ({ type: "text", text: words });
+export const capabilities = { agentCapabilities: { modes: ["ask", "code", "architect"] } };

@@ -1,0 +1,127 @@
+import { describe, expect, it } from "vitest";
+import * as seed003 from "../../fixtures/dialects/local-mcp-servers.ts";
+import { Client } from "../harness.ts";
+import { clientFrames, forSession, hostOf, type Json, json, openPrinted, workspaceName } from "./fixtures.ts";
+
+describe("versions that are strings", () => {
+  it.each(["2", "1.0", "latest", ""])("%j is refused", async (protocolVersion) => {
+    const client = await Client.raw(workspaceName());
+    for (const more of [{}, { capabilities: {} }]) {
+      const { response } = await client.request("initialize", { protocolVersion, ...more });
+      expect(response.error).toMatchObject({ code: -32602 });
+    }
+  });
+});
+
+describe("seed 003", () => {
+  async function opened() {
+    const workspace = workspaceName();
+    const printed = json(seed003.initializeResult).result as Json;
+    const host = await hostOf(workspace, ["opencode"], printed);
+    const client = await Client.raw(workspace);
+    const { sessionId: _, ...setup } = json(seed003.newSessionResult).result as Json;
+    const session = await openPrinted(client, host, seed003.initialize, seed003.newSession, setup);
+    return { workspace, client, ...session };
+  }
+
+  it("has every message as printed", async () => {
+    const { workspace, client, agent, initialized, request, response, sessionId } = await opened();
+    const printed = (message: string) => json(forSession(message, sessionId));
+    expect(initialized).toMatchObject(json(seed003.initializeResult));
+    expect(request.params).toMatchObject({
+      mcpServers: [{ name: "weather", command: "bun", args: ["x", "@h1deya/mcp-server-weather"], env: [] }],
+    });
+    expect(response).toEqual(printed(seed003.newSessionResult));
+
+    client.send(forSession(seed003.prompt, sessionId));
+    const prompt = await agent.line();
+    expect(prompt.params?.prompt).toEqual((json(seed003.prompt).params as Json).prompt);
+    for (const message of [seed003.messageChunk, seed003.toolCall, seed003.toolCallUpdate]) {
+      agent.items(JSON.stringify(json(forSession(message, "agent-session"))));
+      expect(await client.takeJson()).toEqual(printed(message));
+    }
+    agent.items(JSON.stringify(json(forSession(seed003.permissionRequest, "agent-session"))));
+    const asked = await client.takeJson();
+    expect(asked).toEqual({ ...printed(seed003.permissionRequest), id: asked.id });
+    client.send(JSON.stringify({ ...json(seed003.permissionResponse), id: asked.id }));
+    expect(await agent.line()).toEqual(json(seed003.permissionResponse));
+
+    // Files are the workspace's own: its host answers, and gets the path as the agent wrote it.
+    for (const message of [seed003.readFile, seed003.writeFile]) {
+      agent.items(JSON.stringify(json(forSession(message, "agent-session"))));
+      agent.items(
+        JSON.stringify(["answer", JSON.stringify({ ...json(seed003.readFileResult), id: json(message).id })]),
+      );
+      expect(await agent.line()).toEqual({ ...json(seed003.readFileResult), id: json(message).id });
+    }
+    agent.answer(prompt, json(seed003.promptResponse).result);
+    expect(await client.takeJson()).toEqual(printed(seed003.promptResponse));
+
+    for (const [message, method] of [
+      [seed003.setMode, "session/set_mode"],
+      [seed003.setModel, "session/set_model"],
+    ] as const) {
+      client.send(forSession(message, sessionId));
+      const line = await agent.line();
+      expect(line).toEqual({ ...json(forSession(message, "agent-session")), id: line.id });
+      expect(line.method).toBe(method);
+      const { error } = json(seed003.error);
+      agent.items(JSON.stringify({ jsonrpc: "2.0", id: line.id, error }));
+      expect(await client.takeJson()).toEqual({ jsonrpc: "2.0", id: json(message).id, error });
+    }
+    expect((await clientFrames(workspace, sessionId))[0]).toMatchObject({
+      params: { mcpServers: [{ command: "bun" }] },
+    });
+
+    const second = await Client.open(workspace);
+    second.send(forSession(seed003.load, sessionId));
+    expect((await second.until(3)).response.error).toBeUndefined();
+  });
+
+  it("cancels as printed", async () => {
+    const { client, agent, sessionId } = await opened();
+    client.send(forSession(seed003.prompt, sessionId));
+    await agent.line();
+    client.send(forSession(seed003.cancel, sessionId));
+    expect(await agent.line()).toEqual(json(forSession(seed003.cancel, "agent-session")));
+  });
+
+  it("a local server without a program is refused", async () => {
+    const client = await Client.open(workspaceName());
+    const mcpServers = [{ type: "local", name: "x", command: [] }];
+    expect((await client.request("session/new", { cwd: "/", mcpServers })).response.error).toMatchObject({
+      code: -32602,
+    });
+  });
+});
+
+describe("a canonical client", () => {
+  it("gets every byte the agent wrote, and the log has every byte it wrote", async () => {
+    const workspace = workspaceName();
+    const host = await hostOf(workspace, ["one"]);
+    const client = await Client.open(workspace);
+    const newSession =
+      '{ "jsonrpc":"2.0", "id":1.0,"method":"session/new","params":{"cwd":"/x","mcpServers":[ ],"mode":"m","workspaceUri":"no","big":12345678901234567890}}';
+    client.send(newSession);
+    const agent = await host.agent();
+    agent.answer(await agent.line(), { sessionId: "agent-session" });
+    const { sessionId } = (await client.takeJson()).result as { sessionId: string };
+    const update = (id: string) =>
+      `{"method":"session/update", "jsonrpc":"2.0","params":{"sessionId":"${id}","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"},"n":1.0,"big":12345678901234567890}}}`;
+    agent.items(update("agent-session"));
+    expect(await client.take()).toBe(update(sessionId));
+    // Forms of other contracts mean nothing here.
+    const prompt = `{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{"sessionId":"${sessionId}","message":{"role":"user"}, "x":1.0}}`;
+    client.send(prompt);
+    expect((await agent.line()).params).toEqual({
+      sessionId: "agent-session",
+      message: { role: "user" },
+      x: 1,
+    });
+    const { response } = await client.request("session/respond_to_permission", {
+      requestId: "a",
+      response: "b",
+    });
+    expect(response.error).toMatchObject({ code: -32602 });
+  });
+});

@@ -1,0 +1,195 @@
+import { exports } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import * as seed000 from "../../fixtures/dialects/container-data-model.ts";
+import * as seed003 from "../../fixtures/dialects/local-mcp-servers.ts";
+import { type Host, token } from "../harness.ts";
+import { type EventReader, HttpPeer } from "../http-peer.ts";
+import { forSession, fromAgent, hostOf, type Json, json, text, workspaceName } from "./fixtures.ts";
+
+describe("over HTTP", () => {
+  it("a client of seed 000 has the same messages on its event streams", async () => {
+    const workspace = workspaceName();
+    const host = await hostOf(workspace, ["claude"]);
+    const bearer = `Bearer ${await token({ workspace })}`;
+    const call = (method: string, headers: Record<string, string>, body: string | null = null) =>
+      exports.default.fetch("https://edge.test/acp", {
+        method,
+        headers: { Authorization: bearer, "Content-Type": "application/json", ...headers },
+        body,
+      });
+    const initialized = await call("POST", {}, seed000.initialize);
+    expect(((await initialized.json()) as Json).result).toMatchObject({ protocolVersion: "0.3.1" });
+    const connection = { "Acp-Connection-Id": initialized.headers.get("Acp-Connection-Id") as string };
+    const opening = call("POST", connection, seed000.newSession);
+    const agent = await host.agent();
+    agent.answer(await agent.line(), { sessionId: "agent-session" });
+    expect((await opening).status).toBe(202);
+    const stream = { ...connection, Accept: "text/event-stream" };
+    const [opened] = await streamed(await call("GET", stream), 1);
+    const { sessionId } = json(opened?.data as string).result as { sessionId: string };
+
+    const session = { "Acp-Session-Id": sessionId };
+    const prompt = forSession(seed000.prompt, sessionId);
+    expect((await call("POST", { ...connection, ...session }, prompt)).status).toBe(202);
+    const request = await agent.line();
+    fromAgent(agent, { sessionUpdate: "agent_thought_chunk", content: text("Let me see") });
+    agent.answer(request, { stopReason: "end_turn" });
+    const events = await streamed(await call("GET", { ...stream, ...session }), 3);
+    expect(events.map(({ data }) => json(data as string))).toEqual([
+      json(forSession(seed000.thinking, sessionId)),
+      json(forSession(seed000.completed, sessionId)),
+      { jsonrpc: "2.0", id: 3, result: { stopReason: "end_turn" } },
+    ]);
+    // What is said in two messages is done with after the second: who goes on from the first gets both.
+    const [thinking, completed, answer] = events.map(({ id }) => id);
+    expect(completed).toBe(thinking);
+    expect(answer).not.toBe(completed);
+  });
+
+  /** Posts a printed message to its session, if it has one. */
+  async function postPrinted(peer: HttpPeer, printed: string, sessionId?: string): Promise<void> {
+    const message = sessionId === undefined ? printed : forSession(printed, sessionId);
+    expect((await peer.post(message, sessionId)).status).toBe(202);
+  }
+
+  async function openOverHttp(peer: HttpPeer, host: Host, newSession: string, result: Json = {}) {
+    const own = await peer.stream();
+    await postPrinted(peer, newSession);
+    const agent = await host.agent();
+    const request = await agent.line();
+    agent.answer(request, { sessionId: "agent-session", ...result });
+    const response = (await messages(own, json(newSession).id)).at(-1) as Json;
+    const { sessionId } = response.result as { sessionId: string };
+    return { own, agent, request, response, sessionId };
+  }
+
+  const messages = async (stream: EventReader, id: unknown) =>
+    (await stream.until(id)).map(({ message }) => message);
+
+  it("seed 000: an error, a permission, a replay, and a client that looks on", async () => {
+    const workspace = workspaceName();
+    const host = await hostOf(workspace, ["claude"]);
+    const peer = await HttpPeer.open(workspace, seed000.initialize);
+    const { agent, sessionId } = await openOverHttp(peer, host, seed000.newSession);
+    const stream = await peer.stream(sessionId);
+    const other = await HttpPeer.open(workspace, seed000.initialize);
+    const watched = await other.stream(sessionId);
+    const resumed = await other.call("session/resume", { sessionId });
+    await watched.until(resumed);
+
+    await postPrinted(peer, seed000.prompt, sessionId);
+    const prompt = await agent.line();
+    fromAgent(agent, { sessionUpdate: "agent_message_chunk", content: text("It says hello.") });
+    const options = [{ optionId: "o", kind: "allow_once", name: "Allow" }];
+    const params = { sessionId: "agent-session", toolCall: { toolCallId: "t", title: "Write" }, options };
+    agent.items(JSON.stringify({ jsonrpc: "2.0", id: 9, method: "session/request_permission", params }));
+    const working = json(forSession(seed000.working, sessionId));
+    expect(await stream.take()).toEqual(working);
+    const asked = (await stream.take()).params as Json;
+    expect(asked).toMatchObject({ requestId: expect.any(String), toolName: expect.any(String) });
+    const answer = { requestId: asked.requestId, response: "allow_once" };
+    const answered = await peer.call("session/respond_to_permission", answer, sessionId);
+    expect(await agent.line()).toMatchObject({ id: 9, result: { outcome: { optionId: "o" } } });
+    expect((await stream.until(answered)).at(-1)?.message.result).toEqual({});
+    agent.answer(prompt, { stopReason: "end_turn" });
+    const completed = json(forSession(seed000.completed, sessionId));
+    expect(await messages(stream, 3)).toEqual([
+      completed,
+      { jsonrpc: "2.0", id: 3, result: { stopReason: "end_turn" } },
+    ]);
+    // It sees what the other one typed, hears its end, and gets no answer.
+    const seen: Json[] = [];
+    while ((seen.at(-1)?.params as Json | undefined)?.status !== "completed") seen.push(await watched.take());
+    expect(seen).toContainEqual(working);
+    expect(seen.at(-1)).toEqual(completed);
+    expect(seen.every(({ method }) => method !== undefined)).toBe(true);
+
+    const bad = JSON.stringify({ ...json(seed000.prompt), id: 4, params: { sessionId, content: 7 } });
+    await postPrinted(peer, bad, sessionId);
+    expect((await messages(stream, 4)).at(-1)).toMatchObject({ error: { code: -32602 } });
+
+    const late = await HttpPeer.open(workspace, seed000.initialize);
+    const own = await late.stream();
+    const replay = await late.stream(sessionId);
+    const loaded = await late.call("session/load", { sessionId });
+    for (let blocks = (json(seed000.prompt).params as { content: Json[] }).content.length + 2; blocks > 0; ) {
+      expect(await replay.take()).toMatchObject({
+        params: { status: "working", content: [expect.anything()] },
+      });
+      blocks -= 1;
+    }
+    expect(await replay.take()).toEqual(working);
+    expect((await own.until(loaded)).at(-1)?.message.error).toBeUndefined();
+  });
+
+  it("seed 003: every message as printed", async () => {
+    const workspace = workspaceName();
+    const host = await hostOf(workspace, ["opencode"], json(seed003.initializeResult).result as Json);
+    const peer = await HttpPeer.open(workspace, seed003.initialize);
+    expect(peer.initialized).toMatchObject(json(seed003.initializeResult));
+    const { sessionId: _, ...setup } = json(seed003.newSessionResult).result as Json;
+    const opened = await openOverHttp(peer, host, seed003.newSession, setup);
+    const { agent, request, response, sessionId } = opened;
+    expect(request.params).toMatchObject({
+      mcpServers: [{ name: "weather", command: "bun", args: ["x", "@h1deya/mcp-server-weather"], env: [] }],
+    });
+    const printed = (message: string) => json(forSession(message, sessionId));
+    expect(response).toEqual(printed(seed003.newSessionResult));
+
+    const stream = await peer.stream(sessionId);
+    await postPrinted(peer, seed003.prompt, sessionId);
+    const prompt = await agent.line();
+    expect(prompt.params?.prompt).toEqual((json(seed003.prompt).params as Json).prompt);
+    for (const message of [seed003.messageChunk, seed003.toolCall, seed003.toolCallUpdate]) {
+      agent.items(JSON.stringify(json(forSession(message, "agent-session"))));
+      expect(await stream.take()).toEqual(printed(message));
+    }
+    agent.items(JSON.stringify(json(forSession(seed003.permissionRequest, "agent-session"))));
+    const asked = await stream.take();
+    expect(asked).toEqual({ ...printed(seed003.permissionRequest), id: asked.id });
+    await postPrinted(peer, JSON.stringify({ ...json(seed003.permissionResponse), id: asked.id }), sessionId);
+    expect(await agent.line()).toEqual(json(seed003.permissionResponse));
+    agent.answer(prompt, json(seed003.promptResponse).result);
+    expect(await stream.take()).toEqual(printed(seed003.promptResponse));
+    for (const message of [seed003.setMode, seed003.setModel]) {
+      await postPrinted(peer, message, sessionId);
+      const line = await agent.line();
+      expect(line).toEqual({ ...json(forSession(message, "agent-session")), id: line.id });
+      const { error } = json(seed003.error);
+      agent.items(JSON.stringify({ jsonrpc: "2.0", id: line.id, error }));
+      expect(await stream.take()).toEqual({ jsonrpc: "2.0", id: json(message).id, error });
+    }
+    await postPrinted(peer, seed003.prompt, sessionId);
+    await agent.line();
+    await postPrinted(peer, seed003.cancel, sessionId);
+    expect(await agent.line()).toEqual(json(forSession(seed003.cancel, "agent-session")));
+
+    const second = await HttpPeer.open(workspace, seed003.initialize);
+    const own = await second.stream();
+    await postPrinted(second, seed003.load, sessionId);
+    expect((await messages(own, 3)).at(-1)?.error).toBeUndefined();
+  });
+
+  /** The first events of a stream. */
+  async function streamed(response: Response, count: number): Promise<Record<string, string>[]> {
+    const reader = (response.body as ReadableStream<Uint8Array>)
+      .pipeThrough(new TextDecoderStream())
+      .getReader();
+    let all = "";
+    for (;;) {
+      const events = all
+        .split("\n\n")
+        .slice(0, -1)
+        .filter((event) => event.includes("data:"));
+      if (events.length >= count) {
+        await reader.cancel();
+        return events.map((event) =>
+          Object.fromEntries(event.split("\n").map((line) => line.split(/: (.*)/s))),
+        );
+      }
+      const { value, done } = await reader.read();
+      if (done) throw new Error(`The stream ended after ${all}`);
+      all += value;
+    }
+  }
+});

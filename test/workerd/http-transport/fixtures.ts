@@ -1,0 +1,69 @@
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { type Agent, Host, sessionStub } from "../harness.ts";
+import { type EventReader, HttpPeer, type Json, type StreamEvent } from "../http-peer.ts";
+
+export const workspaceName = () => `w-${crypto.randomUUID()}`;
+export const UNKNOWN = crypto.randomUUID();
+export const LONG = "x".repeat(LIMITS.idChars + 1);
+export const connectionOf = (peer: HttpPeer) => env.ACP_CONNECTION_DO.getByName(peer.connection);
+export const sessionOf = (sessionId: string) => sessionStub(sessionId);
+
+type Opened = {
+  peer: HttpPeer;
+  own: EventReader;
+  host: Host;
+  agent: Agent;
+  sessionId: string;
+  workspace: string;
+};
+
+/** A client over HTTP with a session, its connection's stream open. */
+export async function openSession(): Promise<Opened> {
+  const workspace = workspaceName();
+  const host = await Host.join(workspace);
+  const peer = await HttpPeer.open(workspace);
+  const own = await peer.stream();
+  return { ...(await newSession(peer, own, host)), workspace };
+}
+
+export function resultOf(events: StreamEvent[]): Json {
+  return events.at(-1)?.message.result as Json;
+}
+
+export async function newSession(peer: HttpPeer, own: EventReader, host: Host) {
+  const id = await peer.call("session/new", { cwd: "/elsewhere", mcpServers: [] });
+  const agent = await host.agent();
+  await agent.openSession();
+  const sessionId = resultOf(await own.until(id)).sessionId as string;
+  return { peer, own, host, agent, sessionId };
+}
+
+/** Numbers below a limit, the same in every run. */
+export function lottery(seed: number): (limit: number) => number {
+  let state = seed;
+  return (limit) => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return Math.floor((state / 2_147_483_648) * limit);
+  };
+}
+
+type ReaderAttachment = { stream: string; log: { place: { upTo: number } } | null };
+
+/** How far the session's stream has been sent. */
+export function placeOf(peer: HttpPeer, sessionId: string): Promise<number> {
+  return runInDurableObject(connectionOf(peer), (_, state) => {
+    const readers = state.getWebSockets().map((ws) => ws.deserializeAttachment() as ReaderAttachment);
+    return readers.find(({ stream }) => stream === sessionId)?.log?.place.upTo ?? 0;
+  });
+}
+
+export const prompt = (sessionId: string) => ({ sessionId, prompt: [{ type: "text", text: "hello" }] });
+export const permission = (id: number) =>
+  JSON.stringify({
+    jsonrpc: "2.0",
+    id,
+    method: "session/request_permission",
+    params: { sessionId: "agent-session", toolCall: { toolCallId: "t" }, options: [] },
+  });

@@ -1,0 +1,158 @@
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { Client, Host, texts } from "../harness.ts";
+import { HttpPeer, type Json } from "../http-peer.ts";
+import { setLimits } from "../limits.ts";
+import {
+  connectionOf,
+  lottery,
+  openSession,
+  permission,
+  placeOf,
+  prompt,
+  sessionOf,
+  workspaceName,
+} from "./fixtures.ts";
+
+// Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
+beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));
+
+describe("a client that does not read", () => {
+  it("has its session's messages in the log alone, and gets one page at a time when it does", async () => {
+    setLimits({ deliverChars: 2000 });
+    const { peer, agent, sessionId, workspace } = await openSession();
+    const live = await Client.open(workspace);
+    await live.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    const stream = await peer.stream(sessionId);
+    const said = Array.from({ length: 200 }, (_, i) => `u${i}`);
+    for (const text of said) agent.update(text);
+    // It holds up nobody.
+    const seen: Json[] = [];
+    while (seen.length < said.length) seen.push(await live.takeJson());
+    const outbox = await runInDurableObject(
+      connectionOf(peer),
+      (_, state) => state.storage.sql.exec("SELECT n FROM outbox WHERE stream <> ''").toArray().length,
+    );
+    expect(outbox).toBe(0);
+    // A page is on its way to it.
+    expect(await placeOf(peer, sessionId)).toBeLessThan(30);
+    const got: Json[] = [];
+    while (got.length < said.length) got.push(await stream.take());
+    expect(texts(got)).toEqual(said);
+  });
+
+  it("is told to read before it may ask for more", async () => {
+    setLimits({ outboxMessages: 3 });
+    const peer = await HttpPeer.open(workspaceName());
+    for (let i = 0; i < 3; i += 1) await peer.call("_x", {});
+    const more = '{"jsonrpc":"2.0","id":"more","method":"_x"}';
+    expect((await peer.post(more)).status).toBe(429);
+    const own = await peer.stream();
+    for (let i = 0; i < 3; i += 1) await own.take();
+    expect((await peer.post(more)).status).toBe(202);
+    expect(await own.take()).toMatchObject({ id: "more" });
+  });
+
+  it("an answer larger than a row waits in pieces", async () => {
+    const workspace = workspaceName();
+    const host = await Host.join(workspace);
+    const peer = await HttpPeer.open(workspace);
+    const id = await peer.call("session/new", { cwd: "/", mcpServers: [] });
+    const agent = await host.agent();
+    const _meta = { big: "é".repeat(3_000_000) };
+    agent.answer(await agent.line(), { sessionId: "agent-session", _meta });
+    const [answer] = await (await peer.stream()).until(id);
+    expect(answer?.message.result).toMatchObject({ _meta });
+  });
+
+  it("is forgotten after a while, unless it reads or writes", async () => {
+    const { peer, own, sessionId } = await openSession();
+    const check = async () => {
+      await runInDurableObject(connectionOf(peer), (_, state) => {
+        state.storage.sql.exec("UPDATE deadline SET at = 0 WHERE name = 'idle'");
+      });
+      await runDurableObjectAlarm(connectionOf(peer));
+    };
+    await check();
+    expect((await peer.post("{}")).status).toBe(202);
+    await own.cancel();
+    await vi.waitUntil(async () => {
+      const stub = connectionOf(peer);
+      return (await runInDurableObject(stub, (_, state) => state.getWebSockets().length)) === 0;
+    });
+    await check();
+    expect((await peer.post("{}")).status).toBe(202);
+    await runInDurableObject(connectionOf(peer), (_, state) => {
+      state.storage.sql.exec("UPDATE connection SET seen = ?", Date.now() - LIMITS.connectionIdleMs - 1);
+    });
+    await check();
+    expect((await peer.post("{}")).status).toBe(404);
+    const readers = await runInDurableObject(sessionOf(sessionId), (_, state) =>
+      state.storage.sql.exec("SELECT connection FROM client").toArray(),
+    );
+    expect(readers).toEqual([]);
+  });
+});
+
+describe("sharing a session", () => {
+  it("readers that hang up, come back and are evicted at random all end with the same messages", async () => {
+    setLimits({ deliverChars: 3000 });
+    const { agent, sessionId, workspace } = await openSession();
+    const said = Array.from({ length: 300 }, (_, i) => `u${i}`);
+    const random = lottery(7);
+    const follow = async () => {
+      const peer = await HttpPeer.open(workspace);
+      await peer.call("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+      return async () => {
+        const got: Json[] = [];
+        let last: string | undefined;
+        while (texts(got).length < said.length) {
+          const stream = await peer.stream(sessionId, last);
+          for (let left = random(40); left > 0 && texts(got).length < said.length; left -= 1) {
+            const event = await stream.next();
+            if (!event) break;
+            got.push(event.message);
+            last = event.id;
+          }
+          if (random(2) === 0) await stream.cancel();
+          // One that is evicted by another reader at this moment cannot be evicted.
+          if (random(4) === 0) await evictDurableObject(connectionOf(peer)).catch(() => {});
+          if (random(8) === 0) await evictDurableObject(sessionOf(sessionId)).catch(() => {});
+        }
+        await peer.delete();
+        return texts(got);
+      };
+    };
+    const followers = await Promise.all(Array.from({ length: 4 }, follow));
+    const reading = followers.map((read) => read());
+    for (const text of said) {
+      agent.update(text);
+      if (random(10) === 0) await agent.durable();
+    }
+    for (const got of await Promise.all(reading)) expect(got).toEqual(said);
+  });
+
+  it("a client over HTTP and one over a WebSocket see the same, and the first answer counts", async () => {
+    const { peer, agent, sessionId, workspace } = await openSession();
+    const socket = await Client.open(workspace);
+    await socket.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    const stream = await peer.stream(sessionId);
+    const id = await peer.call("session/prompt", prompt(sessionId));
+    const turn = await agent.line();
+    expect(await socket.takeJson()).toMatchObject({
+      params: { update: { sessionUpdate: "user_message_chunk" } },
+    });
+    agent.update("both");
+    agent.items(permission(4));
+    expect(await stream.take()).toEqual(await socket.takeJson());
+    const asked = await socket.takeJson();
+    expect(await stream.take()).toEqual(asked);
+    socket.send(
+      JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: { outcome: { outcome: "cancelled" } } }),
+    );
+    expect(await agent.line()).toMatchObject({ id: 4 });
+    agent.answer(turn, { stopReason: "end_turn" });
+    await stream.until(id);
+  });
+});

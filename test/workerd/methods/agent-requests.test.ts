@@ -1,0 +1,131 @@
+import { describe, expect, it } from "vitest";
+import { Client, type Opened, openSession, texts } from "../harness.ts";
+import { type Json, prompt } from "./fixtures.ts";
+
+describe("elicitation", () => {
+  const create = (id: unknown, scope: Json) =>
+    JSON.stringify({
+      jsonrpc: "2.0",
+      id,
+      method: "elicitation/create",
+      params: { ...scope, mode: "form", message: "?", requestedSchema: { type: "object", properties: {} } },
+    });
+
+  async function second({ workspace, sessionId }: Opened): Promise<Client> {
+    const client = await Client.open(workspace);
+    await client.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    return client;
+  }
+
+  it("of a session is asked of everyone; the first answer wins", async () => {
+    const opened = await openSession();
+    const { client, agent } = opened;
+    const other = await second(opened);
+    agent.items(create("e", { sessionId: "agent-session" }));
+    const asked = await client.takeJson();
+    expect(await other.takeJson()).toEqual(asked);
+    client.send(JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: { action: "decline" } }));
+    expect(await agent.line()).toEqual({ jsonrpc: "2.0", id: "e", result: { action: "decline" } });
+    expect(await other.takeJson()).toMatchObject({
+      method: "$/cancel_request",
+      params: { requestId: asked.id },
+    });
+  });
+
+  it("is not lost to a client that does not know the method while another may", async () => {
+    const opened = await openSession();
+    const { client, agent, sessionId } = opened;
+    const other = await second(opened);
+    const unknown = (id: unknown) =>
+      JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32601, message: "Method not found" } });
+    agent.items(create("e", { sessionId: "agent-session" }));
+    const asked = await other.takeJson();
+    client.send(unknown(asked.id));
+    await client.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    other.send(JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: { action: "accept" } }));
+    expect(await agent.line()).toMatchObject({ id: "e", result: { action: "accept" } });
+    agent.items(create("f", { sessionId: "agent-session" }));
+    const again = await other.takeJson();
+    client.send(unknown(again.id));
+    other.send(unknown(again.id));
+    expect(await agent.line()).toMatchObject({ id: "f", error: { code: -32601 } });
+  });
+
+  it("of a request is asked of the client that made it, under the id it gave", async () => {
+    const opened = await openSession();
+    const { client, agent, sessionId } = opened;
+    const other = await second(opened);
+    client.send(
+      JSON.stringify({ jsonrpc: "2.0", id: "mine", method: "_vendor/login", params: { sessionId } }),
+    );
+    const request = await agent.line();
+    agent.items(create("e", { requestId: request.id }));
+    const asked = await client.takeJson();
+    expect(asked).toMatchObject({ method: "elicitation/create", params: { requestId: "mine" } });
+    // Nobody else may answer it, and nobody else hears of it.
+    other.send(JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: { action: "accept" } }));
+    await other.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    client.send(JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: { action: "cancel" } }));
+    expect(await agent.line()).toEqual({ jsonrpc: "2.0", id: "e", result: { action: "cancel" } });
+    agent.update("after");
+    expect(texts([await other.takeJson()])).toEqual(["after"]);
+    agent.items(create("f", { requestId: 99_999 }));
+    expect(await agent.line()).toMatchObject({ id: "f", error: { code: -32602 } });
+  });
+
+  it("is answered when the turn is cancelled", async () => {
+    const { client, agent, sessionId } = await openSession();
+    client.call("session/prompt", prompt(sessionId));
+    await agent.line();
+    agent.items(create("e", { sessionId: "agent-session" }));
+    const asked = await client.takeJson();
+    client.notify("session/cancel", { sessionId });
+    expect(await agent.line()).toMatchObject({ method: "session/cancel" });
+    expect(await agent.line()).toEqual({ jsonrpc: "2.0", id: "e", result: { action: "cancel" } });
+    expect(await client.takeJson()).toMatchObject({
+      method: "$/cancel_request",
+      params: { requestId: asked.id },
+    });
+  });
+});
+
+describe("extensions", () => {
+  it("pass both ways, with and without an answer", async () => {
+    const { client, agent, sessionId } = await openSession();
+    const id = client.call("_vendor/ask", { sessionId, n: 1 });
+    const request = await agent.line();
+    expect(request).toMatchObject({ method: "_vendor/ask", params: { sessionId: "agent-session", n: 1 } });
+    agent.answer(request, { n: 2 });
+    expect((await client.until(id)).response.result).toEqual({ n: 2 });
+    client.notify("_vendor/tell", { sessionId, n: 3 });
+    expect(await agent.line()).toMatchObject({ method: "_vendor/tell", params: { n: 3 } });
+
+    agent.items('{"jsonrpc":"2.0","id":4,"method":"_agent/ask","params":{"n":4}}');
+    const asked = await client.takeJson();
+    expect(asked).toMatchObject({ method: "_agent/ask", params: { n: 4 } });
+    const error = { code: -32601, message: "Method not found" };
+    client.send(JSON.stringify({ jsonrpc: "2.0", id: asked.id, error }));
+    expect(await agent.line()).toEqual({ jsonrpc: "2.0", id: 4, error });
+    agent.items('{"jsonrpc":"2.0","method":"_agent/tell","params":{"n":5}}');
+    expect(await client.takeJson()).toMatchObject({ method: "_agent/tell", params: { n: 5 } });
+  });
+
+  it("can be cancelled from both sides", async () => {
+    const { client, agent, sessionId } = await openSession();
+    const id = client.call("_vendor/slow", { sessionId });
+    const request = await agent.line();
+    client.notify("$/cancel_request", { requestId: id });
+    expect(await agent.line()).toMatchObject({
+      method: "$/cancel_request",
+      params: { requestId: request.id },
+    });
+    agent.items('{"jsonrpc":"2.0","id":"s","method":"_agent/slow","params":{}}');
+    const asked = await client.takeJson();
+    agent.items('{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"s"}}');
+    expect(await client.takeJson()).toMatchObject({
+      method: "$/cancel_request",
+      params: { requestId: asked.id },
+    });
+    expect(await agent.line()).toMatchObject({ id: "s", error: { code: -32800 } });
+  });
+});

@@ -1,0 +1,164 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { describe, expect, it, vi } from "vitest";
+import { type Agent, Client, events, Host, sessionStub } from "../harness.ts";
+import { HttpPeer } from "../http-peer.ts";
+import type { Json } from "./fixtures.ts";
+
+describe("authenticate and logout", () => {
+  const login = { methodId: "key" };
+  const opening = { cwd: "/", mcpServers: [] };
+  const required = { code: -32000, message: "Authentication required" };
+
+  async function connected() {
+    const workspace = `w-${crypto.randomUUID()}`;
+    return { workspace, host: await Host.join(workspace), client: await Client.open(workspace) };
+  }
+
+  /** The agent answers the client's request, and what it was asked. */
+  async function answered(client: Client, agent: Agent, id: number, result: Json = {}): Promise<Json> {
+    const request = await agent.line();
+    agent.answer(request, result);
+    expect((await client.until(id)).response.result).toMatchObject("sessionId" in result ? {} : result);
+    return request;
+  }
+
+  it("before there is a session: the process that takes the login opens the session", async () => {
+    const { host, client, workspace } = await connected();
+    const id = client.call("authenticate", login);
+    const agent = await host.agent();
+    expect(await answered(client, agent, id)).toMatchObject({ method: "authenticate", params: login });
+    // It is no session yet, and nobody finds it.
+    expect((await client.request("session/list", {})).response.result).toMatchObject({ sessions: [] });
+    const session = client.call("session/new", opening);
+    const request = await agent.line();
+    expect(request).toMatchObject({ method: "session/new", params: { cwd: "/workspace" } });
+    agent.answer(request, { sessionId: "agent-session" });
+    const { response, before } = await client.until(session);
+    expect(before).toEqual([]);
+    const { sessionId } = response.result as { sessionId: string };
+    expect(sessionId).toBe(agent.sessionId);
+    const turn = client.call("session/prompt", { sessionId, prompt: [] });
+    agent.answer(await agent.line(), { stopReason: "end_turn" });
+    expect((await client.until(turn)).response.result).toEqual({ stopReason: "end_turn" });
+    const kinds = (await events(workspace, sessionId)).map(({ kind }) => kind);
+    expect(kinds.filter((kind) => kind === "runtime.connected").length).toBe(1);
+    // The next session has a process of its own.
+    const second = client.call("session/new", opening);
+    const other = await host.agent();
+    await other.openSession();
+    expect((await client.until(second)).response.result).toMatchObject({ sessionId: other.sessionId });
+  });
+
+  it("survives an eviction in between", async () => {
+    const { host, client } = await connected();
+    const id = client.call("authenticate", login);
+    const agent = await host.agent();
+    await answered(client, agent, id);
+    await evictDurableObject(sessionStub(agent.sessionId));
+    const session = client.call("session/new", opening);
+    await agent.openSession();
+    expect((await client.until(session)).response.result).toMatchObject({ sessionId: agent.sessionId });
+  });
+
+  it("over HTTP it is answered on the connection's stream, with a session and without", async () => {
+    const { host, workspace } = await connected();
+    const peer = await HttpPeer.open(workspace);
+    const own = await peer.stream();
+    const id = await peer.call("authenticate", login);
+    const agent = await host.agent();
+    agent.answer(await agent.line(), {});
+    expect((await own.until(id)).length).toBe(1);
+    const session = await peer.call("session/new", opening);
+    await agent.openSession();
+    expect((await own.until(session)).at(-1)?.message.result).toMatchObject({ sessionId: agent.sessionId });
+    for (const method of ["authenticate", "logout"]) {
+      const again = await peer.call(method, login);
+      expect(await agent.line()).toMatchObject({ method });
+      agent.items(JSON.stringify({ jsonrpc: "2.0", id: agent.delivered, result: { done: method } }));
+      expect((await own.until(again)).at(-1)?.message.result).toEqual({ done: method });
+    }
+  });
+
+  it("an agent that opens no session without a login opens it after one", async () => {
+    const { host, client, workspace } = await connected();
+    const refused = client.call("session/new", opening);
+    const agent = await host.agent();
+    const first = await agent.line();
+    agent.items(JSON.stringify({ jsonrpc: "2.0", id: first.id, error: required }));
+    expect((await client.until(refused)).response.error).toMatchObject(required);
+    await answered(client, agent, client.call("authenticate", login));
+    const session = client.call("session/new", opening);
+    await agent.openSession();
+    expect((await client.until(session)).response.result).toMatchObject({ sessionId: agent.sessionId });
+    const kinds = (await events(workspace, agent.sessionId)).map(({ kind }) => kind);
+    expect(kinds.filter((kind) => kind === "runtime.connected").length).toBe(1);
+  });
+
+  it("with several sessions all their agents hear of it, and the client gets one answer", async () => {
+    const { host, client } = await connected();
+    const agents: Agent[] = [];
+    for (let i = 0; i < 3; i += 1) {
+      const session = client.call("session/new", opening);
+      const agent = await host.agent();
+      await agent.openSession();
+      await client.until(session);
+      agents.push(agent);
+    }
+    const [a, b, newest] = agents as [Agent, Agent, Agent];
+    for (const method of ["authenticate", "logout"]) {
+      const id = client.call(method, login);
+      const request = await newest.line();
+      expect(request).toMatchObject({ method, params: login });
+      newest.answer(request, {});
+      expect((await client.until(id)).response.result).toEqual({});
+      for (const agent of [a, b]) {
+        const relayed = await agent.line();
+        expect(relayed).toMatchObject({ method, params: login });
+        agent.answer(relayed, {});
+        await agent.durable();
+      }
+    }
+    // A login that fails is nobody else's business.
+    const failing = client.call("authenticate", login);
+    const { id } = await newest.line();
+    newest.items(JSON.stringify({ jsonrpc: "2.0", id, error: required }));
+    const { response, before } = await client.until(failing);
+    expect(response.error).toEqual(required);
+    expect(before).toEqual([]);
+    const turn = client.call("session/prompt", { sessionId: a.sessionId, prompt: [] });
+    expect(await a.line()).toMatchObject({ method: "session/prompt" });
+    a.answer({ id: a.delivered }, { stopReason: "end_turn" });
+    expect((await client.until(turn)).before).toEqual([]);
+  });
+
+  it("a process nobody opens a session in ends with its client", async () => {
+    const { host, client } = await connected();
+    const id = client.call("authenticate", login);
+    const agent = await host.agent();
+    await answered(client, agent, id);
+    client.socket.close();
+    expect(await agent.stopped()).toBe("deleted");
+    await vi.waitUntil(() =>
+      runInDurableObject(
+        sessionStub(agent.sessionId),
+        (_, state) =>
+          state.storage.sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'log'").toArray().length === 0,
+      ),
+    );
+  });
+
+  it("is told when there is no agent, and may try again", async () => {
+    const { host, client } = await connected();
+    const id = client.call("authenticate", login);
+    const agent = await host.agent();
+    await agent.line();
+    agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
+    expect((await client.until(id)).response.error).toMatchObject({ code: -32603 });
+    const again = client.call("authenticate", login);
+    const next = await host.agent();
+    await answered(client, next, again);
+    const session = client.call("session/new", opening);
+    await next.openSession();
+    expect((await client.until(session)).response.result).toMatchObject({ sessionId: next.sessionId });
+  });
+});

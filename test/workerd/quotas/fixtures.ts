@@ -1,0 +1,80 @@
+import { runInDurableObject } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { expect, vi } from "vitest";
+import type { Allowance, Quota } from "../../../src/protocol/rpc.ts";
+import { Client } from "../harness.ts";
+import { type Claims, mint } from "../tokens.ts";
+
+export const HOUR = 3_600_000;
+
+/** A user of a tenant of their own, so that nobody else is counted. */
+export async function user(claims: Claims = {}) {
+  const of = { tenant: `t-${crypto.randomUUID()}`, sub: "ann", workspaces: ["w"], exp: 100_000, ...claims };
+  const bearer = await mint(of);
+  return { ...of, bearer, tenantObject: env.TENANT_DO.getByName(of.tenant) };
+}
+export type User = Awaited<ReturnType<typeof user>>;
+
+export async function connect({ bearer }: User, query = "", path = "/acp") {
+  const response = await exports.default.fetch(`https://edge.test${path}${query}`, {
+    headers: { Upgrade: "websocket", Authorization: `Bearer ${bearer}` },
+  });
+  if (!response.webSocket) throw new Error(`No socket: ${response.status}`);
+  const client = new Client(response.webSocket);
+  const id = response.headers.get("Acp-Connection-Id") as string;
+  return { client, object: env.ACP_CONNECTION_DO.getByName(id) };
+}
+
+export async function open(someone: User, query = "") {
+  const opened = await connect(someone, query);
+  await opened.client.request("initialize", { protocolVersion: 1 });
+  return opened;
+}
+
+/** A session that is not there: who hears that has been let through. */
+export const NOWHERE = crypto.randomUUID();
+export const prompt = (text = "go", sessionId = NOWHERE) => ({ sessionId, prompt: [{ type: "text", text }] });
+export const codeOf = (response: Record<string, unknown>) => (response.error as { code: number }).code;
+export const TAKEN = -32002;
+export const REFUSED = -32004;
+
+/** Sends that many prompts at once; how many were let through. */
+export async function prompts(client: Client, count: number): Promise<number> {
+  for (let n = 0; n < count; n += 1) client.call("session/prompt", prompt());
+  const codes: number[] = [];
+  // A refusal may overtake what a session has to say.
+  while (codes.length < count) codes.push(codeOf(await client.takeJson()));
+  expect(codes.every((code) => code === TAKEN || code === REFUSED)).toBe(true);
+  return codes.filter((code) => code === TAKEN).length;
+}
+
+/** What the tenant has given away. */
+export function given({ tenantObject, sub }: User, quota: Quota, subject = sub): Promise<number> {
+  return runInDurableObject(
+    tenantObject,
+    (_, { storage }) =>
+      storage.sql
+        .exec<{ given: number }>("SELECT given FROM quota WHERE subject = ? AND quota = ?", subject, quota)
+        .toArray()[0]?.given ?? 0,
+  );
+}
+
+/** A request of exactly that length. */
+export function asking(chars: number, id: number | string): string {
+  const text = (pad: string) => JSON.stringify({ jsonrpc: "2.0", id, method: "_ask", params: { pad } });
+  return text("x".repeat(chars - text("").length));
+}
+
+/** What a client on a plain socket may still send without asking. */
+export function held(object: DurableObjectStub): Promise<number> {
+  return runInDurableObject(object, (_, state) => {
+    const [socket] = state.getWebSockets();
+    const { allowance } = (socket?.deserializeAttachment() ?? {}) as { allowance?: Allowance };
+    return allowance?.left.chars ?? 0;
+  });
+}
+
+export const startOfHour = () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  vi.setSystemTime(Math.floor(Date.now() / HOUR) * HOUR + 1000);
+};

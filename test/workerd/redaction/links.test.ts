@@ -1,0 +1,68 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import type { Caller } from "../../../src/protocol/caller.ts";
+import { get, openSession, send } from "../harness.ts";
+import { ALL_OF_A_CLIENT, mint } from "../tokens.ts";
+import { bytes, documents, ended, type Json, share } from "./fixtures.ts";
+
+describe("a link that shows everything", () => {
+  it("shows what it always did", async () => {
+    const told = await ended();
+    const { workspace, sessionId, secrets } = told;
+    const link = await share(told);
+    const owner = await mint({ workspaces: [workspace] });
+    const path = `/api/sessions/${sessionId}/events`;
+    expect(await bytes(path, link)).toBe(await bytes(path, owner));
+    for (const [name, text] of Object.entries(await documents(link, sessionId)))
+      if (!name.startsWith("/api")) expect([name, text.includes(secrets.mark)]).toEqual([name, true]);
+  });
+});
+
+describe("links", () => {
+  it("say in the list and in the audit what they show", async () => {
+    const opened = await openSession();
+    await share(opened, true);
+    await share(opened);
+    const owner = await mint({ workspaces: [opened.workspace], scopes: ALL_OF_A_CLIENT });
+    const { shares } = (await (await get("/api/shares", owner)).json()) as {
+      shares: { id: string; redact: boolean }[];
+    };
+    expect(shares.map(({ redact }) => redact).sort()).toEqual([false, true]);
+    const { entries } = (await (await get("/api/audit?limit=1000&kind=share.made", owner)).json()) as {
+      entries: { detail: Json }[];
+    };
+    for (const { id, redact } of shares)
+      expect(entries.map(({ detail }) => detail)).toContainEqual({ id, redact });
+    const order = { session: opened.sessionId, redact: "yes" };
+    expect((await send("POST", "/api/shares", owner, order)).status).toBe(400);
+  });
+
+  it("of before there was a choice show everything, and new ones can be made beside them", async () => {
+    const tenant = `t-${crypto.randomUUID()}`;
+    const stub = env.TENANT_DO.getByName(tenant);
+    const hash = crypto.randomUUID();
+    await runInDurableObject(stub, (_, { storage }) => {
+      storage.sql.exec(
+        `CREATE TABLE share (
+           id TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, session TEXT NOT NULL, workspace TEXT NOT NULL,
+           by_subject TEXT NOT NULL, at INTEGER NOT NULL, expires INTEGER NOT NULL
+         )`,
+      );
+      const row = ["old", hash, "s", "w", "me", Date.now(), Date.now() + 60_000];
+      storage.sql.exec("INSERT INTO share VALUES (?, ?, ?, ?, ?, ?, ?)", ...row);
+    });
+    await evictDurableObject(stub);
+    expect(await stub.sharedWith(hash)).toMatchObject({ session: "s" });
+    expect((await stub.sharedWith(hash))?.redacted).toBeUndefined();
+    const caller: Caller = { tenant, subject: "me", workspaces: ["*"], scopes: ["share"], expires: 0 };
+    const order = { session: "s", workspace: "w", expires: Date.now() + 60_000, redact: true };
+    await stub.share(caller, order, "other");
+    await evictDurableObject(stub);
+    expect(await stub.sharedWith("other")).toMatchObject({ session: "s", redacted: true });
+    const redact = Object.fromEntries(
+      (await stub.shares(caller)).map((one) => [one.id === "old", one.redact]),
+    );
+    expect(redact).toEqual({ true: false, false: true });
+  });
+});

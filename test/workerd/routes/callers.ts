@@ -1,0 +1,54 @@
+import { expect } from "vitest";
+import { ALL_OF_A_CLIENT, type Claims, CONTROLLER, mint, mintHmac, mintUnsigned } from "../tokens.ts";
+import { fetchAs, JSON_TYPE, type Place } from "./place.ts";
+
+// ---- callers --------------------------------------------------------------------------------------------
+
+/** `base` is what the route is for: the claims of a host, or of a client with every right. */
+export const CALLERS = {
+  none: () => undefined,
+  garbage: () => "garbage",
+  expired: (base) => mint({ ...base, exp: -60 }),
+  "not yet valid": (base) => mint({ ...base, nbf: 60 }),
+  "without an end": (base) => mint({ ...base, exp: null }),
+  "wrong audience": (base) => mint({ ...base, aud: "somebody-else" }),
+  "wrong issuer": (base) => mint({ ...base, iss: "somebody-else" }),
+  "wrong algorithm": (base) => mintHmac(base),
+  "no algorithm": (base) => mintUnsigned(base),
+  "host and client": (base) => mint({ ...base, scopes: [...ALL_OF_A_CLIENT, "host"] }),
+  "no scopes": (base) => mint({ ...base, scopes: [] }),
+  "other tenant": (base) => mint({ ...base, tenant: "other" }),
+  "other workspace": (base) => mint({ ...base, workspaces: ["elsewhere"] }),
+  "revoked token": async (base) => {
+    const jti = crypto.randomUUID();
+    await revoke({ jti });
+    return mint({ ...base, jti });
+  },
+  "revoked subject": async (base) => {
+    const sub = crypto.randomUUID();
+    await revoke({ subject: sub });
+    return mint({ ...base, sub });
+  },
+  host: ({ workspaces }) => mint({ workspaces: workspaces ?? [], scopes: ["host"] }),
+  observer: ({ workspaces }) => mint({ workspaces: workspaces ?? [], scopes: ["session:read"] }),
+  controller: ({ workspaces }) => mint({ workspaces: workspaces ?? [], scopes: CONTROLLER }),
+  link: (_base, place) => linkTo(place),
+  right: (base) => mint(base),
+} satisfies Record<string, (base: Claims, place: Place) => Promise<string> | string | undefined>;
+
+/** The token in a link to the place's session. */
+async function linkTo({ workspace, sessionId }: Place): Promise<string> {
+  const bearer = await mint({ workspaces: [workspace], scopes: ALL_OF_A_CLIENT });
+  const body = JSON.stringify({ session: sessionId });
+  const made = await fetchAs({ path: "/api/shares", method: "POST", headers: JSON_TYPE, body }, bearer);
+  return ((await made.json()) as { token: string }).token;
+}
+
+async function revoke(what: object): Promise<void> {
+  const bearer = await mint({ scopes: ALL_OF_A_CLIENT, sub: "admin" });
+  const order = { method: "POST", headers: JSON_TYPE, body: JSON.stringify(what) };
+  expect((await fetchAs({ path: "/api/revocations", ...order }, bearer)).status).toBe(201);
+}
+
+export type Kind = keyof typeof CALLERS;
+export const KINDS = Object.keys(CALLERS) as Kind[];

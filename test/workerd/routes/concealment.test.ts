@@ -1,0 +1,86 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import { clientRequestId } from "../../../src/protocol/ids.ts";
+import { Client, Host, openSession, sessionStub } from "../harness.ts";
+import { ALL_OF_A_CLIENT, type Claims, mint } from "../tokens.ts";
+import { fetchAs, makePlace, type Place, sharedPlace } from "./place.ts";
+import { baseFor, ROUTES, statusOf } from "./table.ts";
+
+describe("what belongs to others and what is not there", () => {
+  const unknown = (place: Place): Place => {
+    const sessionId = crypto.randomUUID();
+    const seq = Number(place.permission.split(":")[1]);
+    return {
+      ...place,
+      sessionId,
+      permission: clientRequestId(sessionId, seq),
+      connection: crypto.randomUUID(),
+      resumable: crypto.randomUUID(),
+      webhook: "wh_unknown",
+    };
+  };
+  const withIds = Object.entries(ROUTES).flatMap(([route, one]) =>
+    [one].flat().flatMap((each, n) => {
+      const hides = each.group["other workspace"] === 404 && each.differs["other tenant"] === undefined;
+      return hides && !route.includes("import") && !route.includes("control")
+        ? [[`${route} ${n}`, each] as const]
+        : [];
+    }),
+  );
+
+  it("is asked of the routes that name a session or a connection", () => {
+    expect(withIds.length).toBeGreaterThanOrEqual(9);
+  });
+
+  it.each(withIds)("look the same: %s", async (_route, each) => {
+    const place = await sharedPlace();
+    const base = baseFor(each, place.workspace);
+    const answer = async (at: Place, claims: Claims) => {
+      const bearer = await mint(claims);
+      const response = await fetchAs(each.ask(at, bearer), bearer);
+      return { status: response.status, headers: [...response.headers], body: await response.text() };
+    };
+    const nothing = await answer(unknown(place), base);
+    expect(nothing.status).toBe(404);
+    expect(await answer(place, { ...base, tenant: "other" })).toEqual(nothing);
+    expect(await answer(place, { ...base, workspaces: ["elsewhere"] })).toEqual(nothing);
+  });
+
+  it("take the same way: of a session nothing is read for who may not know of it", async () => {
+    const place = await makePlace();
+    const session = sessionStub(place.sessionId);
+    // Whoever reads the log stumbles; an alarm would, again and again.
+    const spoil = (change: string) =>
+      runInDurableObject(session, async (_, { storage }) => {
+        storage.sql.exec(`UPDATE log SET heads = ${change}`);
+        await storage.deleteAlarm();
+      });
+    await spoil("'spoilt' || heads");
+    await evictDurableObject(session);
+    const ask = { path: `/api/sessions/${place.sessionId}` };
+    const status = async (claims: Claims) => statusOf(await fetchAs(ask, await mint(claims)));
+    const claims = { workspaces: [place.workspace], scopes: ALL_OF_A_CLIENT };
+    expect(await status({ ...claims, workspaces: ["elsewhere"] })).toBe(404);
+    expect(await status({ ...claims, scopes: ["session:read"], tenant: "other" })).toBe(404);
+    expect(await status(claims)).toBe(500);
+    await spoil("substr(heads, 7)");
+    expect(await status(claims)).toBe(200);
+  });
+
+  it("look the same to a client on its connection", async () => {
+    const { sessionId } = await openSession();
+    const workspace = `w-${crypto.randomUUID()}`;
+    await Host.join(workspace);
+    const stranger = await Client.open(workspace);
+    const answers = async (id: string) => {
+      const said: string[] = [];
+      for (const method of ["load", "resume", "prompt", "close", "delete", "fork", "set_mode"]) {
+        const params = { sessionId: id, cwd: "/", mcpServers: [], prompt: [], modeId: "m" };
+        const { id: _id, ...response } = (await stranger.request(`session/${method}`, params)).response;
+        said.push(JSON.stringify(response).replaceAll(id, "<id>"));
+      }
+      return said;
+    };
+    expect(await answers(sessionId)).toEqual(await answers(crypto.randomUUID()));
+  });
+});

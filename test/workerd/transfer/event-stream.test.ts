@@ -1,0 +1,203 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { exports } from "cloudflare:workers";
+import { describe, expect, it, vi } from "vitest";
+import { events, eventsText, get, openSession, sessionStub, token, updateText } from "../harness.ts";
+import { big, deleteSession, prompt } from "./fixtures.ts";
+
+// ---- live ---------------------------------------------------------------------------------------------
+
+type SseEvent = { id: number; data: string };
+
+/** Reads an event stream at the pace it is asked to. */
+class Watcher {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #decoder = new TextDecoder();
+  readonly #events: SseEvent[] = [];
+  #text = "";
+  #end = "";
+
+  constructor(response: Response) {
+    this.#reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  }
+
+  static async open(workspace: string, sessionId: string, query = "", headers: Record<string, string> = {}) {
+    const response = await exports.default.fetch(
+      `https://edge.test/api/sessions/${sessionId}/events${query}`,
+      {
+        headers: {
+          Authorization: `Bearer ${await token({ workspace })}`,
+          Accept: "text/event-stream",
+          ...headers,
+        },
+      },
+    );
+    expect(response.status).toBe(200);
+    expect(response.headers.get("Content-Type")).toBe("text/event-stream");
+    return new Watcher(response);
+  }
+
+  async next(): Promise<SseEvent> {
+    for (;;) {
+      const event = this.#events.shift();
+      if (event) return event;
+      const { done, value } = await this.#reader.read();
+      if (done) throw new Error("The stream has ended");
+      const piece = this.#decoder.decode(value, { stream: true });
+      this.#text += piece;
+      // Only what is new can end a block: the largest arrive in thousands of pieces.
+      if (!(this.#end + piece).includes("\n\n")) {
+        this.#end = piece.slice(-1);
+        continue;
+      }
+      const blocks = this.#text.split("\n\n");
+      this.#text = blocks.pop() as string;
+      this.#end = this.#text.slice(-1);
+      for (const block of blocks) {
+        const match = /^id: (\d+)\ndata: (.*)$/s.exec(block);
+        if (match) this.#events.push({ id: Number(match[1]), data: match[2] as string });
+      }
+    }
+  }
+
+  async take(count: number): Promise<SseEvent[]> {
+    const taken: SseEvent[] = [];
+    while (taken.length < count) taken.push(await this.next());
+    return taken;
+  }
+
+  async ended(): Promise<boolean> {
+    return (await this.#reader.read()).done;
+  }
+
+  async close(): Promise<void> {
+    await this.#reader.cancel();
+  }
+}
+
+/** What the object remembers of its watchers. */
+const attachments = (sessionId: string) =>
+  runInDurableObject(sessionStub(sessionId), (_, state) =>
+    state
+      .getWebSockets("watch")
+      .map((ws) => ws.deserializeAttachment() as { watch: number; waiting: boolean }),
+  );
+
+describe("an event stream", () => {
+  it("is the log, then what is added to it", async () => {
+    const { workspace, sessionId, agent } = await openSession();
+    const log = (await eventsText(workspace, sessionId)).trimEnd().split("\n");
+    const watcher = await Watcher.open(workspace, sessionId);
+    const past = await watcher.take(log.length);
+    expect(past.map((event) => event.data)).toEqual(log);
+    expect(past.map((event) => event.id)).toEqual(log.map((_, i) => i + 1));
+    const coming = watcher.next();
+    agent.update("live");
+    const event = await coming;
+    expect(event.id).toBe(log.length + 1);
+    expect(JSON.parse(event.data)).toMatchObject({ seq: event.id, kind: "acp.frame" });
+    expect(event.data).toContain('"text":"live"');
+    await watcher.close();
+  });
+
+  it("goes on exactly after the last event its reader had", async () => {
+    const { workspace, sessionId, agent } = await openSession();
+    const first = await Watcher.open(workspace, sessionId, "?after=3");
+    const seen = await first.take(2);
+    expect(seen.map((event) => event.id)).toEqual([4, 5]);
+    await first.close();
+    agent.items(...Array.from({ length: 50 }, (_, i) => updateText(String(i))));
+    await agent.durable();
+    const second = await Watcher.open(workspace, sessionId, "?after=3", { "Last-Event-ID": "5" });
+    const total = (await events(workspace, sessionId)).length;
+    expect((await second.take(total - 5)).map((event) => event.id)).toEqual(
+      Array.from({ length: total - 5 }, (_, i) => i + 6),
+    );
+    await second.close();
+  });
+
+  it("survives the object's sleep while its reader waits", async () => {
+    const { workspace, sessionId, agent } = await openSession();
+    const { length } = await events(workspace, sessionId);
+    const watcher = await Watcher.open(workspace, sessionId, `?after=${length}`);
+    const coming = watcher.next();
+    await vi.waitFor(async () =>
+      expect(await attachments(sessionId)).toEqual([{ watch: length, waiting: true }]),
+    );
+    for (let i = 0; i < 2; i += 1) {
+      await get(`/api/sessions/${sessionId}`, await token({ workspace }));
+      await evictDurableObject(sessionStub(sessionId));
+    }
+    agent.update("awake");
+    expect(await coming).toMatchObject({ id: length + 1, data: expect.stringContaining("awake") as string });
+    await watcher.close();
+  });
+
+  it("sends a slow reader nothing it did not ask for", async () => {
+    const { workspace, sessionId, agent } = await openSession();
+    const { length } = await events(workspace, sessionId);
+    const watcher = await Watcher.open(workspace, sessionId, `?after=${length}`);
+    const first = watcher.next();
+    const chunk = "s".repeat(100_000);
+    for (let i = 0; i < 60; i += 1) agent.update(`${i} ${chunk}`);
+    await agent.durable();
+    await first;
+    // One page of about a mebibyte at most; the rest stays in the log.
+    const [attachment] = await attachments(sessionId);
+    expect(attachment?.watch).toBeLessThanOrEqual(length + 12);
+    const rest = await watcher.take(59);
+    expect(rest.map((event) => event.id)).toEqual(Array.from({ length: 59 }, (_, i) => length + 2 + i));
+    await watcher.close();
+  });
+
+  it("carries the largest frames", async () => {
+    const { workspace, sessionId, agent } = await openSession();
+    const { length } = await events(workspace, sessionId);
+    const watcher = await Watcher.open(workspace, sessionId, `?after=${length}`);
+    const frames = [big(5_000_000, "€"), big(12_000_000)];
+    agent.items(...frames);
+    for (const [i, frame] of frames.entries()) {
+      const event = await watcher.next();
+      expect(event.id).toBe(length + 1 + i);
+      expect(event.data.includes(`"message":${frame}}`)).toBe(true);
+    }
+    await watcher.close();
+  });
+
+  it("does not disturb the host's link, nor the other way round", async () => {
+    const { workspace, sessionId, agent, client } = await openSession();
+    const watcher = await Watcher.open(workspace, sessionId);
+    await watcher.next();
+    await agent.reconnect();
+    const id = client.call("session/prompt", prompt(sessionId));
+    agent.answer(await agent.line(), { stopReason: "end_turn" });
+    await client.until(id);
+    const total = (await events(workspace, sessionId)).length;
+    expect((await watcher.take(total - 1)).at(-1)?.id).toBe(total);
+    await watcher.close();
+  });
+
+  it("ends when the session is deleted", async () => {
+    const { workspace, sessionId } = await openSession();
+    const { length } = await events(workspace, sessionId);
+    const watcher = await Watcher.open(workspace, sessionId, `?after=${length}`);
+    const ended = watcher.ended();
+    await deleteSession(sessionId);
+    expect(await ended).toBe(true);
+  });
+
+  it("is refused for what is not there and to who may not see it", async () => {
+    const { workspace, sessionId } = await openSession();
+    const open = async (id: string, bearer: string, headers = {}) =>
+      (
+        await exports.default.fetch(`https://edge.test/api/sessions/${id}/events`, {
+          headers: { Authorization: `Bearer ${bearer}`, Accept: "text/event-stream", ...headers },
+        })
+      ).status;
+    const mine = await token({ workspace });
+    expect(await open(crypto.randomUUID(), mine)).toBe(404);
+    expect(await open("nonsense", mine)).toBe(404);
+    expect(await open(sessionId, await token({ workspace, tenant: "evil" }))).toBe(404);
+    expect(await open(sessionId, await token({ workspace, scopes: [] }))).toBe(403);
+    expect(await open(sessionId, mine, { "Last-Event-ID": "x" })).toBe(400);
+  });
+});

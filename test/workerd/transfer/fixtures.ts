@@ -1,0 +1,90 @@
+import { exports } from "cloudflare:workers";
+import { type ParsedTarEntryWithData, packTar, unpackTar } from "modern-tar";
+import { expect } from "vitest";
+import type { Caller } from "../../../src/protocol/caller.ts";
+import { get, sessionStub, token } from "../harness.ts";
+
+export type Json = Record<string, unknown>;
+
+export const prompt = (sessionId: string, text = "go") => ({ sessionId, prompt: [{ type: "text", text }] });
+
+// ---- helpers ------------------------------------------------------------------------------------------
+
+export async function download(workspace: string, sessionId: string, format: string): Promise<Response> {
+  const response = await get(
+    `/api/sessions/${sessionId}/export?format=${format}`,
+    await token({ workspace }),
+  );
+  expect(response.status).toBe(200);
+  return response;
+}
+
+type Files = Map<string, string>;
+
+export function filesOf(entries: ParsedTarEntryWithData[]): Files {
+  return new Map(entries.map(({ header, data }) => [header.name, new TextDecoder().decode(data)]));
+}
+
+export async function archive(workspace: string, sessionId: string): Promise<Files> {
+  const response = await download(workspace, sessionId, "acpx");
+  return filesOf(await unpackTar(new Uint8Array(await response.arrayBuffer()), { strict: true }));
+}
+
+export function tarOf(files: Iterable<readonly [string, string]>): Promise<Uint8Array<ArrayBuffer>> {
+  return packTar(
+    [...files].map(([name, text]) => {
+      const body = new TextEncoder().encode(text);
+      return { header: { name, size: body.length, type: "file" as const }, body };
+    }),
+  );
+}
+
+export async function upload(
+  body: BodyInit,
+  {
+    workspace,
+    tenant = "acme",
+    query = "",
+    type = "application/x-tar",
+  }: { workspace: string; tenant?: string; query?: string; type?: string },
+): Promise<{ status: number; json: Json & { sessionId?: string; error?: Json } }> {
+  const response = await exports.default.fetch(`https://edge.test/api/sessions/import${query}`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${await token({ workspace, tenant })}`, "Content-Type": type },
+    body,
+  });
+  return { status: response.status, json: (await response.json()) as Json };
+}
+
+/** An envelope of another system, with what our own never have. */
+export function foreign(sessionId: string, seq: number, more: Json = {}): string {
+  return JSON.stringify({
+    schema: "acpx.event.v1",
+    seq,
+    eventId: `evt-${seq}`,
+    at: `2026-02-27T10:11:${String(12 + (seq % 40)).padStart(2, "0")}.345Z`,
+    acpxRecordId: sessionId,
+    acpSessionId: "foreign-session",
+    source: "acpx",
+    kind: "vendor.thing",
+    payload: {},
+    ...more,
+  });
+}
+
+export const segments = (files: Files) => [...files].filter(([name]) => name.startsWith("events/"));
+
+export async function deleteSession(sessionId: string): Promise<void> {
+  const caller: Caller = {
+    tenant: "acme",
+    subject: "someone",
+    workspaces: ["*"],
+    scopes: ["session:prompt"],
+    expires: 0,
+  };
+  expect(await sessionStub(sessionId).delete(caller)).toBe(true);
+}
+
+export function big(chars: number, fill = "x"): string {
+  return `{"jsonrpc":"2.0","method":"_big","params":{"text":"${fill.repeat(chars)}"}}`;
+}

@@ -1,0 +1,138 @@
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { describe, expect, it, vi } from "vitest";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { Webhooks } from "../../../src/workspace/webhooks/webhooks.ts";
+import { get, send } from "../harness.ts";
+import { setLimits } from "../limits.ts";
+import { adminOf, dueOf, make, newName, receiver, receiveWebhooks, workspaceStub } from "./fixtures.ts";
+
+receiveWebhooks();
+
+describe("a webhook", () => {
+  it("is made with a secret that is shown once, and stored in no clear text", async () => {
+    const logs = [vi.spyOn(console, "log"), vi.spyOn(console, "warn"), vi.spyOn(console, "error")];
+    const workspace = newName();
+    const made = await make(workspace);
+    expect(made).toEqual({
+      id: expect.stringMatching(/^wh_[0-9A-Z]{26}$/),
+      url: expect.stringMatching(/^https:\/\/receiver\.test\/[0-9a-f-]{36}$/),
+      events: ["permission.pending", "turn.ended", "agent.failed"],
+      links: false,
+      createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
+      waiting: 0,
+      lastDelivery: null,
+      failingSince: null,
+      dropped: 0,
+      secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/),
+    });
+    const { secret, ...info } = made;
+    const { path, bearer, list, audit } = await adminOf(workspace);
+    expect(await list()).toEqual([info]);
+    const stored = await runInDurableObject(workspaceStub(workspace), (_, { storage }) =>
+      JSON.stringify(storage.sql.exec("SELECT * FROM webhook").toArray()),
+    );
+    expect(stored).toContain(made.id);
+    const hidden = [secret, secret.slice("whsec_".length), "sesame"];
+    expect(stored).not.toContain(hidden[1]);
+    receiver.answer = () => Promise.reject(new Error(`no way to ${made.url}?key=sesame`));
+    expect((await get(`${path}/${made.id}/test`, bearer, "POST")).status).toBe(202);
+    await vi.waitUntil(async () => (await list())[0]?.failingSince !== null);
+    const [entry] = (await audit("webhook.made")).filter((one) => one.workspace === workspace);
+    expect(entry).toMatchObject({
+      subject: "someone",
+      detail: { webhook: made.id, to: "https://receiver.test" },
+    });
+    const shown = JSON.stringify([await list(), entry, logs.map(({ mock }) => mock.calls)]);
+    for (const text of hidden) expect(shown).not.toContain(text);
+  });
+
+  it.each([
+    [{ url: "http://receiver.test/" }],
+    [{ url: "https://user:password@receiver.test/" }],
+    [{ url: "https://user@receiver.test/" }],
+    [{ url: "ftp://receiver.test/" }],
+    [{ url: "receiver.test" }],
+    [{ url: "not an address" }],
+    [{ url: `https://receiver.test/${"x".repeat(LIMITS.webhookUrlChars)}` }],
+    [{ url: 7 }],
+    [{}],
+    [null],
+    [{ url: "https://receiver.test/", events: [] }],
+    [{ url: "https://receiver.test/", events: ["turn.started"] }],
+    [{ url: "https://receiver.test/", links: "yes" }],
+    [{ url: "https://receiver.test/", secret: "mine" }],
+  ])("as %j is refused", async (order) => {
+    const { path, bearer, list } = await adminOf(newName());
+    expect((await send("POST", path, bearer, order)).status).toBe(400);
+    expect(await list()).toEqual([]);
+  });
+
+  it.each(["http://127.0.0.1:7000/hook", "http://localhost:7000/hook", "https://receiver.test"])(
+    "may be at %s",
+    async (url) => {
+      const { path, bearer } = await adminOf(newName());
+      const order = { url, events: ["turn.ended", "turn.ended"], links: true };
+      const made = await send("POST", path, bearer, order);
+      expect(await made.json()).toMatchObject({ events: ["turn.ended"], links: true });
+    },
+  );
+
+  it("is one of a few", async () => {
+    setLimits({ webhooksPerWorkspace: 2 });
+    const workspace = newName();
+    const [first] = [await make(workspace), await make(workspace)];
+    const { path, bearer } = await adminOf(workspace);
+    const order = { url: "https://receiver.test/" };
+    expect((await send("POST", path, bearer, order)).status).toBe(409);
+    expect((await get(`${path}/${first?.id}`, bearer, "DELETE")).status).toBe(204);
+    expect((await send("POST", path, bearer, order)).status).toBe(201);
+  });
+
+  it("cannot be made where no secret can be kept", async () => {
+    const stub = workspaceStub(newName());
+    const made = await runInDurableObject(stub, (_, state) =>
+      new Webhooks(
+        state,
+        { ...env, SECRETS_KEY: "" },
+        { set() {}, clear() {} },
+        { identity: () => undefined, wantedChanged() {} },
+      ).make({ url: "https://receiver.test/", events: ["turn.ended"], links: false, origin: "" }),
+    );
+    expect(made).toBe("no key");
+  });
+
+  it("is its workspace's, and unknown to all others", async () => {
+    const [here, there] = [newName(), newName()];
+    const made = await make(here);
+    const other = await adminOf(there);
+    expect(await other.list()).toEqual([]);
+    expect((await get(`${other.path}/${made.id}`, other.bearer, "DELETE")).status).toBe(404);
+    expect((await get(`${other.path}/${made.id}/test`, other.bearer, "POST")).status).toBe(404);
+    const mine = await adminOf(here);
+    expect((await get(mine.path, other.bearer)).status).toBe(404);
+    expect((await get(`${mine.path}/${made.id}`, other.bearer, "DELETE")).status).toBe(404);
+    expect((await mine.list()).map(({ id }) => id)).toEqual([made.id]);
+  });
+
+  it("is deleted with what waits for it, and its links with it", async () => {
+    const workspace = newName();
+    const made = await make(workspace);
+    const { path, bearer, list, audit } = await adminOf(workspace);
+    receiver.answer = () => new Response(null, { status: 500 });
+    await get(`${path}/${made.id}/test`, bearer, "POST");
+    await vi.waitUntil(async () => (await list())[0]?.failingSince !== null);
+    expect(await workspaceStub(workspace).hasWebhook(made.id)).toBe(true);
+    expect((await get(`${path}/${made.id}`, bearer, "DELETE")).status).toBe(204);
+    expect(await workspaceStub(workspace).hasWebhook(made.id)).toBe(false);
+    expect((await get(`${path}/${made.id}`, bearer, "DELETE")).status).toBe(404);
+    await dueOf(workspace);
+    const left = await runInDurableObject(workspaceStub(workspace), (_, { storage }) =>
+      storage.sql.exec("SELECT 1 FROM delivery").toArray(),
+    );
+    expect(left).toEqual([]);
+    expect(receiver.requests).toHaveLength(1);
+    const entries = (await audit("webhook.deleted")).filter((one) => one.workspace === workspace);
+    expect(entries).toMatchObject([{ subject: "someone", detail: { webhook: made.id } }]);
+  });
+});

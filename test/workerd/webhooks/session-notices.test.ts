@@ -1,0 +1,237 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { describe, expect, it, vi } from "vitest";
+import { WorkspaceState } from "../../../src/workspace/workspace-state.ts";
+import { Client, get, Host, openSession, sessionStub } from "../harness.ts";
+import { setLimits } from "../limits.ts";
+import {
+  adminOf,
+  ask,
+  due,
+  kept,
+  make,
+  newName,
+  received,
+  receiver,
+  receiveWebhooks,
+  turn,
+  workspaceStub,
+} from "./fixtures.ts";
+
+receiveWebhooks();
+
+describe("a session", () => {
+  it("tells of what its workspace's webhooks want to hear of", async () => {
+    const opened = await openSession();
+    const { workspace, sessionId, agent } = opened;
+    await make(workspace, { events: ["permission.pending", "agent.failed"] });
+    await make(workspace, { events: ["turn.ended"] });
+    const permission = await ask(opened);
+    agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "private" }]));
+    await received(3);
+    const about = { workspace, sessionId, sessionTitle: null };
+    expect(receiver.messages("permission.pending")).toMatchObject([
+      { data: { ...about, permission: { id: permission, options: [{ optionId: "yes" }] } } },
+    ]);
+    expect(receiver.messages("agent.failed")).toMatchObject([
+      { data: { ...about, agent: "scripted", detailCode: "agent_exited" } },
+    ]);
+    expect(receiver.messages("turn.ended")).toMatchObject([{ data: { ...about, outcome: "failed" } }]);
+    expect(receiver.requests[0]?.headers.get("user-agent")).toBe("acp-edge");
+    expect(receiver.requests[0]?.headers.get("content-type")).toBe("application/json");
+    expect(receiver.requests[0]?.redirect).toBe("manual");
+    expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(3);
+    await vi.waitUntil(async () => (await kept(sessionId)).rows?.length === 0);
+    expect(await kept(sessionId)).toMatchObject({ deadlines: 0 });
+  });
+
+  it("of a workspace without webhooks writes nothing and asks nobody", async () => {
+    const notify = vi.spyOn(WorkspaceState.prototype, "notify");
+    const opened = await openSession();
+    await turn(opened);
+    await ask(opened);
+    opened.agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
+    await opened.agent.durable();
+    expect(notify).not.toHaveBeenCalled();
+    expect(await kept(opened.sessionId)).toMatchObject({ wanted: undefined, rows: undefined, deadlines: 0 });
+  });
+
+  it("that has a process hears of a new webhook, and of its removal", async () => {
+    const notify = vi.spyOn(WorkspaceState.prototype, "notify");
+    const opened = await openSession();
+    const { workspace, sessionId } = opened;
+    const made = await make(workspace, { events: ["turn.ended"] });
+    await turn(opened);
+    await received(1);
+    const { path, bearer } = await adminOf(workspace);
+    await get(`${path}/${made.id}`, bearer, "DELETE");
+    expect(await kept(sessionId)).toMatchObject({ wanted: undefined });
+    const calls = notify.mock.calls.length;
+    await turn(opened);
+    expect(notify).toHaveBeenCalledTimes(calls);
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  it("that gets its process later hears of it then", async () => {
+    const workspace = newName();
+    const host = await Host.join(workspace);
+    await make(workspace);
+    const client = await Client.open(workspace);
+    const opening = client.newSession();
+    const agent = await host.agent();
+    await agent.openSession();
+    const sessionId = await opening;
+    await turn({ workspace, host, client, agent, sessionId });
+    await received(1);
+    expect(receiver.messages()).toMatchObject([{ type: "turn.ended", data: { sessionId } }]);
+  });
+
+  it("stops when it learns that nobody listens any more", async () => {
+    const opened = await openSession();
+    const { workspace, sessionId } = opened;
+    const made = await make(workspace, { events: ["turn.ended"] });
+    // As if it had had no process when the webhook went.
+    await runInDurableObject(workspaceStub(workspace), (_, { storage }) => {
+      storage.sql.exec("DELETE FROM webhook WHERE id = ?", made.id);
+    });
+    await turn(opened);
+    await vi.waitUntil(async () => (await kept(sessionId)).wanted === undefined);
+    expect(receiver.requests).toEqual([]);
+  });
+
+  it("tells later what its workspace could not be told", async () => {
+    const opened = await openSession();
+    const { workspace, sessionId } = opened;
+    await make(workspace);
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const notify = vi.spyOn(WorkspaceState.prototype, "notify").mockImplementationOnce(() => {
+      throw new Error("out of reach");
+    });
+    await turn(opened);
+    await vi.waitUntil(() => notify.mock.calls.length === 1);
+    expect(await kept(sessionId)).toMatchObject({ rows: [{ type: "turn.ended" }], deadlines: 1 });
+    await due(sessionStub(sessionId), "notices");
+    await received(1);
+    expect(await kept(sessionId)).toMatchObject({ rows: [], deadlines: 0 });
+  });
+
+  it("that crashes before it could tell does so afterwards, and knows what is wanted", async () => {
+    const opened = await openSession();
+    const { workspace, sessionId, agent } = opened;
+    await make(workspace);
+    const notify = vi
+      .spyOn(WorkspaceState.prototype, "notify")
+      .mockImplementation((() => new Promise(() => {})) as never);
+    await turn(opened);
+    await vi.waitUntil(() => notify.mock.calls.length === 1);
+    expect(await kept(sessionId)).toMatchObject({ rows: [{ type: "turn.ended" }], deadlines: 1 });
+    const stub = sessionStub(sessionId);
+    await expect(runInDurableObject(stub, (_, state) => state.abort("crash"))).rejects.toThrow();
+    notify.mockRestore();
+    await due(sessionStub(sessionId), "notices");
+    await received(1);
+    await agent.reconnect();
+    const client = await Client.open(workspace);
+    await client.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    await turn({ ...opened, client });
+    await received(2);
+    expect(receiver.messages().map(({ type }) => type)).toEqual(["turn.ended", "turn.ended"]);
+  });
+
+  it("can be evicted once it has told, and then tells again", async () => {
+    const opened = await openSession();
+    const { workspace, sessionId } = opened;
+    await make(workspace);
+    await turn(opened);
+    await received(1);
+    await evictDurableObject(sessionStub(sessionId));
+    await turn(opened);
+    await received(2);
+    await vi.waitUntil(async () => (await kept(sessionId)).rows?.length === 0);
+  });
+
+  it("that tells something twice is heard once", async () => {
+    const opened = await openSession();
+    const { workspace, sessionId } = opened;
+    await make(workspace);
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const { notify } = WorkspaceState.prototype;
+    let calls = 0;
+    vi.spyOn(WorkspaceState.prototype, "notify").mockImplementation(function (this: WorkspaceState, notices) {
+      const wanted = notify.call(this, notices);
+      calls += 1;
+      if (calls === 1) throw new Error("the answer is lost");
+      return wanted;
+    });
+    await turn(opened);
+    await received(1);
+    await due(sessionStub(sessionId), "notices");
+    expect(calls).toBe(2);
+    await turn(opened);
+    await received(2);
+    expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(2);
+    expect(receiver.received).toHaveLength(2);
+  });
+
+  it("keeps the newest of too many, and says how many there were", async () => {
+    setLimits({ noticesPerSession: 2 });
+    const opened = await openSession();
+    const { workspace, sessionId } = opened;
+    await make(workspace, { events: ["turn.ended"] });
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const notify = vi.spyOn(WorkspaceState.prototype, "notify").mockImplementation(() => {
+      throw new Error("out of reach");
+    });
+    for (let n = 0; n < 5; n += 1) await turn(opened);
+    expect((await kept(sessionId)).rows).toHaveLength(2);
+    notify.mockRestore();
+    await due(sessionStub(sessionId), "notices");
+    await received(2);
+    expect(await (await adminOf(workspace)).list()).toMatchObject([{ dropped: 3 }]);
+  });
+
+  it.each(["is out of reach", "answers"])(
+    "that is deleted leaves nothing, also when its workspace %s after that",
+    async (what) => {
+      const opened = await openSession();
+      const { workspace, sessionId, client } = opened;
+      await make(workspace);
+      const errors = vi.spyOn(console, "error").mockImplementation(() => {});
+      let settle = () => {};
+      const held = new Promise<string[]>((resolve, reject) => {
+        settle = () => (what === "answers" ? resolve(["turn.ended"]) : reject(new Error(what)));
+      });
+      vi.spyOn(WorkspaceState.prototype, "notify").mockImplementation((() => held) as never);
+      await turn(opened);
+      expect((await kept(sessionId)).rows).toHaveLength(1);
+      await client.request("session/delete", { sessionId });
+      settle();
+      await vi.waitUntil(async () => (await kept(sessionId)).tables.length === 0);
+      expect(await kept(sessionId)).toEqual({ wanted: undefined, rows: undefined, tables: [], deadlines: 0 });
+      const alarm = await runInDurableObject(sessionStub(sessionId), (_, { storage }) => storage.getAlarm());
+      expect(alarm).toBeNull();
+      if (what === "answers") expect(errors).not.toHaveBeenCalled();
+      else await vi.waitUntil(() => errors.mock.calls.length === 1);
+    },
+  );
+
+  it("that is a copy of another tells nothing of what happened there", async () => {
+    const opened = await openSession();
+    const { workspace, client, sessionId } = opened;
+    await make(workspace);
+    await turn(opened);
+    await ask(opened);
+    await received(2);
+    const { response } = await client.request("session/fork", { sessionId, cwd: "/", mcpServers: [] });
+    const fork = (response.result as { sessionId: string }).sessionId;
+    expect(await kept(fork)).toMatchObject({ wanted: undefined, rows: undefined });
+    const { path, bearer } = await adminOf(workspace);
+    const [{ id } = { id: "" }] = await (await adminOf(workspace)).list();
+    await get(`${path}/${id}/test`, bearer, "POST");
+    await received(3);
+    expect(receiver.messages().map(({ type, data }) => [type, data.sessionId])).toEqual([
+      ["turn.ended", sessionId],
+      ["permission.pending", sessionId],
+      ["ping", undefined],
+    ]);
+  });
+});

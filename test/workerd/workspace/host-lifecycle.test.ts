@@ -1,0 +1,143 @@
+import { describe, expect, it, vi } from "vitest";
+import { Client, HELLO, Host, openSession, Peer, texts } from "../harness.ts";
+import { CAN_RESUME, type Json, kinds, logged, name, prompt, session, set, view } from "./fixtures.ts";
+
+describe("draining", () => {
+  it("ends idle processes at once, others after their turn, and places nothing new there", async () => {
+    const { workspace, host, client, agent, sessionId } = await openSession(CAN_RESUME);
+    await set(workspace, { sharedFiles: true });
+    const opening = client.newSession();
+    const idle = await host.agent();
+    await idle.openSession();
+    const idleSession = await opening;
+    const other = await Host.join(workspace, { name: "other" });
+    other.capabilities = CAN_RESUME;
+
+    const first = client.call("session/prompt", prompt(sessionId, "one"));
+    const request = await agent.line();
+    const second = client.call("session/prompt", prompt(sessionId, "two"));
+    await logged(workspace, sessionId, "queue.enqueued");
+    host.tell({ t: "draining" });
+
+    expect(await idle.stopped()).toContain("drained");
+    idle.items(JSON.stringify(["exit", { code: 0, signal: null, stderr: "" }]));
+    await logged(workspace, idleSession, "queue.owner.stopped");
+    expect(await session(workspace, idleSession)).toMatchObject({ state: "active", lastError: null });
+
+    await logged(workspace, sessionId, "queue.owner.draining");
+    agent.update("still here");
+    agent.answer(request, { stopReason: "end_turn" });
+    const { response, before } = await client.until(first);
+    expect(response.result).toEqual({ stopReason: "end_turn" });
+    expect(texts(before)).toEqual(["still here"]);
+    expect(await agent.stopped()).toContain("drained");
+    agent.items(JSON.stringify(["exit", { code: 0, signal: null, stderr: "" }]));
+
+    const next = await other.agent();
+    next.answer(await next.line(), {});
+    next.answer(await next.line(), { stopReason: "end_turn" });
+    expect((await client.until(second)).response.result).toEqual({ stopReason: "end_turn" });
+    expect(await kinds(workspace, sessionId)).not.toContain("turn.failed");
+    expect((await view(workspace)).hosts).toMatchObject([
+      { name: "h1", state: "draining" },
+      { name: "other" },
+    ]);
+  });
+
+  it("leaves what waits to the host's next life if nobody else has the files", async () => {
+    const { workspace, host, client, agent, sessionId } = await openSession();
+    await Host.join(workspace, { name: "other" });
+    host.tell({ t: "draining" });
+    await agent.stopped();
+    const id = client.call("session/prompt", prompt(sessionId));
+    client.notify("_mark", { sessionId });
+    agent.items(JSON.stringify(["exit", { code: 0, signal: null, stderr: "" }]));
+    await logged(workspace, sessionId, "runtime.reconnect_attempt");
+    await host.leave();
+    const back = await Host.join(workspace);
+    const next = await back.agent();
+    await next.openSession();
+    next.answer(await next.line(), { stopReason: "end_turn" });
+    expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
+  });
+
+  it("goes on when the host was cut off meanwhile", async () => {
+    const { workspace, host, client, agent, sessionId } = await openSession();
+    await set(workspace, { sharedFiles: true });
+    const id = client.call("session/prompt", prompt(sessionId));
+    const request = await agent.line();
+    host.tell({ t: "draining" });
+    await logged(workspace, sessionId, "queue.owner.draining");
+    await host.leave();
+    await Host.join(workspace, { instance: host.instance, runs: [{ sessionId, run: agent.run }] });
+    agent.answer(request, { stopReason: "end_turn" });
+    expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
+  });
+
+  it("and a goodbye leave nothing to wait for", async () => {
+    const { workspace, host, client, agent, sessionId } = await openSession();
+    const id = client.call("session/prompt", prompt(sessionId));
+    await agent.line();
+    await host.leave(1000);
+    expect((await client.until(id)).response.error).toMatchObject({ data: { outcome: "unknown" } });
+    await vi.waitUntil(async () => ((await view(workspace)).sessions as Json).total === 0);
+  });
+
+  it("that ends too soon fails the turn, and the log says why", async () => {
+    const { workspace, host, client, agent, sessionId } = await openSession();
+    const id = client.call("session/prompt", prompt(sessionId));
+    await agent.line();
+    host.tell({ t: "draining" });
+    await logged(workspace, sessionId, "queue.owner.draining");
+    const exit = { code: null, signal: "SIGTERM", error: "the host was shut down", stderr: "" };
+    agent.items(JSON.stringify(["exit", exit]));
+    expect((await client.until(id)).response.error).toMatchObject({
+      message: expect.stringContaining("the host was shut down"),
+      data: { outcome: "unknown" },
+    });
+  });
+});
+
+describe("two hosts of one name", () => {
+  it("the one that is there keeps it", async () => {
+    const workspace = name();
+    await Host.join(workspace);
+    const peer = new Peer(await Host.dial(workspace, "/host/control"));
+    peer.send(JSON.stringify({ ...HELLO, instance: "newcomer" }));
+    expect(await peer.takeJson()).toMatchObject({
+      t: "refused",
+      why: "name",
+      reason: expect.stringContaining('"h1"'),
+    });
+    expect((await peer.closed).code).toBe(4410);
+    expect((await view(workspace)).hosts).toMatchObject([{ name: "h1", state: "connected" }]);
+  });
+
+  it("one that does not answer loses it", async () => {
+    const workspace = name();
+    const host = await Host.join(workspace);
+    host.answersProbes = false;
+    const next = new Host(await Host.dial(workspace, "/host/control"), workspace);
+    const { instance } = next;
+    const agents = [{ id: "better", name: "Better", default: true }];
+    next.send(JSON.stringify({ ...HELLO, instance, agents }));
+    next.tell({ t: "agent", id: "better", initialize: { protocolVersion: 1 } });
+    expect((await next.takeJson()).t).toBe("welcome");
+    expect(await host.closed).toMatchObject({ code: 4409 });
+    // What it said while the other one was asked counts.
+    await vi.waitUntil(async () => ((await view(workspace)).agents as Json[])[0]?.ready === true);
+    const client = await Client.open(workspace);
+    const opening = client.newSession();
+    await (await next.agent()).openSession();
+    await opening;
+  });
+
+  it("one that comes back takes over its own old socket at once", async () => {
+    const workspace = name();
+    const host = await Host.join(workspace);
+    host.answersProbes = false;
+    await Host.join(workspace, { instance: host.instance });
+    expect(await host.closed).toMatchObject({ code: 4408 });
+    expect((await view(workspace)).hosts).toMatchObject([{ name: "h1", state: "connected" }]);
+  });
+});

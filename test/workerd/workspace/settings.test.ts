@@ -1,0 +1,172 @@
+import { runInDurableObject } from "cloudflare:test";
+import { exports } from "cloudflare:workers";
+import { describe, expect, it, vi } from "vitest";
+import { LIMITS } from "../../../src/protocol/limits.ts";
+import { AcpSession } from "../../../src/session/acp-session.ts";
+import { get, HELLO, Host, openSession, send, token } from "../harness.ts";
+import { admin, type Json, kinds, name, session, set, stub, view } from "./fixtures.ts";
+
+describe("a workspace", () => {
+  it("that nobody knows looks empty, and looking leaves no trace", async () => {
+    const workspace = name();
+    expect(await view(workspace)).toMatchObject({
+      id: workspace,
+      hosts: [],
+      agents: [],
+      git: null,
+      root: null,
+    });
+    const rights = { workspaces: [workspace], scopes: ["session:read"], expires: 0 } as const;
+    await stub(workspace).choose({ tenant: "acme", subject: "someone", ...rights }, null);
+    await stub(workspace).release("s", 1);
+    const tables = await runInDurableObject(stub(workspace), (_, { storage }) =>
+      storage.sql.exec("SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\'").toArray(),
+    );
+    expect(tables).toEqual([]);
+  });
+
+  it("is configured piece by piece", async () => {
+    const workspace = name();
+    await set(workspace, { name: "Backend", sharedFiles: true });
+    expect(await set(workspace, { defaultAgent: "scripted", clientIo: "client" })).toMatchObject({
+      name: "Backend",
+      sharedFiles: true,
+      defaultAgent: "scripted",
+      clientIo: "client",
+      hostGraceMs: LIMITS.hostGraceMs,
+      container: null,
+      policy: { default: "ask" },
+    });
+    for (const bad of [
+      null,
+      {},
+      { hostGraceMs: 1 },
+      { unknown: 1 },
+      { container: { env: ["A=b"] } },
+      { container: {} },
+    ]) {
+      const response = await send("PUT", `/api/workspaces/${workspace}`, await admin(workspace), bad);
+      expect(response.status).toBe(400);
+    }
+    const response = await send("PUT", `/api/workspaces/${workspace}`, await token({ workspace }), {
+      name: "x",
+    });
+    expect(response.status).toBe(403);
+  });
+
+  it("shows its hosts, how they are, and the files; a session shows them too", async () => {
+    const { workspace, host, sessionId } = await openSession();
+    const git = {
+      branch: "main",
+      head: "abc",
+      ahead: 1,
+      behind: 0,
+      modifiedFiles: ["a.ts"],
+      modifiedCount: 1,
+    };
+    host.tell({ t: "workspace", git });
+    host.tell({ t: "load", runs: 1, loadAverage: 0.5, freeMemory: 1000 });
+    await vi.waitUntil(async () => (await view(workspace)).git !== null);
+    expect(await view(workspace)).toMatchObject({
+      root: "/workspace",
+      git,
+      hosts: [
+        {
+          name: "h1",
+          state: "connected",
+          version: "1.2.3",
+          linkVersion: HELLO.version,
+          node: "v24.0.0",
+          platform: "linux x64",
+          load: { sessions: 1, runs: 1, capacity: 8, loadAverage: 0.5, freeMemory: 1000 },
+          agents: ["scripted"],
+        },
+      ],
+      agents: [{ id: "scripted", default: true, ready: true }],
+    });
+    expect(await session(workspace, sessionId)).toMatchObject({
+      workspaceState: { currentBranch: "main", modifiedFiles: ["a.ts"] },
+    });
+    await host.leave();
+    expect((await view(workspace)).hosts).toMatchObject([
+      { name: "h1", state: "gone", agents: ["scripted"] },
+    ]);
+  });
+
+  it("remembers a host after a crash of its own, and knows that it is gone", async () => {
+    const { workspace, host } = await openSession();
+    await expect(runInDurableObject(stub(workspace), (_, state) => state.abort("crash"))).rejects.toThrow();
+    await host.closed;
+    expect((await view(workspace)).hosts).toMatchObject([{ name: "h1", state: "gone" }]);
+  });
+
+  it("tells a session its policy again if it could not be told", async () => {
+    const { workspace, sessionId } = await openSession();
+    const policy = vi.spyOn(AcpSession.prototype, "policy").mockImplementationOnce(() => {
+      throw new Error("out of reach");
+    });
+    try {
+      await set(workspace, { policy: { default: "reject" } });
+      expect(await kinds(workspace, sessionId)).not.toContain("permission.policy");
+      await runInDurableObject(stub(workspace), async (instance, { storage }) => {
+        storage.sql.exec("UPDATE deadline SET at = 0 WHERE name = 'words'");
+        await instance.alarm();
+      });
+      expect(await kinds(workspace, sessionId)).toContain("permission.policy");
+      expect(policy).toHaveBeenCalledTimes(2);
+    } finally {
+      policy.mockRestore();
+    }
+  });
+
+  it("is in the list of those who may use it", async () => {
+    const [one, two] = [name(), name()];
+    await set(one, { name: "One" });
+    await Host.join(two);
+    const list = async (bearer: string, query = "") =>
+      (await (await get(`/api/workspaces${query}`, bearer)).json()) as {
+        workspaces: Json[];
+        nextCursor: string | null;
+      };
+    await vi.waitUntil(async () => (await list(await token({ workspace: two }))).workspaces.length === 1, {
+      timeout: 10_000,
+    });
+    expect((await list(await token({ workspace: one }))).workspaces).toMatchObject([
+      { id: one, name: "One", hosts: 0 },
+    ]);
+    expect((await list(await token({ workspace: two }))).workspaces).toMatchObject([
+      { id: two, root: "/workspace", hosts: 1, defaultAgent: "scripted" },
+    ]);
+    expect((await list(await token({ workspace: two, tenant: "other" }))).workspaces).toEqual([]);
+
+    const everyone = await token({ workspace: "*" });
+    const seen: unknown[] = [];
+    for (let cursor: string | null = ""; cursor !== null; ) {
+      const query: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+      const page = await list(everyone, `?limit=1${query}`);
+      seen.push(...page.workspaces.map(({ id }) => id));
+      cursor = page.nextCursor;
+    }
+    expect(seen).toEqual(expect.arrayContaining([one, two]));
+    expect(new Set(seen).size).toBe(seen.length);
+  });
+
+  it("can be watched", async () => {
+    const workspace = name();
+    const response = await exports.default.fetch(`https://edge.test/api/workspaces/${workspace}`, {
+      headers: { Authorization: `Bearer ${await token({ workspace })}`, Accept: "text/event-stream" },
+    });
+    expect(response.headers.get("Content-Type")).toContain("text/event-stream");
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    const next = async () => {
+      const text = new TextDecoder().decode((await reader.read()).value);
+      return JSON.parse(text.replace(/^data: /, "")) as Json;
+    };
+    expect(await next()).toMatchObject({ id: workspace, hosts: [] });
+    const host = await Host.join(workspace);
+    expect(await next()).toMatchObject({ id: workspace, hosts: [{ name: "h1", state: "connected" }] });
+    await host.leave();
+    for (;;) if (((await next()).hosts as Json[])[0]?.state === "gone") break;
+    await reader.cancel();
+  });
+});
