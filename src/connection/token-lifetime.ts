@@ -1,5 +1,5 @@
 import type { Deadlines } from "../durable/deadlines.ts";
-import { enter, leave, passFor } from "../durable/socket-registration.ts";
+import { register, registrationFor, unregister } from "../durable/socket-registration.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { ClientState } from "./client.ts";
@@ -34,28 +34,24 @@ export class TokenLife {
   begin(state: ClientState): void {
     if (!state.initialized) this.#deadlines.set("handshake", Date.now() + LIMITS.handshakeMs);
     this.#deadlines.set("token-warning", state.caller.expires * 1000 - LIMITS.tokenWarningMs);
-    this.#enter(state);
+    this.#register(state);
   }
 
   /** A client goes on with another token. One that ends no later is no reason to warn again. */
   goOn(state: ClientState, before: Caller): void {
     if (state.caller.expires > before.expires) this.begin(state);
-    else this.#enter(state);
+    else this.#register(state);
   }
 
-  #enter({ connection, caller }: ClientState): void {
+  #register({ connection, caller }: ClientState): void {
     this.#deadlines.set("token-expiry", caller.expires * 1000);
-    const pass = passFor(caller, "client", { class: "connection", name: connection }, connection);
-    this.#ctx.waitUntil(
-      enter(this.#env, pass).then((isIn) => {
-        if (!isIn) this.#revoked();
-      }),
-    );
+    const holder = { class: "connection", name: connection } as const;
+    register(this.#ctx, this.#env, registrationFor(caller, "client", holder, connection), this.#revoked);
   }
 
   end({ connection, caller, allowance }: ClientState): Promise<void> {
     const { tenant, subject } = caller;
-    return leave(this.#env, { id: connection, tenant }, allowance && { subject, unused: allowance });
+    return unregister(this.#env, { id: connection, tenant }, allowance && { subject, unused: allowance });
   }
 }
 

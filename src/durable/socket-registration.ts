@@ -2,7 +2,12 @@ import type { Caller } from "../protocol/caller.ts";
 import { UNAUTHORIZED } from "../protocol/close-codes.ts";
 import type { Allowance, ObjectAddress, SocketRegistration } from "../protocol/rpc.ts";
 
-export function passFor(
+/**
+ * The registration of open sockets with their tenant, which closes them when their tokens are revoked. Every object
+ * that accepts a socket registers it, registers it again with each new token, and unregisters it at its end.
+ */
+
+export function registrationFor(
   { tenant, subject, jti, expires }: Caller,
   kind: SocketRegistration["kind"],
   holder: ObjectAddress,
@@ -11,14 +16,31 @@ export function passFor(
   return { id, kind, tenant, subject, jti: jti ?? null, expires, holder };
 }
 
-/** Makes it known to the tenant, again when its token is another. False: the token was revoked, so it must end. */
-export async function enter(env: Env, pass: SocketRegistration): Promise<boolean> {
+/**
+ * Registers a socket in the background, after it was accepted: a revocation that the tenant has made before is found
+ * here, a later one finds the socket. `end` is called if the socket must be closed.
+ */
+export function register(
+  ctx: DurableObjectState,
+  env: Env,
+  registration: SocketRegistration,
+  end: () => void,
+): void {
+  ctx.waitUntil(
+    isRegistered(env, registration).then((isAllowed) => {
+      if (!isAllowed) end();
+    }),
+  );
+}
+
+/** False: the token is revoked, or the tenant does not respond and could not revoke the token later. */
+async function isRegistered(env: Env, registration: SocketRegistration): Promise<boolean> {
+  const { tenant, kind, id } = registration;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await env.TENANT_DO.getByName(pass.tenant).enter(pass);
+      return await env.TENANT_DO.getByName(tenant).registerSocket(registration);
     } catch (error) {
-      // What its tenant does not know of could not be revoked.
-      console.error("socket not entered", { kind: pass.kind, id: pass.id, attempt, error: String(error) });
+      console.error("socket not registered", { kind, id, attempt, error: String(error) });
       if (attempt === ATTEMPTS) return false;
     }
   }
@@ -26,30 +48,30 @@ export async function enter(env: Env, pass: SocketRegistration): Promise<boolean
 
 const ATTEMPTS = 3;
 
-/** `rest`: what is not needed any more of its subject's quotas. */
-export async function leave(
+/** `refund` is the unspent rest of the connection's allowance. */
+export async function unregister(
   env: Env,
   { tenant, id }: Pick<SocketRegistration, "tenant" | "id">,
-  rest?: { subject: string; unused: Allowance },
+  refund?: { subject: string; unused: Allowance },
 ): Promise<void> {
   try {
-    await env.TENANT_DO.getByName(tenant).leave(id, rest);
+    await env.TENANT_DO.getByName(tenant).unregisterSocket(id, refund);
   } catch (error) {
-    // Its line goes when its token expires, and what it did not need with the hour.
-    console.warn("socket not signed off", { id, error: String(error) });
+    // The registration ends with its token, and the allowance with its hour.
+    console.warn("socket not unregistered", { id, error: String(error) });
   }
 }
 
-/** What an object must know of a socket to end it, as tags, because they cost nothing to keep. */
-export function passTags({ id, expires, tenant }: SocketRegistration): string[] {
+/** Tags for the socket, by which its object finds it again. Tags cost nothing to keep during hibernation. */
+export function registrationTags({ id, expires, tenant }: SocketRegistration): string[] {
   return [`id:${id}`, `expires:${expires}`, `tenant:${tenant}`.slice(0, TAG_CHARS)];
 }
 
-/** A tag has at most 256 characters; a tenant's name has fewer. */
+/** The platform's limit. The names of tenants are shorter. */
 const TAG_CHARS = 256;
 
-/** The same read back; undefined for a socket that has none. */
-export function passOf(
+/** The registration in a socket's tags; undefined for a socket that was never registered. */
+export function registrationOf(
   ctx: DurableObjectState,
   ws: WebSocket,
 ): Pick<SocketRegistration, "id" | "expires" | "tenant"> | undefined {
@@ -61,6 +83,10 @@ export function passOf(
     : { id, expires: Number(value("expires")), tenant: value("tenant") ?? "" };
 }
 
-export function endSocket(ctx: DurableObjectState, id: string, reason: string): void {
-  for (const ws of ctx.getWebSockets(`id:${id}`)) ws.close(UNAUTHORIZED, reason);
+export function registeredSockets(ctx: DurableObjectState, id: string): WebSocket[] {
+  return ctx.getWebSockets(`id:${id}`);
+}
+
+export function closeRegistered(ctx: DurableObjectState, id: string, reason: string): void {
+  for (const ws of registeredSockets(ctx, id)) ws.close(UNAUTHORIZED, reason);
 }

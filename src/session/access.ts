@@ -1,4 +1,4 @@
-import { endSocket, enter, leave, passOf } from "../durable/socket-registration.ts";
+import { closeRegistered, register, registrationOf, unregister } from "../durable/socket-registration.ts";
 import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
 import { UNAUTHORIZED } from "../protocol/close-codes.ts";
 import type { SocketRegistration } from "../protocol/rpc.ts";
@@ -69,23 +69,21 @@ export class Access {
   // ---- sockets ----------------------------------------------------------------------------------------
 
   /** Makes a socket that was accepted known to its tenant. */
-  admit(pass: SocketRegistration): void {
-    this.#ctx.waitUntil(
-      enter(this.#env, pass).then((isIn) => {
-        if (!isIn) endSocket(this.#ctx, pass.id, "token revoked");
-      }),
+  admit(registration: SocketRegistration): void {
+    register(this.#ctx, this.#env, registration, () =>
+      closeRegistered(this.#ctx, registration.id, "token revoked"),
     );
   }
 
   left(ws: WebSocket): void {
-    const pass = passOf(this.#ctx, ws);
-    if (pass) this.#ctx.waitUntil(leave(this.#env, pass));
+    const registration = registrationOf(this.#ctx, ws);
+    if (registration) this.#ctx.waitUntil(unregister(this.#env, registration));
   }
 
   /** Ends those sockets whose tokens have expired; tells when the next one will. */
   endExpired(sockets: readonly WebSocket[]): number | null {
     const open = sockets.filter((ws) => ws.readyState === WebSocket.OPEN);
-    const ends = open.map((ws) => ({ ws, at: (passOf(this.#ctx, ws)?.expires ?? 0) * 1000 }));
+    const ends = open.map((ws) => ({ ws, at: (registrationOf(this.#ctx, ws)?.expires ?? 0) * 1000 }));
     const later = ends.filter(({ at }) => at > Date.now());
     for (const { ws, at } of ends) if (at <= Date.now()) ws.close(UNAUTHORIZED, "token expired");
     return later.length === 0 ? null : Math.min(...later.map(({ at }) => at));

@@ -1,7 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { newId } from "../durable/new-id.ts";
 import { objectName, sessionObject } from "../durable/object-names.ts";
-import { endSocket, passFor, passTags } from "../durable/socket-registration.ts";
+import { closeRegistered, registrationFor, registrationTags } from "../durable/socket-registration.ts";
 import { type Caller, isHost, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
 import type { Hears } from "../protocol/client-subscriptions.ts";
 import { answerClose } from "../protocol/close-codes.ts";
@@ -299,9 +299,9 @@ export class AcpSession extends DurableObject<Env> {
     const host = JSON.parse(request.headers.get("X-Acp-Host") ?? "null") as Caller | null;
     const session = host && isHost(host) && this.#access.isIn(host) ? await this.#session() : undefined;
     if (!host || !session) return new Response("Unknown session", { status: 404 });
-    const pass = passFor(host, "host", holderOf(host, session));
-    const socket = session.link.accept(passTags(pass));
-    this.#access.admit(pass);
+    const registration = registrationFor(host, "host", holderOf(host, session));
+    const socket = session.link.accept(registrationTags(registration));
+    this.#access.admit(registration);
     this.#checkHostTokens(session);
     return new Response(null, { status: 101, webSocket: socket });
   }
@@ -469,9 +469,9 @@ export class AcpSession extends DurableObject<Env> {
   async #watch({ caller, after }: WatchRequest): Promise<Response> {
     const session = await this.#readable(caller);
     if (!session) return new Response("Unknown session", { status: 404 });
-    const pass = passFor(caller, "watcher", holderOf(caller, session));
-    const response = session.watchers.accept(after, passTags(pass), caller.redacted);
-    if (response.webSocket) this.#access.admit(pass);
+    const registration = registrationFor(caller, "watcher", holderOf(caller, session));
+    const response = session.watchers.accept(after, registrationTags(registration), caller.redacted);
+    if (response.webSocket) this.#access.admit(registration);
     return response;
   }
 
@@ -504,7 +504,7 @@ export class AcpSession extends DurableObject<Env> {
 
   /** The token of a socket here was revoked. */
   endSocket(id: string, reason: string): void {
-    endSocket(this.ctx, id, reason);
+    closeRegistered(this.ctx, id, reason);
   }
 
   /** A client goes on with another token. */

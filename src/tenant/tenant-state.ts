@@ -46,10 +46,10 @@ export class TenantState extends DurableObject<Env> {
    * A socket is open. Its object says so after it has accepted it: whatever is revoked later finds it here, and
    * what was revoked before is noticed now. False: it must end.
    */
-  enter(pass: SocketRegistration): boolean {
+  registerSocket(registration: SocketRegistration): boolean {
     this.#create();
-    if (this.#revocations.covers(pass, Date.now())) return false;
-    this.#live.put(pass, Date.now());
+    if (this.#revocations.covers(registration, Date.now())) return false;
+    this.#live.put(registration, Date.now());
     return true;
   }
 
@@ -73,9 +73,9 @@ export class TenantState extends DurableObject<Env> {
   }
 
   /** A socket is closed; with what its connection did not need. */
-  leave(id: string, rest?: { subject: string; unused: Allowance }): void {
+  unregisterSocket(id: string, refund?: { subject: string; unused: Allowance }): void {
     if (this.#exists) this.#live.remove(id);
-    if (rest) this.giveBack(rest.subject, rest.unused);
+    if (refund) this.giveBack(refund.subject, refund.unused);
   }
 
   // ---- revocations ------------------------------------------------------------------------------------

@@ -1,7 +1,14 @@
 import { DurableObject } from "cloudflare:workers";
 import { Deadlines } from "../durable/deadlines.ts";
 import { objectName, sessionObject } from "../durable/object-names.ts";
-import { enter, leave, passFor, passOf, passTags } from "../durable/socket-registration.ts";
+import {
+  register,
+  registeredSockets,
+  registrationFor,
+  registrationOf,
+  registrationTags,
+  unregister,
+} from "../durable/socket-registration.ts";
 import { type WorkspaceRow, writeWorkspace } from "../index/workspace-index.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose, UNAUTHORIZED } from "../protocol/close-codes.ts";
@@ -17,8 +24,8 @@ import { CONTAINER_HOST } from "./container/starter.ts";
 import { type Hello, parseControl } from "./hosts/control-messages.ts";
 import { Departures } from "./hosts/departures.ts";
 import { Hosts } from "./hosts/registry.ts";
-import { HostPasses } from "./hosts/socket-tokens.ts";
 import { HostSockets, sendControl } from "./hosts/sockets.ts";
+import { HostTokens } from "./hosts/tokens.ts";
 import { isOverdue } from "./placement/policy.ts";
 import { Placing } from "./placement/scheduler.ts";
 import { checkRight } from "./rights.ts";
@@ -47,7 +54,7 @@ export class WorkspaceState extends DurableObject<Env> {
   readonly #words: Words;
   readonly #departures: Departures;
   readonly #watchers: Watchers;
-  readonly #passes: HostPasses;
+  readonly #tokens: HostTokens;
   readonly #deadlines: Deadlines<
     | "grace"
     | "silence"
@@ -76,7 +83,7 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#watchers = new Watchers(ctx, (id) => JSON.stringify(this.#view(id)));
     this.#deadlines = new Deadlines(ctx.storage);
     this.#departures = new Departures(this.#store, this.#hosts, this.#words, this.#deadlines);
-    this.#passes = new HostPasses(ctx, env, this.#deadlines, (ws, reason) => this.#dismiss(ws, reason));
+    this.#tokens = new HostTokens(ctx, env, this.#deadlines, (ws, reason) => this.#dismiss(ws, reason));
     this.#onDemand = new OnDemandHost(ctx, env, this.#store, this.#deadlines, {
       lastUse: () => this.#lastUse(),
       isExpected: () => {
@@ -305,7 +312,7 @@ export class WorkspaceState extends DurableObject<Env> {
     const caller = JSON.parse(request.headers.get("X-Acp-Host") ?? "") as Caller;
     checkRight(this.ctx.id, caller, "host");
     this.#store.create({ tenant: caller.tenant, workspace: caller.workspaces[0] as string });
-    return new Response(null, { status: 101, webSocket: this.#sockets.accept(this.#passes.admit(caller)) });
+    return new Response(null, { status: 101, webSocket: this.#sockets.accept(this.#tokens.admit(caller)) });
   }
 
   override async webSocketMessage(ws: WebSocket, text: string | ArrayBuffer): Promise<void> {
@@ -316,7 +323,7 @@ export class WorkspaceState extends DurableObject<Env> {
       this.#note(ws, "host.refused", { linkVersion: message.version });
       return refuseVersion(ws, message.version);
     }
-    if (message.t === "renew") return sendControl(ws, await this.#passes.renew(ws, message.token));
+    if (message.t === "renew") return sendControl(ws, await this.#tokens.renew(ws, message.token));
     if (message.t === "hello") {
       const greeting = this.#hello(ws, message);
       this.#greetings.set(ws, greeting);
@@ -370,7 +377,7 @@ export class WorkspaceState extends DurableObject<Env> {
     if (this.#watchers.isWatcher(ws)) return this.#unwatched(ws);
     this.#sockets.probed(ws, false);
     const name = this.#forget(ws, reason);
-    this.#passes.left(ws);
+    this.#tokens.remove(ws);
     if (name === undefined) return;
     this.#goes(name, Date.now(), code === GOODBYE);
     this.#choices.wake();
@@ -379,20 +386,16 @@ export class WorkspaceState extends DurableObject<Env> {
   #watch({ caller, id }: WatchRequest): Response {
     checkRight(this.ctx.id, caller, "session:read");
     const holder = { class: "workspace", name: objectName(caller.tenant, id) } as const;
-    const pass = passFor(caller, "watcher", holder);
-    const response = this.#watchers.accept(id, passTags(pass));
+    const registration = registrationFor(caller, "watcher", holder);
+    const response = this.#watchers.accept(id, registrationTags(registration));
     if (response.webSocket)
-      this.ctx.waitUntil(
-        enter(this.env, pass).then((isIn) => {
-          if (!isIn) this.endSocket(pass.id, "token revoked");
-        }),
-      );
+      register(this.ctx, this.env, registration, () => this.endSocket(registration.id, "token revoked"));
     return response;
   }
 
   #unwatched(ws: WebSocket): void {
-    const pass = passOf(this.ctx, ws);
-    if (pass) this.ctx.waitUntil(leave(this.env, pass));
+    const registration = registrationOf(this.ctx, ws);
+    if (registration) this.ctx.waitUntil(unregister(this.env, registration));
   }
 
   /** Its token is good no more. A host may come back with another one, and its processes with it. */
@@ -406,7 +409,7 @@ export class WorkspaceState extends DurableObject<Env> {
 
   /** The token of a host or of a watcher was revoked. */
   endSocket(id: string, reason: string): void {
-    for (const ws of this.ctx.getWebSockets(`id:${id}`)) this.#dismiss(ws, reason);
+    for (const ws of registeredSockets(this.ctx, id)) this.#dismiss(ws, reason);
   }
 
   // ---- hosts ------------------------------------------------------------------------------------------
@@ -558,7 +561,7 @@ export class WorkspaceState extends DurableObject<Env> {
       "container-token": () => this.#renewToken(),
       index: () => this.#writeIndex(),
       webhooks: () => this.#webhooks.deliver(),
-      "host-token": () => this.#passes.check(Date.now()),
+      "host-token": () => this.#tokens.check(Date.now()),
     });
   }
 
@@ -576,7 +579,7 @@ export class WorkspaceState extends DurableObject<Env> {
   }
 
   #note(ws: WebSocket, kind: AuditKind, detail: NonNullable<Act["detail"]>): void {
-    const caller = this.#passes.callerOf(ws);
+    const caller = this.#tokens.callerOf(ws);
     if (!caller) return;
     const [workspace] = caller.workspaces;
     this.ctx.waitUntil(audit(this.env, caller.tenant, { kind, subject: caller.subject, workspace, detail }));

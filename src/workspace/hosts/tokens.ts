@@ -1,26 +1,36 @@
 import { verifyToken } from "../../auth/verify.ts";
 import type { Deadlines } from "../../durable/deadlines.ts";
 import { objectName } from "../../durable/object-names.ts";
-import { enter, leave, passFor, passOf, passTags } from "../../durable/socket-registration.ts";
+import {
+  register,
+  registeredSockets,
+  registrationFor,
+  registrationOf,
+  registrationTags,
+  unregister,
+} from "../../durable/socket-registration.ts";
 import { type Caller, isHost } from "../../protocol/caller.ts";
 import type { GatewayControl } from "../../protocol/host-wire.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { SocketRegistration } from "../../protocol/rpc.ts";
 import { isRevoked } from "../../tenant/client/revocation-cache.ts";
+import { sendControl } from "./sockets.ts";
 
 const SCHEMA = `
-  -- The tokens of the control sockets; whether the host was told that its own is about to expire.
+  -- The token of each control socket, and whether the host was warned that it expires.
   CREATE TABLE IF NOT EXISTS host_pass (id TEXT PRIMARY KEY, caller TEXT NOT NULL, warned INTEGER NOT NULL DEFAULT 0);
 `;
 
-/** The tokens with which hosts are connected: each may be renewed, and ends its socket when it ends. */
-export class HostPasses {
+type Row = { id: string; caller: string; warned: number };
+
+/** The tokens of the hosts' control sockets. A host may renew its token; a socket ends with its token. */
+export class HostTokens {
   readonly #ctx: DurableObjectState;
   readonly #env: Env;
   readonly #deadlines: Pick<Deadlines<"host-token">, "set">;
   readonly #end: (ws: WebSocket, reason: string) => void;
 
-  /** `end` is called for a socket whose token is good no more. */
+  /** `end` is called for each socket whose token has expired or is revoked. */
   constructor(
     ctx: DurableObjectState,
     env: Env,
@@ -33,24 +43,23 @@ export class HostPasses {
     this.#end = end;
   }
 
-  /** A host of this workspace dials in: returns the tags of its socket. */
+  /** A host of this workspace dials in. Returns the tags of its socket. */
   admit(caller: Caller): string[] {
     this.#ctx.storage.sql.exec(SCHEMA);
-    const pass = this.#passFor(caller);
-    this.#begin(pass, caller);
-    return passTags(pass);
+    const registration = registrationOfHost(caller);
+    this.#begin(registration, caller);
+    return registrationTags(registration);
   }
 
-  /** Whose host that is. */
   callerOf(ws: WebSocket): Caller | undefined {
-    const id = passOf(this.#ctx, ws)?.id ?? "";
+    const id = registrationOf(this.#ctx, ws)?.id ?? "";
     const [row] = this.#ctx.storage.sql
       .exec<{ caller: string }>("SELECT caller FROM host_pass WHERE id = ?", id)
       .toArray();
     return row && (JSON.parse(row.caller) as Caller);
   }
 
-  /** A host has a newer token. One that is not good leaves things as they are. */
+  /** Replaces a host's token by a newer one. A token that is not accepted changes nothing. */
   async renew(ws: WebSocket, token: string): Promise<GatewayControl> {
     const before = this.callerOf(ws);
     const caller = await verifyToken(this.#env, token);
@@ -59,25 +68,26 @@ export class HostPasses {
       return refused;
     const isSame = caller.tenant === before.tenant && caller.workspaces[0] === before.workspaces[0];
     if (!isSame || (await isRevoked(this.#env, caller))) return refused;
-    // Otherwise a host that has none would be told again, and try again, until the end.
+    // Otherwise a host without a newer token would be warned, and would try again, until its token expires.
     if (caller.expires <= before.expires) return { t: "not_renewed", reason: "The token is no newer" };
-    const id = passOf(this.#ctx, ws)?.id as string;
-    this.#begin(this.#passFor(caller, id), caller);
+    const id = registrationOf(this.#ctx, ws)?.id as string;
+    this.#begin(registrationOfHost(caller, id), caller);
     return { t: "renewed", expiresAt: new Date(caller.expires * 1000).toISOString() };
   }
 
-  left(ws: WebSocket): void {
-    const pass = passOf(this.#ctx, ws);
-    if (!pass) return;
-    this.#ctx.storage.sql.exec("DELETE FROM host_pass WHERE id = ?", pass.id);
-    this.#ctx.waitUntil(leave(this.#env, pass));
+  /** The socket is closed. */
+  remove(ws: WebSocket): void {
+    const registration = registrationOf(this.#ctx, ws);
+    if (!registration) return;
+    this.#ctx.storage.sql.exec("DELETE FROM host_pass WHERE id = ?", registration.id);
+    this.#ctx.waitUntil(unregister(this.#env, registration));
   }
 
-  /** Tells hosts whose tokens are about to expire, and ends the sockets of those whose have. */
+  /** Warns hosts whose tokens are about to expire, and ends the sockets whose tokens have expired. */
   check(now: number): void {
     for (const { id, caller, warned } of this.#rows()) {
       const { expires } = JSON.parse(caller) as Caller;
-      const sockets = this.#ctx.getWebSockets(`id:${id}`);
+      const sockets = registeredSockets(this.#ctx, id);
       if (sockets.length === 0) this.#ctx.storage.sql.exec("DELETE FROM host_pass WHERE id = ?", id);
       else if (expires * 1000 <= now) for (const ws of sockets) this.#end(ws, "token expired");
       else if (!warned && expires * 1000 - LIMITS.tokenWarningMs <= now) this.#warn(id, sockets, expires);
@@ -87,36 +97,24 @@ export class HostPasses {
 
   #warn(id: string, sockets: readonly WebSocket[], expires: number): void {
     this.#ctx.storage.sql.exec("UPDATE host_pass SET warned = 1 WHERE id = ?", id);
-    const message: GatewayControl = { t: "expiring", expiresAt: new Date(expires * 1000).toISOString() };
-    for (const ws of sockets) ws.send(JSON.stringify(message));
+    for (const ws of sockets)
+      sendControl(ws, { t: "expiring", expiresAt: new Date(expires * 1000).toISOString() });
   }
 
-  #passFor(caller: Caller, id?: string): SocketRegistration {
-    return passFor(
-      caller,
-      "host",
-      { class: "workspace", name: objectName(caller.tenant, caller.workspaces[0] as string) },
-      id,
-    );
-  }
-
-  #begin(pass: SocketRegistration, caller: Caller): void {
+  #begin(registration: SocketRegistration, caller: Caller): void {
     this.#ctx.storage.sql.exec(
       "INSERT OR REPLACE INTO host_pass (id, caller) VALUES (?, ?)",
-      pass.id,
+      registration.id,
       JSON.stringify(caller),
     );
-    // Also if that is past: what is left of a short token is to be told at once.
+    // Also for a time in the past: the host of a token that is short-lived from the start is warned at once.
     this.#arm(0);
-    this.#ctx.waitUntil(
-      enter(this.#env, pass).then((isIn) => {
-        if (isIn) return;
-        for (const ws of this.#ctx.getWebSockets(`id:${pass.id}`)) this.#end(ws, "token revoked");
-      }),
-    );
+    register(this.#ctx, this.#env, registration, () => {
+      for (const ws of registeredSockets(this.#ctx, registration.id)) this.#end(ws, "token revoked");
+    });
   }
 
-  /** For whatever comes next after that time: a warning, or an end. */
+  /** Sets the deadline for the next warning or expiry after the given time. */
   #arm(after: number): void {
     const times = this.#rows().map(({ caller, warned }) => {
       const end = (JSON.parse(caller) as Caller).expires * 1000;
@@ -126,9 +124,12 @@ export class HostPasses {
     if (next.length > 0) this.#deadlines.set("host-token", Math.min(...next));
   }
 
-  #rows(): { id: string; caller: string; warned: number }[] {
-    return this.#ctx.storage.sql
-      .exec<{ id: string; caller: string; warned: number }>("SELECT * FROM host_pass")
-      .toArray();
+  #rows(): Row[] {
+    return this.#ctx.storage.sql.exec<Row>("SELECT * FROM host_pass").toArray();
   }
+}
+
+function registrationOfHost(caller: Caller, id?: string): SocketRegistration {
+  const name = objectName(caller.tenant, caller.workspaces[0] as string);
+  return registrationFor(caller, "host", { class: "workspace", name }, id);
 }
