@@ -4,8 +4,8 @@ import { z } from "zod";
 import { reasonOf } from "../node/log.ts";
 
 /**
- * The agents a host knows of. The format is that of the public ACP registry, so that its entries, and its
- * `registry.json` as a whole, can be taken as they are. The fields after `distribution` are our own.
+ * The agents that a host knows. The format is that of the public ACP registry, so that entries, and even its whole
+ * `registry.json`, can be used unchanged. The fields after `distribution` are our own.
  */
 
 const VARIABLE = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "not the name of an environment variable");
@@ -15,7 +15,7 @@ const LAUNCH = {
 };
 const PACKAGE = z.object({ package: z.string().min(1), cmd: z.string().min(1).optional(), ...LAUNCH });
 
-/** An environment variable, or a file of its user (`~/…`) that says the same. */
+/** An environment variable, or a file in the user's home (`~/…`) that serves instead. */
 const NEED = z.union([VARIABLE, z.string().startsWith("~/")]);
 
 const ENTRY = z
@@ -31,30 +31,30 @@ const ENTRY = z
       .object({
         npx: PACKAGE.optional(),
         uvx: PACKAGE.optional(),
-        /** By platform, as in `linux-x86_64`. */
+        /** By platform, such as `linux-x86_64`. */
         binary: z
           .record(z.string(), z.object({ archive: z.string(), cmd: z.string().min(1), ...LAUNCH }))
           .optional(),
       })
       .optional(),
-    /** A command of one's own. Paths that begin with a dot start from the file that has the entry. */
+    /** A command to run instead of a distribution. Paths that begin with a dot are relative to the catalogue file. */
     command: z.array(z.string()).min(1).optional(),
-    /** What it cannot do without: of each group, any one. */
+    /** What the agent needs to start; of each group, any one suffices. */
     requires: z.array(z.union([NEED, z.array(NEED).min(1)])).optional(),
-    /** Variables it is given as well, where there are any. */
+    /** Further variables that the agent receives if they are set. */
     accepts: z.array(VARIABLE).optional(),
     notes: z.string().optional(),
   })
-  .refine(({ distribution, command }) => distribution || command, "it has neither distribution nor command");
+  .refine(({ distribution, command }) => distribution || command, "has neither a distribution nor a command");
 
 export type CatalogueEntry = z.output<typeof ENTRY>;
 export type Distribution = NonNullable<CatalogueEntry["distribution"]>;
-/** One way or another to have what an agent cannot do without. */
+/** A requirement of an agent: a variable or file, or several of which one suffices. */
 export type Need = NonNullable<CatalogueEntry["requires"]>[number];
 
 const BUILT_IN = fileURLToPath(new URL("catalogue.json", import.meta.url));
 
-/** The built-in catalogue, with what a file of one's own adds to it or says differently. */
+/** The built-in catalogue, extended and overridden by the entries of a file. */
 export function readCatalogue(file?: string): CatalogueEntry[] {
   const entries = new Map(readEntries(BUILT_IN).map((entry) => [entry.id, entry]));
   for (const entry of file === undefined ? [] : readEntries(file)) {
@@ -71,22 +71,22 @@ function readEntries(file: string): CatalogueEntry[] {
   } catch (error) {
     throw new Error(`the catalogue ${file} cannot be read: ${reasonOf(error)}`);
   }
-  const read = z.array(ENTRY).safeParse(listIn(content));
-  if (!read.success) throw new Error(`the catalogue ${file} is not right: ${z.prettifyError(read.error)}`);
+  const read = z.array(ENTRY).safeParse(entriesIn(content));
+  if (!read.success) throw new Error(`the catalogue ${file} is invalid: ${z.prettifyError(read.error)}`);
   return read.data.map((entry) => ({
     ...entry,
-    ...(entry.command && { command: located(entry.command, file) }),
+    ...(entry.command && { command: resolvePaths(entry.command, file) }),
   }));
 }
 
-/** A registry, a list of entries, or one of them. */
-function listIn(content: unknown): unknown {
+/** The entries of a registry, of a list, or of a file with a single entry. */
+function entriesIn(content: unknown): unknown {
   if (Array.isArray(content)) return content;
   const { agents } = (content ?? {}) as { agents?: unknown };
   return agents ?? [content];
 }
 
-function located(command: readonly string[], file: string): string[] {
+function resolvePaths(command: readonly string[], file: string): string[] {
   return command.map((word) =>
     /^\.\.?\//.test(word) ? fileURLToPath(new URL(word, pathToFileURL(file))) : word,
   );

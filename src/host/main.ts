@@ -8,7 +8,7 @@ import type { HostRefusal } from "./link/control-link.ts";
 import { HOST_USAGE, type HostCommandLine, readCommandLine } from "./options.ts";
 import { ProcessGroupRecords } from "./os/process-group-records.ts";
 
-/** Documented in HOST_USAGE: whoever starts hosts decides by them whether to start another. */
+/** The exit codes are documented in the usage text: a supervisor decides by them whether to restart the host. */
 const EXIT: Readonly<Record<HostRefusal | "ended" | "usage", number>> = {
   ended: 0,
   usage: 2,
@@ -47,7 +47,7 @@ const host = new Host({
   passEnv: options.passEnv,
   capacity: options.capacity,
   maxAgents: options.maxAgents,
-  limits: options.limits,
+  agentLimits: options.agentLimits,
   records,
   onRefused: (reason, why) => {
     logToStderr(`refused by the gateway: ${reason}`);
@@ -62,19 +62,21 @@ let closing = false;
 async function shutDown(code: number): Promise<void> {
   if (closing) return;
   closing = true;
-  logToStderr("ending: agents are stopped first");
+  logToStderr("shutting down: stopping all agents");
   await host.close();
   records?.close();
   process.exit(code);
 }
 
-/** The first signal lets turns finish, a second one does not. */
+/** The first signal lets running turns finish; a second signal ends them. */
 let draining = false;
 
 async function onSignal(): Promise<void> {
   if (!draining && options.drainMs > 0) {
     draining = true;
-    logToStderr(`draining for at most ${options.drainMs / 1000} s; a second signal ends all turns at once`);
+    logToStderr(
+      `draining for at most ${options.drainMs / 1000} s; a second signal ends all turns immediately`,
+    );
     await host.drain(options.drainMs);
   }
   await shutDown(EXIT.ended);
@@ -83,7 +85,7 @@ async function onSignal(): Promise<void> {
 process.on("SIGTERM", () => void onSignal());
 process.on("SIGINT", () => void onSignal());
 
-// Whoever started us may be killed without a word; the end of the pipe still tells.
+// A parent process that is killed cannot send a signal, but it closes its end of the pipe.
 if (process.env.ACP_EDGE_PARENT_PIPE === "1") {
   process.stdin.on("close", () => void shutDown(EXIT.ended)).resume();
 }

@@ -1,4 +1,4 @@
-/** Delays that double from `minMs` to `maxMs`, each with half of it left to chance so that peers do not march in step. */
+/** Delays that double from `minMs` to `maxMs`. Half of each delay is random, so that peers do not retry in step. */
 export class Backoff {
   readonly #minMs: number;
   readonly #maxMs: number;

@@ -9,20 +9,20 @@ import { Backoff } from "./backoff.ts";
 import { type Log, reasonOf } from "./log.ts";
 import type { Timing } from "./timing.ts";
 
-/** Where the gateway is and how to be let in: what all sockets to it have in common. */
+/** The address and the credentials that all sockets to one gateway share. */
 export type Gateway = {
   url: string;
-  /** Asked for each socket: it may have been renewed. `refused` is one that the gateway takes no longer. */
+  /** Called for each new socket, because tokens are renewed. `refused` is a token that the gateway has rejected. */
   token: (refused?: string) => string | Promise<string>;
   timing: Timing;
   log: Log;
 };
 
-/** Why a socket is gone: the close code, and the HTTP answer if the gateway gave one to the upgrade. */
+/** Why a socket was lost: the close code, and the HTTP response if the gateway answered the upgrade with one. */
 export type Loss = { code: number; reason: string; status?: number; body?: string };
 
 export type SocketHandlers = {
-  /** What to say besides the token when dialling. */
+  /** The subprotocol and the headers to send with the upgrade, besides the token. */
   dial?(): { protocol?: string; headers?: Record<string, string> };
   opened(): void;
   message(text: string): void;
@@ -30,16 +30,16 @@ export type SocketHandlers = {
   lost(loss: Loss): "retry" | "give up";
 };
 
-/** How long a goodbye may take to arrive. */
-const GOODBYE_MS = 2_000;
-/** A gateway that has had enough for now says so with these: it takes no more for being asked at once. */
-const LATER: ReadonlySet<number> = new Set([1008, 1013]);
-/** How long to listen to a refusal. */
+/** How long a closing handshake may take. */
+const CLOSE_MS = 2_000;
+/** Close codes of a gateway over its limits (policy violation, try again later). Retrying sooner does not help. */
+const RETRY_LATER: ReadonlySet<number> = new Set([1008, 1013]);
+/** How long to read the body of a refused upgrade. */
 const BODY_MS = 2_000;
-/** The slowest network we wait for: an answer to a heartbeat comes behind all that was sent before it. */
+/** The slowest network we support. The reply to a heartbeat queues behind everything sent before it. */
 const SLOW_CHARS_PER_MS = 64;
 
-/** A socket to the gateway that dials again whenever it is lost, and notices when the other side is gone. */
+/** A socket to the gateway that reconnects whenever it is lost and detects by heartbeat that the peer is gone. */
 export class GatewaySocket {
   readonly #path: string;
   readonly #gateway: Gateway;
@@ -51,9 +51,11 @@ export class GatewaySocket {
   #refused: string | undefined;
   #ping: NodeJS.Timeout | undefined;
   #pong: NodeJS.Timeout | undefined;
-  /** Characters sent on this socket: in all, before each heartbeat under way, and known to have arrived. */
+  /** Characters sent on this socket. */
   #sent = 0;
+  /** `#sent` at the time of each heartbeat that has no reply yet. */
   #pings: number[] = [];
+  /** Characters that had been sent before the last answered heartbeat: those have arrived. */
   #arrived = 0;
 
   constructor(gateway: Gateway, path: string, handlers: SocketHandlers) {
@@ -64,30 +66,31 @@ export class GatewaySocket {
     this.#dial();
   }
 
-  /** Bytes handed to `send` that the operating system has not taken yet. */
+  /** Bytes passed to `send` that the operating system has not accepted yet. */
   get bufferedAmount(): number {
     return this.#socket?.bufferedAmount ?? 0;
   }
 
-  send(text: string, taken?: () => void): void {
+  /** `onAccepted` is called when the operating system has accepted the text. */
+  send(text: string, onAccepted?: () => void): void {
     if (this.#socket?.readyState !== WebSocket.OPEN) return;
     this.#sent += text.length;
-    this.#socket.send(text, taken);
+    this.#socket.send(text, onAccepted);
   }
 
-  /** Somebody waits for this socket: if it sits out a delay, dial now. */
+  /** Skips the rest of the current retry delay. */
   retryNow(): void {
     if (this.#retry) this.#dial();
   }
 
-  /** Gives up on the current socket and dials again: the greeting sets things right. */
+  /** Drops the current socket and reconnects after a delay. The greeting on the new socket restores consistency. */
   drop(reason: string): void {
     if (!this.#socket) return;
     this.#abandon();
     this.#lost({ code: 1006, reason });
   }
 
-  /** The next socket takes the place of this one, at once. */
+  /** Replaces the current socket by a new one immediately. */
   redial(): void {
     if (!this.#socket) return;
     this.#abandon();
@@ -102,8 +105,8 @@ export class GatewaySocket {
     this.#socket = null;
     if (!socket) return;
     socket.close(1000);
-    // If nobody hears it, it has been said.
-    setTimeout(() => socket.terminate(), GOODBYE_MS).unref();
+    // The peer may never answer the close frame.
+    setTimeout(() => socket.terminate(), CLOSE_MS).unref();
   }
 
   #dial(): void {
@@ -135,7 +138,7 @@ export class GatewaySocket {
     socket.on("upgrade", (response) => {
       stream = response.socket;
     });
-    // Every handler asks whether it still speaks for the current socket: an abandoned one may have more to say.
+    // An abandoned socket may still emit events, so every handler checks that its socket is the current one.
     socket.on("open", () => {
       if (socket !== this.#socket) return;
       this.#startPinging(socket, () => stream?.bytesRead ?? 0);
@@ -148,7 +151,7 @@ export class GatewaySocket {
       const text = data.toString();
       if (text === "pong") this.#arrived = this.#pings.shift() ?? this.#arrived;
       else this.#handlers.message(text);
-      // A socket that is given up for what came through it was no success.
+      // A handler that dropped the socket because of this message must not reset the backoff.
       if (socket === this.#socket) this.#backoff.reset();
     });
     socket.on("unexpected-response", async (_request, response) => {
@@ -173,7 +176,7 @@ export class GatewaySocket {
 
   #lost(loss: Loss): void {
     if (this.#handlers.lost(loss) === "give up") return;
-    const delay = LATER.has(loss.code) ? this.#gateway.timing.retryMaxMs : this.#backoff.next();
+    const delay = RETRY_LATER.has(loss.code) ? this.#gateway.timing.retryMaxMs : this.#backoff.next();
     const why = [loss.status === undefined ? loss.code : "", loss.reason].filter(Boolean).join(" ");
     const where = this.#path === "" ? "" : ` (${this.#path})`;
     this.#gateway.log(`link lost, trying again in ${(delay / 1000).toFixed(1)} s: ${why}${where}`);
@@ -196,7 +199,7 @@ export class GatewaySocket {
     const wait = (ms: number) => {
       const before = bytesRead();
       this.#pong = setTimeout(() => {
-        // Long messages take their time: whoever sends one is there.
+        // A peer in the middle of a long message is alive.
         if (bytesRead() > before) wait(pongWithinMs);
         else socket.terminate();
       }, ms);
@@ -204,7 +207,7 @@ export class GatewaySocket {
     this.#ping = setInterval(() => {
       const late = Date.now() - last > 2 * pingEveryMs + pongWithinMs;
       last = Date.now();
-      // The machine has slept: whatever there was at the other end has given up on us.
+      // This machine was suspended, and the peer has given up on this socket meanwhile.
       if (late) return socket.terminate();
       if (this.#pong) return;
       socket.send("ping");
@@ -220,7 +223,7 @@ export class GatewaySocket {
   }
 }
 
-/** An answer that does not come to its end says nothing. */
+/** The body of a response, or nothing if it does not end in time. */
 function bodyOf(response: IncomingMessage): Promise<string> {
   return text(addAbortSignal(AbortSignal.timeout(BODY_MS), response)).catch(() => "");
 }

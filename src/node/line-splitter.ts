@@ -1,20 +1,20 @@
 import { LIMITS } from "../protocol/limits.ts";
 
-/** A line of an agent's output, or what to say about one that cannot be shown as it was. */
+/** A line of text, or `noise`: a readable stand-in for a line that is too long or not UTF-8. */
 export type Line = string | { noise: string };
 
 const NEWLINE = 0x0a;
-// A byte order mark is part of the line: what the agent wrote is what we hand on.
+// A byte order mark is part of the line, because lines are passed on verbatim.
 const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /**
- * Cuts a stream of bytes into lines, wherever the chunks end. A line over the limit is counted, not kept.
- * The limit is in bytes, which is at most the number of characters that the link allows.
+ * Splits a stream of bytes into lines, independently of chunk boundaries. A line over the limit is counted but not
+ * kept. The limit is in bytes: a line of that many bytes never has more characters than a frame may have.
  */
 export class LineSplitter {
   readonly #maxBytes: number;
-  /** The start of a line whose end has not come yet; grows by doubling. */
+  /** The beginning of an unfinished line; the buffer grows by doubling. */
   #partial = Buffer.alloc(0);
   #length = 0;
 
@@ -42,18 +42,18 @@ export class LineSplitter {
     return lines;
   }
 
-  /** The stream is over: what is left is a line too. */
+  /** Ends the stream. An unfinished last line counts as a line. */
   end(): Line[] {
     return this.#length > 0 ? [this.#take()] : [];
   }
 
-  /** Whole lines. Nearly always one decoding does for all of them. */
+  /** Splits a block of whole lines. In the common case a single decode serves all of them. */
   #split(block: Buffer): Line[] {
     if (block.length <= this.#maxBytes) {
       try {
         return strict.decode(block).split("\n");
       } catch {
-        // One of them is not UTF-8: find out which.
+        // At least one line is not UTF-8, so each line is decoded on its own below.
       }
     }
     const lines: Line[] = [];

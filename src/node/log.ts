@@ -1,11 +1,12 @@
-/** One line per event, on stderr: stdout belongs to nobody here, but people pipe things. */
+/** Receives one line of text for each event. */
 export type Log = (event: string) => void;
 
+/** Logs to stderr, so that stdout stays free for pipes. */
 export const logToStderr: Log = (event) => {
   process.stderr.write(`${new Date().toISOString()} host: ${event.replace(/\s*\n\s*/g, " ")}\n`);
 };
 
-/** Says what went wrong in a few words, whatever was thrown. */
+/** A short text for any thrown value. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

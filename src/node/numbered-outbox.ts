@@ -1,18 +1,18 @@
 import { LIMITS } from "../protocol/limits.ts";
 
-/** What a buffered item costs besides its text, so that a flood of tiny lines counts for what it takes. */
+/** Memory of a buffered item besides its text, in characters, so that a flood of tiny items fills the window too. */
 const ITEM_OVERHEAD = 64;
 
 /**
- * The items of one run, numbered from 1, kept until the session has them in its log.
- * Whoever fills it must stop when it is `full` and wait until there is `room` again.
+ * Items numbered from 1 that are kept until the receiver has acknowledged them.
+ * A producer must stop when the outbox is `full` and wait for `room`.
  */
 export class NumberedOutbox {
-  /** Called after items came in. */
+  /** Called after items were added. */
   onPush: () => void = () => {};
   readonly #windowChars: number;
   #items: string[] = [];
-  /** Acknowledged items still at the front of the array; cutting them off one by one would be quadratic. */
+  /** Number of acknowledged items that are still at the front of the array; removing each one would be quadratic. */
   #stale = 0;
   #acked = 0;
   #chars = 0;
@@ -23,12 +23,12 @@ export class NumberedOutbox {
     this.#windowChars = windowChars;
   }
 
-  /** Number of the last item put in. */
+  /** Number of the last item added. */
   get last(): number {
     return this.#acked + this.#items.length - this.#stale;
   }
 
-  /** Number of the last item the session has. */
+  /** Number of the last item that the receiver has acknowledged. */
   get acked(): number {
     return this.#acked;
   }
@@ -37,7 +37,7 @@ export class NumberedOutbox {
     return this.#chars > this.#windowChars;
   }
 
-  /** Resolves at once unless it is full; then, when acknowledgements have emptied it to half. */
+  /** Resolves immediately unless the outbox is full; otherwise once acknowledgements have halved its contents. */
   room(): Promise<void> {
     if (!this.full) return Promise.resolve();
     this.#room ??= Promise.withResolvers();
@@ -70,12 +70,12 @@ export class NumberedOutbox {
     }
   }
 
-  /** All that has not been acknowledged. */
-  rest(): string[] {
+  /** All items that have not been acknowledged. */
+  unacknowledged(): string[] {
     return this.#items.slice(this.#stale);
   }
 
-  /** Starts over with these, numbered from 1. */
+  /** Replaces the contents by these items, numbered from 1. */
   renumber(items: readonly string[]): void {
     this.ack(this.last);
     this.#items = [];
@@ -84,13 +84,13 @@ export class NumberedOutbox {
     this.push(items);
   }
 
-  /** Nobody will ask for these items: forget them, and those to come. */
+  /** Forgets all items, and ignores future ones: the receiver does not want them. */
   discard(): void {
     this.#discarding = true;
     this.ack(this.last);
   }
 
-  /** The items after number `after` that fit in one message: at least one, if there is any. */
+  /** The items after number `after` that fit in one message; at least one item unless there is none. */
   batch(after: number): string[] {
     const start = this.#stale + after - this.#acked;
     let end = start;

@@ -1,52 +1,52 @@
-/** The host's clocks in one place, so that tests can run them faster. */
+/** The intervals and timeouts of the host and the command. They are one value so that tests can shorten them. */
 export const DEFAULT_TIMING = {
-  /** The gateway answers `ping` with `pong` without waking its object, so asking often is cheap. */
+  /** The gateway's runtime answers `ping` with `pong` without waking the object, so frequent heartbeats are cheap. */
   pingEveryMs: 15_000,
   pongWithinMs: 10_000,
 
-  /** A gateway that does not answer at all is given up after this. */
+  /** How long the opening handshake of a socket may take. */
   dialMs: 10_000,
 
   retryMinMs: 250,
   retryMaxMs: 10_000,
 
-  /** `npx` may have to download the agent first. */
+  /** How long an agent may take to answer `initialize`; `npx` may have to download it first. */
   initializeMs: 30_000,
 
   /** Between SIGTERM and SIGKILL. */
   killAfterMs: 5_000,
 
-  /** What a file request may take, and a command in a terminal; the latter may well be a server. */
+  /** How long a file request may take, and a command in a terminal, which may be a development server. */
   ioMs: 30_000,
   terminalMs: 24 * 60 * 60_000,
 
-  /** A session that is starting has the machine to itself before its successor's spare is made ready. */
+  /** The delay before the warm process that a session took is replaced: the new session needs the processor first. */
   warmDelayMs: 500,
   warmRetryMinMs: 1_000,
   warmRetryMaxMs: 60_000,
-  /** A spare of an agent that is not the default waits this long for its next session. */
+  /** How long an agent that is not the default keeps its warm process without a new session. */
   warmIdleMs: 10 * 60_000,
 
-  /** How long the last items of a stopped run may wait for their acknowledgement. */
+  /** How long a link waits for the session to acknowledge the last items of a stopped run. */
   lingerMs: 2_000,
 
-  /** Looking at the workspace's files: after a sign of change, not more often than, while agents run, at most. */
+  /** `git status`: delay after a sign of change, minimum interval, interval while agents run, timeout. */
   gitDelayMs: 300,
   gitEveryMs: 2_000,
   gitPollMs: 20_000,
   gitTimeoutMs: 10_000,
 
-  /** Looking at what agents use. */
+  /** Interval between measurements of the memory and processes of agents. */
   usageEveryMs: 2_000,
 
-  /** Telling the load: after a change, and while agents run. */
+  /** Load reports: delay after a change, and interval while agents run. */
   loadDelayMs: 200,
   loadEveryMs: 30_000,
 };
 
 export type Timing = typeof DEFAULT_TIMING;
 
-/** Takes a JSON object of names and milliseconds; an error names what is wrong. */
+/** Reads overrides from a JSON object of names and milliseconds. Throws an error that names the wrong entry. */
 export function readTiming(text: string | undefined): Timing {
   const overrides = JSON.parse(text || "{}") as Record<string, unknown>;
   for (const [name, value] of Object.entries(overrides)) {

@@ -100,7 +100,7 @@ export class GatewayLink {
   #restore(): boolean {
     if (this.#connection === undefined || this.#initialize === undefined) return false;
     this.#log("the gateway has forgotten the connection; its sessions go on in a new one");
-    const unsent = this.#outbox.rest().filter((line) => !isRestoration(line));
+    const unsent = this.#outbox.unacknowledged().filter((line) => !isRestoration(line));
     const first = restoration(this.#initialize, this.#places);
     this.#restoring.clear();
     for (const { id } of first) this.#restoring.add(id);

@@ -1,6 +1,6 @@
 import { watch } from "node:fs";
 import { join } from "node:path";
-import { splitCommand } from "../../host/options.ts";
+import { splitCommand } from "../../host/split-command.ts";
 import type { GatewayOptions, GatewayReport } from "./gateway-process.ts";
 import { Guard, Supervised } from "./supervisor.ts";
 

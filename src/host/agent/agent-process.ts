@@ -7,45 +7,48 @@ import { endGroup, type ProcessGroupListener } from "../os/process-group.ts";
 import type { Redactor } from "./redactor.ts";
 import { StderrTail } from "./stderr-tail.ts";
 
-/** How long we listen to a process that left the group and kept the agent's stdout: while it speaks, and at most. */
+/**
+ * A process that has left the group may still hold the agent's stdout. We read from it until it has been silent
+ * for `SILENCE_MS`, and at most for `TRAILING_OUTPUT_MS`.
+ */
 const SILENCE_MS = 1000;
-const LISTEN_MS = 5000;
+const TRAILING_OUTPUT_MS = 5000;
 
 export type ProcessEnd = { code: number | null; signal: string | null; stderr: string; error?: string };
 
 export type ProcessHandlers = {
-  /** All the lines that one read completed. */
+  /** All lines that one read completed. */
   lines(lines: Line[]): void;
-  /** What was written to stdin has been taken. */
+  /** The agent has read everything that was written to its stdin. */
   drained(): void;
-  /** The last call: the process is gone and all it wrote has been read. */
+  /** The last call: the process has exited and all of its output has been read. */
   ended(end: ProcessEnd): void;
 };
 
-/** What is started, and what it gets to know. */
+/** How an agent process is started, and with which environment. */
 export type Launch = {
   command: readonly string[];
   env: Readonly<Record<string, string>>;
-  /** For the commands it runs in terminals. */
+  /** The environment of the commands that the agent runs in terminals. */
   terminalEnv: Readonly<Record<string, string>>;
-  /** Knows what must not leave the host. */
+  /** Removes secrets from everything that leaves the host. */
   redactor: Redactor;
   groups?: ProcessGroupListener | undefined;
 };
 
-/** An agent's operating system process: lines out, lines in, and its whole group ended with it. */
+/** The operating system process of an agent: lines in, lines out, and a process group that ends as a whole. */
 export class AgentProcess {
   readonly pid: number | null;
-  /** Resolves when nothing of the process group is left. */
+  /** Resolves when no process of the group is left. */
   readonly gone: Promise<void>;
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #killAfterMs: number;
   #ending: Promise<void> | undefined;
   #bytesRead = 0;
-  /** The group is gone: what is left in the pipe is small, and wanted whether there is room for it or not. */
+  /** The group has ended. The rest of the pipe is small and is read even if the outbox is full. */
   #draining = false;
 
-  /** Throws if the command cannot even be tried. */
+  /** Throws if the command cannot be spawned at all. */
   constructor(launch: Launch, cwd: string, killAfterMs: number, handlers: ProcessHandlers) {
     const [file = "", ...args] = launch.command;
     const child = spawn(file, args, { cwd, env: launch.env, detached: true, stdio: "pipe" });
@@ -62,7 +65,7 @@ export class AgentProcess {
     const stderr = new StderrTail(LIMITS.stderrChars, launch.redactor);
     readPaced(child.stderr.setEncoding("utf8"), (text: string) => stderr.push(text));
 
-    // Its end is reported by the process, not by the pipe.
+    // The exit of the process reports its end; an error of the pipe adds nothing.
     child.stdin.on("error", () => {});
     child.stdin.on("drain", () => handlers.drained());
 
@@ -74,7 +77,7 @@ export class AgentProcess {
       child.on("exit", () => void this.#closeOutput());
       child.on("close", (code, signal) => {
         handlers.lines(splitter.end());
-        // A process that never was has a negative error number for its exit code.
+        // For a process that never started, Node reports a negative error number as the exit code.
         const end = this.pid === null ? { code: null, signal: null } : { code, signal };
         handlers.ended({ ...end, stderr: stderr.read(), ...(error !== undefined && { error }) });
         resolve(this.#ending);
@@ -82,11 +85,11 @@ export class AgentProcess {
     });
     if (this.pid === null) return;
     const { pid } = this;
-    launch.groups?.began(pid);
-    void this.gone.then(() => launch.groups?.ended(pid));
+    launch.groups?.groupStarted(pid);
+    void this.gone.then(() => launch.groups?.groupEnded(pid));
   }
 
-  /** Bytes that the agent has not read from its stdin yet, beyond what the pipe holds. */
+  /** Bytes that wait for the agent to read its stdin, not counting the pipe's own buffer. */
   get unreadInput(): number {
     return this.#child.stdin.writableLength;
   }
@@ -113,13 +116,13 @@ export class AgentProcess {
     return this.#ending;
   }
 
-  /** Ends what the leader left behind, reads the rest, and lets go of the pipes even if somebody holds them. */
+  /** Ends the rest of the group, reads the remaining output, and closes the pipes even if a process still holds them. */
   async #closeOutput(): Promise<void> {
     await this.#end();
     const { stdout, stderr } = this.#child;
     this.#draining = true;
     stdout.resume();
-    const deadline = Date.now() + LISTEN_MS;
+    const deadline = Date.now() + TRAILING_OUTPUT_MS;
     for (let seen = -1; seen !== this.#bytesRead && Date.now() < deadline; ) {
       seen = this.#bytesRead;
       await sleep(SILENCE_MS, undefined, { ref: false });

@@ -7,28 +7,29 @@ import type { HostEvent } from "../../protocol/host-wire.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { IoServer } from "../../protocol/methods.ts";
 import { IoRequests } from "../io/io-requests.ts";
-import { NoiseLimit, readOutput } from "./agent-output.ts";
+import { readOutput } from "./agent-output.ts";
 import { AgentProcess, type Launch, type ProcessEnd, type ProcessHandlers } from "./agent-process.ts";
 import { INITIALIZE, type Initialized, isInitializeAnswer, readInitializeAnswer } from "./initialize.ts";
+import { NoiseLimit } from "./noise-limit.ts";
 import { Redactor } from "./redactor.ts";
 
 const NOISE_PER_SECOND = 50;
 
-const NOTHING: Launch = { command: [], env: {}, terminalEnv: {}, redactor: new Redactor() };
+const NO_LAUNCH: Launch = { command: [], env: {}, terminalEnv: {}, redactor: new Redactor() };
 
 type Spawn = (handlers: ProcessHandlers) => AgentProcess;
 
-/** One agent process from its start to its end, as a numbered list of items. */
+/** One agent process from its start to its end, recorded as numbered items for the session. */
 export class AgentRun {
   readonly id = randomUUID();
   readonly outbox = new NumberedOutbox();
-  /** Who serves the agent's files and terminals: it is told before any client is there that could. */
+  /** Who serves the agent's files and terminals. It is decided before any client is known. */
   readonly io: IoServer;
-  /** Resolves when nothing is left of the agent's processes and its terminals. */
+  /** Resolves when no process of the agent or of its terminals is left. */
   readonly gone: Promise<void>;
-  /** Called when the agent has read what was written to it. */
+  /** Called when the agent has read everything that was written to it. */
   onDrained: () => void = () => {};
-  /** Called when the agent has said something, or something was done for it. */
+  /** Called when the agent wrote output or had a request served. */
   onActivity: () => void = () => {};
 
   readonly #process: AgentProcess | null;
@@ -39,9 +40,9 @@ export class AgentRun {
   readonly #exited = Promise.withResolvers<void>();
   readonly #deadline: NodeJS.Timeout | undefined;
   #state: "initializing" | "ready" | "stopping" | "exited" = "initializing";
-  /** Why we ended it, if we did and the session does not know. */
+  /** Why the host ended the agent; undefined if the session asked for it. */
   #failure: string | undefined;
-  /** Frames for the agent that came before its answer to `initialize`. */
+  /** Frames for the agent that arrived before its answer to `initialize`. */
   #waiting: string[] = [];
   #waitingChars = 0;
   #throttled = false;
@@ -52,9 +53,9 @@ export class AgentRun {
     });
   }
 
-  /** A run that ends before it began, so that a session hears why in the usual way. */
+  /** A run that fails immediately, so that the session learns the reason from an ordinary exit. */
   static failed(error: string, root: string, timing: Timing): AgentRun {
-    return new AgentRun(NOTHING, root, timing, "host", () => {
+    return new AgentRun(NO_LAUNCH, root, timing, "host", () => {
       throw new Error(error);
     });
   }
@@ -82,12 +83,12 @@ export class AgentRun {
     }, timing.initializeMs);
   }
 
-  /** The agent's answer to `initialize`, or why there is none; null if it was not wanted any more. */
+  /** The agent's answer to `initialize`, or why there is none; null if the run was stopped before. */
   get initialized(): Promise<Initialized | null> {
     return this.#initialized.promise;
   }
 
-  /** Resolves when the exit is in the outbox: nothing comes after it. */
+  /** Resolves when the exit is in the outbox. The exit is the last item. */
   get exited(): Promise<void> {
     return this.#exited.promise;
   }
@@ -96,17 +97,17 @@ export class AgentRun {
     return this.#state === "exited";
   }
 
-  /** Whether the agent is of use: neither gone nor on its way out. */
-  get live(): boolean {
+  /** Whether the agent has neither exited nor been told to stop. */
+  get isLive(): boolean {
     return this.#state === "initializing" || this.#state === "ready";
   }
 
-  /** Whether the agent has more to read than we want to keep for it. */
-  get inputFull(): boolean {
+  /** Whether the input that the agent has not read yet exceeds the window. */
+  get isInputFull(): boolean {
     return this.#waitingChars + (this.#process?.unreadInput ?? 0) > LIMITS.hostWindowChars;
   }
 
-  /** Writes frames to the agent, in order, once it has been initialized. */
+  /** Writes frames to the agent in order, once the agent is initialized. */
   deliver(frames: readonly string[]): void {
     if (this.#state === "ready") {
       this.#process?.write(frames);
@@ -118,18 +119,18 @@ export class AgentRun {
     }
   }
 
-  /** Ends the agent; `error` tells the session why, unless it was the session that wanted it. */
+  /** Ends the agent. `error` tells the session why, unless the session itself asked for the end. */
   stop(error?: string): void {
     this.#stop(error);
   }
 
-  /** Ends it at once: it does harm. */
+  /** Ends the agent without a grace period, because it is over its limits. */
   kill(error: string): void {
     this.#stop(error, 0);
   }
 
   #stop(error: string | undefined, killAfterMs?: number): void {
-    if (!this.live) return;
+    if (!this.isLive) return;
     this.#state = "stopping";
     this.#failure = error;
     this.#process?.stop(killAfterMs);
@@ -153,7 +154,7 @@ export class AgentRun {
     }
   }
 
-  /** The exit is the last item: what comes later was for an agent that is no more. */
+  /** Nothing is recorded after the exit, which is the last item. */
   #record(event: HostEvent): void {
     if (this.#state !== "exited") this.outbox.push([this.#redactor.redactJson(JSON.stringify(event))]);
   }
@@ -169,7 +170,7 @@ export class AgentRun {
       }
       items.push(output.frame);
       if (this.io === "host" && this.#io.serves(output.message.method)) {
-        // Its own words: what it writes to a file is written as it is.
+        // The request is served unredacted, so that a file gets exactly the content that the agent wrote.
         this.#io.accept(line as string);
       } else if (this.#state === "initializing" && isInitializeAnswer(output.message)) {
         this.#answered(readInitializeAnswer(output.message));
@@ -177,19 +178,19 @@ export class AgentRun {
     }
     this.outbox.push(items);
     this.onActivity();
-    if (this.#overloaded) void this.#throttle();
+    if (this.#isOverloaded) void this.#throttle();
   }
 
-  get #overloaded(): boolean {
-    return this.outbox.full || this.#io.full || this.#noise.flooded;
+  get #isOverloaded(): boolean {
+    return this.outbox.full || this.#io.isFull || this.#noise.isFlooded;
   }
 
-  /** Lets the agent block on its own stdout until the session has caught up. */
+  /** Stops reading, so that the agent blocks on its own stdout until the session has caught up. */
   async #throttle(): Promise<void> {
     this.#process?.pause();
     if (this.#throttled) return;
     this.#throttled = true;
-    while (this.#overloaded) {
+    while (this.#isOverloaded) {
       await this.#io.idle;
       await this.outbox.room();
       await this.#noise.calm;
@@ -214,7 +215,7 @@ export class AgentRun {
   #ended({ code, signal, stderr, error }: ProcessEnd): void {
     clearTimeout(this.#deadline);
     this.#noise.flush();
-    const why = error === undefined ? this.#reason() : `the agent could not be started: ${error}`;
+    const why = error === undefined ? this.#endReason() : `the agent could not be started: ${error}`;
     this.#record(["exit", { code, signal, ...(why !== undefined && { error: why }), stderr }]);
     this.#state = "exited";
     this.#waiting = [];
@@ -227,8 +228,8 @@ export class AgentRun {
     void this.#io.close();
   }
 
-  /** Why the process ended, where its exit code does not say it. */
-  #reason(): string | undefined {
+  /** Why the process ended, where the exit code does not tell. */
+  #endReason(): string | undefined {
     return this.#state === "initializing" ? "the agent ended before it answered initialize" : this.#failure;
   }
 }

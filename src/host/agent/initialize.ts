@@ -1,9 +1,10 @@
 import { VERSION } from "../../node/version.ts";
 
 /**
- * The host introduces itself to each agent process once, whichever clients come later, and offers what it
- * can always honour: the files and terminals of the workspace it runs in. Where the workspace leaves those to
- * its clients, the offer is made for them, and an agent that asks one that cannot gets an error.
+ * The `initialize` request of the host. Each agent process gets it once, before any client is known, so it offers the
+ * capabilities that the host itself can honour: files and terminals of the workspace. If the workspace leaves files
+ * and terminals to its clients, the offer stands for them: an agent that asks a client without the capability gets
+ * an error.
  */
 export const INITIALIZE = JSON.stringify({
   jsonrpc: "2.0",
@@ -22,7 +23,7 @@ export function isInitializeAnswer(message: Record<string, unknown>): boolean {
   return message.id === 0 && message.method === undefined;
 }
 
-/** Some agents answer a version they were not offered, with another shape of result. */
+/** Some agents answer with a protocol version that they were not offered, and with another shape of result. */
 export function readInitializeAnswer({ result, error }: Record<string, unknown>): Initialized {
   if (typeof result !== "object" || result === null) {
     return { error: `the agent refused to initialize: ${JSON.stringify(error ?? result ?? null)}` };

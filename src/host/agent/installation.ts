@@ -3,21 +3,21 @@ import { basename, delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { CatalogueEntry, Distribution } from "../catalogue.ts";
 
-/** How an agent is started on this machine, or why it cannot be. */
+/** The command that starts an agent on this machine, or how to install what is missing. */
 export type Installation =
   | { command: readonly string[]; env: Readonly<Record<string, string>> }
   | { missing: string };
 
-/** Where commands are looked for, and whether `npx` and `uvx` may download what is not there. */
+/** Where commands are searched, and whether `npx` and `uvx` may download missing packages. */
 export type Machine = {
-  /** Directories with executables, the first that has it counts. */
+  /** Directories with executables; the first match counts. */
   path: readonly string[];
   /** Directories with installed npm packages. */
   modules: readonly string[];
   download: boolean;
 };
 
-/** What is installed beside the host comes first. Nothing is taken from the workspace: agents write there. */
+/** Packages installed beside the host come first. The workspace is never searched, because agents write to it. */
 export function thisMachine(env: NodeJS.ProcessEnv, download: boolean): Machine {
   const modules = above(fileURLToPath(import.meta.url)).map((directory) => join(directory, "node_modules"));
   const path = [...modules.map((directory) => join(directory, ".bin")), ...(env.PATH ?? "").split(delimiter)];
@@ -29,15 +29,14 @@ export function findInstallation(
   machine: Machine,
 ): Installation {
   if (command) return own(command, machine);
-  const ways = [npm, binary, python].flatMap((way) => way(distribution, machine) ?? []);
-  const found = ways.find((way) => "command" in way);
-  const missing = ways.flatMap((way) => ("missing" in way ? way.missing : []));
-  return (
-    found ?? { missing: `not installed: ${missing.join(", or ") || "nothing there is for this platform"}` }
-  );
+  const candidates = [npm, binary, python].flatMap((find) => find(distribution, machine) ?? []);
+  const found = candidates.find((candidate) => "command" in candidate);
+  const missing = candidates.flatMap((candidate) => ("missing" in candidate ? candidate.missing : []));
+  const remedy = missing.join(", or ") || "no distribution exists for this platform";
+  return found ?? { missing: `not installed: ${remedy}` };
 }
 
-/** `node` is the one that runs the host. */
+/** `node` means the Node that runs the host. */
 function own([name = "", ...args]: readonly string[], machine: Machine): Installation {
   const file = name === "node" ? process.execPath : find(name, machine);
   return file === undefined
@@ -58,7 +57,7 @@ function npm({ npx }: Distribution, machine: Machine): Installation | undefined 
   return { command: [runner, "--yes", ...what, ...args], env };
 }
 
-/** Archives are for people to unpack. */
+/** The host does not unpack archives: people do. */
 function binary({ binary: targets }: Distribution, machine: Machine): Installation | undefined {
   const target = targets?.[platform()];
   if (!target) return undefined;
@@ -80,7 +79,7 @@ function python({ uvx }: Distribution, machine: Machine): Installation | undefin
   return { command: [runner, ...what, ...args], env };
 }
 
-/** What an installed npm package calls its only command. */
+/** The name of an installed npm package's first command. */
 function binOf(name: string, { modules }: Machine): string | undefined {
   for (const directory of modules) {
     try {
@@ -89,7 +88,7 @@ function binOf(name: string, { modules }: Machine): string | undefined {
       };
       return typeof bin === "object" && bin !== null ? Object.keys(bin)[0] : basename(name);
     } catch {
-      // Not in this directory.
+      // The package is not in this directory.
     }
   }
   return undefined;
@@ -114,7 +113,7 @@ function platform(): string {
   return `${system}-${process.arch === "arm64" ? "aarch64" : "x86_64"}`;
 }
 
-/** All directories that a file is in, the nearest first. */
+/** All directories that contain a file, the nearest first. */
 function above(file: string): string[] {
   const directory = dirname(file);
   return directory === file ? [] : [directory, ...above(directory)];

@@ -1,39 +1,39 @@
 import { type CatalogueEntry, type Need, readCatalogue } from "../catalogue.ts";
 import { findInstallation, type Machine } from "./installation.ts";
 
-/** An agent this host may start. */
+/** An agent that this host may start. */
 export type OfferedAgent = {
   id: string;
   name: string;
   default: boolean;
-  /** Empty if it is not installed; `missing` then says what to do. */
+  /** Empty if the agent is not installed; `missing` then says how to install it. */
   command: readonly string[];
   missing?: string;
   description?: string | undefined;
   version?: string | undefined;
-  /** Variables with these values, always. */
+  /** Variables that the agent always receives, with these values. */
   env?: Readonly<Record<string, string>>;
   requires?: readonly Need[] | undefined;
   accepts?: readonly string[] | undefined;
-  /** It gets all of the host's environment but what is the host's own. */
+  /** The agent receives the host's whole environment, except the variables that configure the host. */
   inherits?: true;
 };
 
-/** What the command line says about agents. */
+/** The options of the command line that concern agents. */
 export type AgentOptions = {
-  /** A command of its own, with the id `custom`. */
+  /** A command that becomes the agent `custom`. */
   agent?: readonly string[] | undefined;
-  /** Ids of those it may start; absent: all in the catalogue. */
+  /** Ids of the agents that the host may start; absent: all agents of the catalogue. */
   agents?: readonly string[] | undefined;
-  /** Id of the one that is used when nobody asks for another. */
+  /** Id of the agent for clients that name none. */
   defaultAgent?: string | undefined;
-  /** A file that adds to the catalogue. */
+  /** A file whose entries extend the built-in catalogue. */
   catalogue?: string | undefined;
 };
 
 const CUSTOM = "custom";
 const DEMO = "demo";
-/** What the gateway takes from one host. */
+/** The number of agents that the gateway accepts from one host. */
 const AGENTS_MAX = 100;
 
 /** Throws if the options name an agent that is not in the catalogue. */
@@ -41,17 +41,20 @@ export function offeredAgents(options: AgentOptions, machine: Machine): OfferedA
   const { agent: command, agents: allowed } = options;
   const catalogue = readCatalogue(options.catalogue);
   const ids = [...(command ? [CUSTOM] : []), ...(allowed ?? catalogue.map(({ id }) => id))];
-  const chosen = options.defaultAgent ?? (command ? CUSTOM : (allowed?.[0] ?? DEMO));
-  if (!ids.includes(chosen)) throw new Error(`the default agent ${chosen} is not among ${ids.join(", ")}`);
+  const defaultId = options.defaultAgent ?? (command ? CUSTOM : (allowed?.[0] ?? DEMO));
+  if (!ids.includes(defaultId))
+    throw new Error(`the default agent ${defaultId} is not among ${ids.join(", ")}`);
   if (ids.length > AGENTS_MAX)
     throw new Error(`the catalogue has ${ids.length} agents: choose at most ${AGENTS_MAX} with --agents`);
   return [...new Set(ids)].map((id) => {
-    const isDefault = id === chosen;
+    const isDefault = id === defaultId;
     if (command && id === CUSTOM)
       return { id, name: command.join(" "), command, default: isDefault, inherits: true };
-    const entry = catalogue.find((one) => one.id === id);
+    const entry = catalogue.find((known) => known.id === id);
     if (!entry)
-      throw new Error(`there is no agent ${id}; there are ${catalogue.map((one) => one.id).join(", ")}`);
+      throw new Error(
+        `there is no agent ${id}; the catalogue has ${catalogue.map((known) => known.id).join(", ")}`,
+      );
     return { ...fromEntry(entry, machine), default: isDefault };
   });
 }

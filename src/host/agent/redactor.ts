@@ -1,25 +1,25 @@
-/** Shorter values are words that occur anywhere. */
+/** A shorter value could occur in any text by chance. */
 const SECRET_CHARS_MIN = 8;
 
-/** Takes the values of secrets out of texts, as they are and as they stand inside JSON strings. */
+/** Replaces the values of secrets in texts, both in plain form and as they appear inside JSON strings. */
 export class Redactor {
   readonly #names = new Map<string, string>();
   #pattern: RegExp | undefined;
 
-  /** A value once known stays known: there may be processes that still have it. */
+  /** A learnt value is never forgotten, because a running process may still have it. */
   learn(name: string, value: string): void {
     if (value.trim().length < SECRET_CHARS_MIN) return;
     let form = value.trim();
-    // JSON within JSON, as in the arguments of a tool: twice is what agents do.
+    // Agents nest JSON in JSON up to twice, for example in the arguments of a tool.
     for (let depth = 0; depth <= 2; depth++) {
       this.#names.set(form, name);
       form = JSON.stringify(form).slice(1, -1);
     }
     const forms = [...this.#names.keys()].sort((a, b) => b.length - a.length);
-    this.#pattern = new RegExp(forms.map((one) => escaped(one)).join("|"), "g");
+    this.#pattern = new RegExp(forms.map(escapeForRegExp).join("|"), "g");
   }
 
-  /** Length of the longest text it takes out: how far one may reach over a cut. */
+  /** Length of the longest form of any secret: how far a secret can reach across a cut. */
   get longest(): number {
     return Math.max(0, ...[...this.#names.keys()].map((form) => form.length));
   }
@@ -30,20 +30,20 @@ export class Redactor {
       : text;
   }
 
-  /** The same for a text that is JSON and stays so. */
+  /** Redacts a JSON text and keeps it valid JSON. */
   redactJson(text: string): string {
     const safe = this.redact(text);
     if (safe === text || isJson(safe) || !isJson(text)) return safe;
-    // A value with backslashes has been cut out of the middle of an escape: take it out of the strings instead.
-    return JSON.stringify(this.#within(JSON.parse(text)));
+    // The replacement has split an escape sequence, so redact each string of the value instead.
+    return JSON.stringify(this.#redactValue(JSON.parse(text)));
   }
 
-  #within(value: unknown): unknown {
+  #redactValue(value: unknown): unknown {
     if (typeof value === "string") return this.redact(value);
-    if (Array.isArray(value)) return value.map((element) => this.#within(element));
+    if (Array.isArray(value)) return value.map((element) => this.#redactValue(element));
     if (typeof value !== "object" || value === null) return value;
     return Object.fromEntries(
-      Object.entries(value).map(([key, member]) => [this.redact(key), this.#within(member)]),
+      Object.entries(value).map(([key, member]) => [this.redact(key), this.#redactValue(member)]),
     );
   }
 }
@@ -57,6 +57,6 @@ function isJson(text: string): boolean {
   }
 }
 
-function escaped(text: string): string {
+function escapeForRegExp(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 }

@@ -1,6 +1,6 @@
 import type { Redactor } from "./redactor.ts";
 
-/** The end of what an agent said on stderr, without secrets, also where the cut goes through one. */
+/** The end of an agent's stderr without secrets, even where the cut goes through a secret. */
 export class StderrTail {
   readonly #chars: number;
   readonly #redactor: Redactor;
@@ -21,7 +21,7 @@ export class StderrTail {
 
   read(): string {
     const safe = this.#redactor.redact(this.#text);
-    // What is left of a secret that was cut is at the very beginning.
+    // The remainder of a secret that was cut is at the very beginning.
     return (this.#cut ? safe.slice(this.#redactor.longest) : safe).slice(-this.#chars);
   }
 }

@@ -3,61 +3,62 @@ import type { AgentRun } from "./agent-run.ts";
 import type { OfferedAgent } from "./offered-agents.ts";
 import { WarmProcess } from "./warm-process.ts";
 
-/** Agents besides the default one that have a spare: those asked for last. */
+/** Number of agents besides the default agent that have a warm process: the most recently requested. */
 const OTHERS_MAX = 2;
 
-/** WarmProcess processes: one for the default agent all the time, and for a while one for each that was asked for. */
+/** Warm processes: one for the default agent permanently, and one for each recently requested agent for a while. */
 export class WarmPool {
   readonly #start: (agent: OfferedAgent) => AgentRun | null;
   readonly #timing: Timing;
-  /** The least recently used first. */
-  readonly #spares = new Map<OfferedAgent, { spare: WarmProcess; idle: NodeJS.Timeout | undefined }>();
+  /** The least recently used entry comes first. */
+  readonly #entries = new Map<OfferedAgent, { warm: WarmProcess; expiry: NodeJS.Timeout | undefined }>();
 
+  /** `start` returns null if the host has no room for a warm process. */
   constructor(start: (agent: OfferedAgent) => AgentRun | null, timing: Timing) {
     this.#start = start;
     this.#timing = timing;
   }
 
-  /** Sees to it that the next session with this agent finds one. */
+  /** Keeps a process of this agent warm for the next session. */
   warm(agent: OfferedAgent): void {
-    const known = this.#spares.get(agent);
-    clearTimeout(known?.idle);
-    known?.spare.encourage();
-    this.#spares.delete(agent);
-    const spare = known?.spare ?? new WarmProcess(() => this.#start(agent), this.#timing);
-    const idle = agent.default ? undefined : setTimeout(() => this.drop(agent), this.#timing.warmIdleMs);
-    this.#spares.set(agent, { spare, idle });
-    const others = [...this.#spares.keys()].filter((one) => !one.default);
+    const known = this.#entries.get(agent);
+    clearTimeout(known?.expiry);
+    known?.warm.refill();
+    this.#entries.delete(agent);
+    const warm = known?.warm ?? new WarmProcess(() => this.#start(agent), this.#timing);
+    const expiry = agent.default ? undefined : setTimeout(() => this.drop(agent), this.#timing.warmIdleMs);
+    this.#entries.set(agent, { warm, expiry });
+    const others = [...this.#entries.keys()].filter((other) => !other.default);
     for (const oldest of others.slice(0, -OTHERS_MAX)) this.drop(oldest);
   }
 
   take(agent: OfferedAgent): AgentRun | null {
-    return this.#spares.get(agent)?.spare.take() ?? null;
+    return this.#entries.get(agent)?.warm.take() ?? null;
   }
 
-  /** The agent has been seen to start. */
-  encourage(agent: OfferedAgent): void {
-    this.#spares.get(agent)?.spare.encourage();
+  /** Tries again to keep a process of the agent warm, because the agent has just started elsewhere. */
+  refill(agent: OfferedAgent): void {
+    this.#entries.get(agent)?.warm.refill();
   }
 
-  /** There is no room for spares. */
-  giveWay(): void {
-    for (const { spare } of this.#spares.values()) spare.giveWay();
+  /** Tries again for all agents, because the host has room again. */
+  refillAll(): void {
+    for (const { warm } of this.#entries.values()) warm.refill();
   }
 
-  /** There is room for spares again. */
-  encourageAll(): void {
-    for (const { spare } of this.#spares.values()) spare.encourage();
+  /** Ends all warm processes to make room for a session; `refillAll` brings them back. */
+  evict(): void {
+    for (const { warm } of this.#entries.values()) warm.evict();
   }
 
   drop(agent: OfferedAgent): void {
-    const known = this.#spares.get(agent);
-    clearTimeout(known?.idle);
-    known?.spare.close();
-    this.#spares.delete(agent);
+    const known = this.#entries.get(agent);
+    clearTimeout(known?.expiry);
+    known?.warm.close();
+    this.#entries.delete(agent);
   }
 
   close(): void {
-    for (const agent of [...this.#spares.keys()]) this.drop(agent);
+    for (const agent of [...this.#entries.keys()]) this.drop(agent);
   }
 }

@@ -8,65 +8,65 @@ export class WarmProcess {
   readonly #timing: Timing;
   readonly #backoff: Backoff;
   #run: AgentRun | null = null;
-  #refill: NodeJS.Timeout | undefined;
+  #pendingStart: NodeJS.Timeout | undefined;
   #closed = false;
 
-  /** `start` gives null when there is no room for a spare. */
+  /** `start` returns null if the host has no room for a warm process. */
   constructor(start: () => AgentRun | null, timing: Timing) {
     this.#start = start;
     this.#timing = timing;
     this.#backoff = new Backoff(timing.warmRetryMinMs, timing.warmRetryMaxMs);
-    this.#fill();
+    this.#startNow();
   }
 
-  /** Hands over the process, if there is one, and sees to its successor. */
+  /** Hands over the process, if there is one, and schedules its successor. */
   take(): AgentRun | null {
     const run = this.#run;
-    if (!run?.live) return null;
+    if (!run?.isLive) return null;
     this.#run = null;
     this.#backoff.reset();
-    this.#fillAfter(this.#timing.warmDelayMs);
+    this.#startAfter(this.#timing.warmDelayMs);
     return run;
   }
 
-  /** The agent has been seen to start: worth another try if the last spare did not. */
-  encourage(): void {
-    if (!this.#run && !this.#refill) this.#fillAfter(this.#timing.warmDelayMs);
+  /** Schedules a process if there is none and none is scheduled. */
+  refill(): void {
+    if (!this.#run && !this.#pendingStart) this.#startAfter(this.#timing.warmDelayMs);
   }
 
-  /** Ends the process, for there is no room for it; the next one is made when there is. */
-  giveWay(): void {
-    clearTimeout(this.#refill);
-    this.#refill = undefined;
+  /** Ends the process to make room; `refill` schedules the next one. */
+  evict(): void {
+    clearTimeout(this.#pendingStart);
+    this.#pendingStart = undefined;
     this.#run?.stop();
     this.#run = null;
   }
 
   close(): void {
     this.#closed = true;
-    clearTimeout(this.#refill);
+    clearTimeout(this.#pendingStart);
     this.#run?.stop();
   }
 
-  #fillAfter(delayMs: number): void {
+  #startAfter(delayMs: number): void {
     if (this.#closed) return;
-    clearTimeout(this.#refill);
-    this.#refill = setTimeout(() => this.#fill(), delayMs);
+    clearTimeout(this.#pendingStart);
+    this.#pendingStart = setTimeout(() => this.#startNow(), delayMs);
   }
 
-  #fill(): void {
-    this.#refill = undefined;
+  #startNow(): void {
+    this.#pendingStart = undefined;
     const run = this.#start();
     this.#run = run;
-    if (run) void this.#watch(run);
+    if (run) void this.#replaceOnExit(run);
   }
 
-  /** Replaces a spare that dies idle. One that never came up would only fail again. */
-  async #watch(run: AgentRun): Promise<void> {
+  /** Replaces a process that exits while it is idle. A process that never initialized would only fail again. */
+  async #replaceOnExit(run: AgentRun): Promise<void> {
     const initialized = await run.initialized;
     await run.exited;
     if (this.#run !== run) return;
     this.#run = null;
-    if (initialized && "result" in initialized) this.#fillAfter(this.#backoff.next());
+    if (initialized && "result" in initialized) this.#startAfter(this.#backoff.next());
   }
 }

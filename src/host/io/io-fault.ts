@@ -1,7 +1,7 @@
 import { reasonOf } from "../../node/log.ts";
 import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
 
-/** Why a file or terminal request of an agent was not carried out, as the agent will read it. */
+/** Why a file or terminal request of an agent failed, as the agent sees it. */
 export class IoFault extends Error {
   readonly code: number;
   readonly data: unknown;

@@ -8,17 +8,18 @@ import { IoFault, toRpcError } from "./io-fault.ts";
 import { createParams, Terminals, terminalParams } from "./terminals.ts";
 import { readParams, readTextFile, writeParams, writeTextFile } from "./text-files.ts";
 
-const WAITS_MAX = 1000;
+/** The number of requests that may be in progress, counting those that wait for a command to exit. */
+const REQUESTS_MAX = 1000;
 
 type Handler = (params: unknown) => unknown;
 
-/** Where the answers go; `room` resolves when there is space for another one. */
+/** Receives the responses; `room` resolves when there is space for another one. */
 type Answers = { push(response: string): void; room(): Promise<void> };
 
 /**
- * Serves the file and terminal requests of one agent process inside the workspace. One after the other,
- * so that a read sees the write before it and answers never pile up; only waiting for a command to end
- * stands outside the queue.
+ * Serves the file and terminal requests of one agent process inside the workspace. Requests are served one after
+ * another, so that a read sees the preceding write and responses do not accumulate. Only a request that waits for a
+ * command to exit does not block the queue.
  */
 export class IoRequests {
   readonly #handlers: Readonly<Record<string, Handler>>;
@@ -27,7 +28,7 @@ export class IoRequests {
   readonly #ioMs: number;
   #queue: Promise<void> = Promise.resolve();
   #queuedChars = 0;
-  #waits = 0;
+  #inProgress = 0;
 
   constructor(
     root: string,
@@ -51,8 +52,8 @@ export class IoRequests {
     };
   }
 
-  /** Whether more is waiting than we want to keep; `idle` tells when it has been served. */
-  get full(): boolean {
+  /** Whether the queued requests exceed the window; `idle` resolves when they have been served. */
+  get isFull(): boolean {
     return this.#queuedChars > LIMITS.hostWindowChars;
   }
 
@@ -60,7 +61,7 @@ export class IoRequests {
     return this.#queue;
   }
 
-  /** The process groups it has started. */
+  /** The process groups of the terminals. */
   get groups(): number[] {
     return this.#terminals.groups;
   }
@@ -69,7 +70,7 @@ export class IoRequests {
     return typeof method === "string" && Object.hasOwn(this.#handlers, method);
   }
 
-  /** Takes a frame whose method it serves. */
+  /** Queues a request whose method is served here. */
   accept(raw: string): void {
     this.#queuedChars += raw.length;
     this.#queue = this.#queue.then(async () => {
@@ -87,26 +88,27 @@ export class IoRequests {
   }
 
   async #answer(idText: string, method: string, params: unknown): Promise<void> {
-    this.#waits++;
+    this.#inProgress++;
     try {
-      if (this.#waits > WAITS_MAX) throw new IoFault(ErrorCode.internal, "too many requests are waiting");
+      if (this.#inProgress > REQUESTS_MAX)
+        throw new IoFault(ErrorCode.internal, "too many requests are in progress");
       const work = Promise.resolve(this.#handlers[method]?.(params));
       const result = await (method === "terminal/wait_for_exit" ? work : within(this.#ioMs, work));
       const response = resultResponse(idText, result);
-      if (!fits(response)) throw new IoFault(ErrorCode.internal, "the answer is too large to be sent");
+      if (!fits(response)) throw new IoFault(ErrorCode.internal, "the response is too large to be sent");
       this.#answers.push(response);
     } catch (error) {
       this.#answers.push(errorResponse(idText, toRpcError(error)));
     } finally {
-      this.#waits--;
+      this.#inProgress--;
     }
   }
 }
 
-/** A file system that does not answer must not keep the agent waiting for ever. */
+/** A file system that hangs must not keep the agent waiting forever. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
-  const error = new IoFault(ErrorCode.internal, `the workspace's files did not answer within ${ms} ms`);
+  const error = new IoFault(ErrorCode.internal, `the file system did not respond within ${ms} ms`);
   const timer = setTimeout(() => late.reject(error), ms);
   try {
     return await Promise.race([work, late.promise]);
@@ -126,7 +128,7 @@ function checked<Schema extends z.ZodType>(
   };
 }
 
-/** An answer travels as a string inside an event, where quotes and backslashes take another character. */
+/** A response travels as a JSON string inside an event, where quotes and backslashes take another character. */
 function fits(response: string): boolean {
   if (response.length * 3 <= LIMITS.frameChars) return true;
   return Buffer.byteLength(JSON.stringify(response)) <= LIMITS.frameChars;

@@ -1,65 +1,75 @@
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
-import { join, relative, sep } from "node:path";
+import { basename, dirname, join, relative, sep } from "node:path";
 import { ErrorCode } from "../../protocol/errors.ts";
+import { errnoOf, isMissing } from "./errno.ts";
 import { IoFault } from "./io-fault.ts";
-import { isMissing } from "./workspace-path.ts";
 
 /**
- * A directory of the workspace that is held open. What is done under `path` is done in that very directory,
- * whatever its name leads to by then.
+ * A directory of the workspace that is held open. An operation under `path` acts on that very directory, even if the
+ * directory's name leads elsewhere by then.
  */
 export type OpenDirectory = { path: string; close(): Promise<void> };
 
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
+/** Flags that never follow a link and never block: opening a named pipe would wait for its other end. */
+export const NO_FOLLOW_NO_BLOCK = constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
 /**
- * Holds a directory whose path has no symbolic link in it, going there step by step: a link that somebody puts in
- * the way between the check of the path and its use is not followed. Missing directories are made if so wanted.
+ * Opens a directory step by step from `root`. A symbolic link that appears on the way after the path was checked is
+ * not followed. `create` makes missing directories.
  */
 export async function openDirectoryBeneath(
   root: string,
   directory: string,
-  make: boolean,
+  create: boolean,
 ): Promise<OpenDirectory> {
-  // Elsewhere a file descriptor has no path, and what the check said has to do.
+  // Other systems have no path for a file descriptor, so the check of the path has to suffice there.
   if (process.platform !== "linux") {
-    if (make) await mkdir(directory, { recursive: true });
+    if (create) await mkdir(directory, { recursive: true });
     return { path: directory, close: async () => {} };
   }
-  let held = await open(root, DIRECTORY);
+  let current = await open(root, DIRECTORY);
   for (const name of relative(root, directory).split(sep).filter(Boolean)) {
-    const before = held;
+    const parent = current;
     try {
-      held = await step(join(pathOf(before), name), make);
+      current = await openStep(join(pathOf(parent), name), create);
     } catch (error) {
-      // So is a link called that was not followed. Who only reads has found nothing there.
-      if (make && codeOf(error) === "ENOTDIR")
+      // A link that was not followed fails with this code too. For a reader it means that there is no such file.
+      if (create && errnoOf(error) === "ENOTDIR")
         throw new IoFault(ErrorCode.invalidParams, `${directory}: ${name} is not a directory`);
       throw error;
     } finally {
-      await before.close();
+      await parent.close();
     }
   }
-  return { path: pathOf(held), close: () => held.close() };
+  return { path: pathOf(current), close: () => current.close() };
 }
 
-async function step(path: string, make: boolean): Promise<FileHandle> {
+/** Opens a file of the workspace, or the workspace's root itself. */
+export async function openFileBeneath(root: string, path: string, flags: number): Promise<FileHandle> {
+  const directory = await openDirectoryBeneath(root, path === root ? root : dirname(path), false);
+  try {
+    const name = path === root ? "." : basename(path);
+    return await open(join(directory.path, name), flags | NO_FOLLOW_NO_BLOCK);
+  } finally {
+    await directory.close();
+  }
+}
+
+async function openStep(path: string, create: boolean): Promise<FileHandle> {
   try {
     return await open(path, DIRECTORY);
   } catch (error) {
-    if (!make || !isMissing(error)) throw error;
+    if (!create || !isMissing(error)) throw error;
   }
   await mkdir(path).catch((error) => {
-    if (codeOf(error) !== "EEXIST") throw error;
+    if (errnoOf(error) !== "EEXIST") throw error;
   });
   return open(path, DIRECTORY);
 }
 
 function pathOf({ fd }: FileHandle): string {
   return `/proc/self/fd/${fd}`;
-}
-
-function codeOf(error: unknown): string | undefined {
-  return (error as NodeJS.ErrnoException).code;
 }

@@ -1,6 +1,6 @@
 import { StringDecoder } from "node:string_decoder";
 
-/** The end of an output, up to so many bytes. Memory stays within about twice that. */
+/** The last bytes of an output, up to a limit. It uses about twice the limit of memory. */
 export class OutputTail {
   readonly #limit: number;
   #bytes = Buffer.alloc(0);
@@ -24,7 +24,7 @@ export class OutputTail {
     this.#truncated ||= this.#length > this.#limit;
   }
 
-  /** Whole characters only: one cut by the limit is left out, and so is one still being written. */
+  /** Whole characters only: a character that the limit cuts, or that is incomplete at the end, is left out. */
   read(): { output: string; truncated: boolean } {
     let start = this.#start();
     if (this.#truncated) {

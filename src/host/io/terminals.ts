@@ -3,12 +3,12 @@ import { z } from "zod";
 import { reasonOf } from "../../node/log.ts";
 import { ErrorCode } from "../../protocol/errors.ts";
 import type { ProcessGroupListener } from "../os/process-group.ts";
+import { CommandTerminal, type ExitStatus, type TerminalTiming } from "./command-terminal.ts";
 import { IoFault } from "./io-fault.ts";
-import { type ExitStatus, Terminal, type TerminalTiming } from "./terminal.ts";
 import { resolveInWorkspace } from "./workspace-path.ts";
 
 const OUTPUT_BYTES = 1024 * 1024;
-/** What an agent may ask us to keep: its answer must still fit in a frame. */
+/** The most output that an agent may ask the host to keep: the response must still fit in a frame. */
 const OUTPUT_BYTES_MAX = 8 * OUTPUT_BYTES;
 const TERMINALS_MAX = 100;
 
@@ -30,12 +30,12 @@ export class Terminals {
   readonly #env: Readonly<Record<string, string>>;
   readonly #timing: TerminalTiming;
   readonly #groups: ProcessGroupListener | undefined;
-  readonly #terminals = new Map<string, Terminal>();
-  /** What is being started, and what of released ones is left. */
+  readonly #terminals = new Map<string, CommandTerminal>();
+  /** Commands that are being started, and released commands that are being ended. */
   readonly #unfinished = new Set<Promise<unknown>>();
   #closed = false;
 
-  /** `env`: what its commands find besides what the agent gives them. */
+  /** `env` is the environment of all commands; the agent may add variables for each. */
   constructor(
     root: string,
     env: Readonly<Record<string, string>>,
@@ -48,27 +48,30 @@ export class Terminals {
     this.#groups = groups;
   }
 
-  /** The process groups of those that are not released. */
+  /** The process groups of the terminals that are not released. */
   get groups(): number[] {
     return [...this.#terminals.values()].map(({ group }) => group);
   }
 
   async create(params: z.infer<typeof createParams>): Promise<TerminalParams> {
     if (this.#terminals.size >= TERMINALS_MAX) {
-      throw new IoFault(ErrorCode.internal, `${TERMINALS_MAX} terminals are open: release some first`);
+      throw new IoFault(
+        ErrorCode.internal,
+        `${TERMINALS_MAX} terminals are open: release some of them first`,
+      );
     }
     const cwd = await resolveInWorkspace(this.#root, params.cwd ?? ".");
     const limit = Math.min(params.outputByteLimit ?? OUTPUT_BYTES, OUTPUT_BYTES_MAX);
     const { command, args, env } = params;
     if (this.#closed) throw new IoFault(ErrorCode.internal, "the agent is gone");
     const terminalId = randomUUID();
-    const starting = Terminal.start(
+    const starting = CommandTerminal.start(
       { command, args: args ?? [], env: { ...this.#env, ...named(env ?? []) }, cwd, outputByteLimit: limit },
       this.#timing,
     ).then((terminal) => {
       this.#terminals.set(terminalId, terminal);
-      this.#groups?.began(terminal.group);
-      void terminal.gone.then(() => this.#groups?.ended(terminal.group));
+      this.#groups?.groupStarted(terminal.group);
+      void terminal.gone.then(() => this.#groups?.groupEnded(terminal.group));
     });
     await this.#finish(starting).catch((error) => {
       throw new IoFault(ErrorCode.internal, `cannot run ${command}: ${reasonOf(error)}`);
@@ -76,7 +79,7 @@ export class Terminals {
     return { terminalId };
   }
 
-  output(params: TerminalParams): ReturnType<Terminal["output"]> {
+  output(params: TerminalParams): ReturnType<CommandTerminal["output"]> {
     return this.#find(params).output();
   }
 
@@ -84,7 +87,7 @@ export class Terminals {
     return this.#find(params).exited;
   }
 
-  /** The terminal stays, so that its output can still be read. */
+  /** Ends the command. The terminal stays, so that its output can still be read. */
   kill(params: TerminalParams): Record<string, never> {
     void this.#find(params).kill();
     return {};
@@ -96,7 +99,7 @@ export class Terminals {
     return {};
   }
 
-  /** The agent is gone, and with it everybody who could ask for these. */
+  /** Ends all commands, because the agent that could use them has exited. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.allSettled(this.#unfinished);
@@ -112,7 +115,7 @@ export class Terminals {
     }
   }
 
-  #find({ terminalId }: TerminalParams): Terminal {
+  #find({ terminalId }: TerminalParams): CommandTerminal {
     const terminal = this.#terminals.get(terminalId);
     if (!terminal) throw new IoFault(ErrorCode.notFound, "Unknown terminal", { terminalId });
     return terminal;

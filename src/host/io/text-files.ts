@@ -4,18 +4,16 @@ import { type FileHandle, open, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import { ErrorCode } from "../../protocol/errors.ts";
+import { errnoOf, isMissing } from "./errno.ts";
 import { IoFault } from "./io-fault.ts";
-import { openDirectoryBeneath } from "./open-beneath.ts";
-import { isMissing, resolveInWorkspace } from "./workspace-path.ts";
+import { NO_FOLLOW_NO_BLOCK, openDirectoryBeneath, openFileBeneath } from "./open-beneath.ts";
+import { resolveInWorkspace } from "./workspace-path.ts";
 
-const FILE_BYTES = 10 * 1024 * 1024;
-
-/** Never through a link, and never waiting: opening a named pipe would wait for somebody at its other end. */
-const SAFELY = constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const FILE_BYTES_MAX = 10 * 1024 * 1024;
 
 export const readParams = z.object({
   path: z.string().min(1),
-  /** Counted from 1. */
+  /** The first line is 1. */
   line: z.int().nonnegative().nullish(),
   limit: z.int().nonnegative().nullish(),
 });
@@ -26,15 +24,15 @@ export async function readTextFile(
   root: string,
   params: z.infer<typeof readParams>,
 ): Promise<{ content: string }> {
-  const place = await resolveInWorkspace(root, params.path);
-  const file = await openBeneath(root, place, constants.O_RDONLY).catch((error) => {
+  const path = await resolveInWorkspace(root, params.path);
+  const file = await openFileBeneath(root, path, constants.O_RDONLY).catch((error) => {
     throw isMissing(error) ? notFound(params.path) : notRegular(params.path, error);
   });
   try {
     if (!(await file.stat()).isFile()) throw notRegular(params.path);
-    const bytes = await readAtMost(file, FILE_BYTES + 1);
-    if (bytes.length > FILE_BYTES) {
-      const limit = `the limit is ${FILE_BYTES} bytes`;
+    const bytes = await readAtMost(file, FILE_BYTES_MAX + 1);
+    if (bytes.length > FILE_BYTES_MAX) {
+      const limit = `the limit is ${FILE_BYTES_MAX} bytes`;
       throw new IoFault(ErrorCode.invalidParams, `${params.path} is too large to read: ${limit}`);
     }
     return { content: excerpt(bytes.toString("utf8"), params.line ?? 1, params.limit ?? undefined) };
@@ -47,31 +45,22 @@ export async function writeTextFile(
   root: string,
   params: z.infer<typeof writeParams>,
 ): Promise<Record<string, never>> {
-  const place = await resolveInWorkspace(root, params.path);
-  if (place === root) throw notRegular(params.path);
-  const directory = await openDirectoryBeneath(root, dirname(place), true);
+  const path = await resolveInWorkspace(root, params.path);
+  if (path === root) throw notRegular(params.path);
+  const directory = await openDirectoryBeneath(root, dirname(path), true);
   try {
-    await writeIn(directory.path, basename(place), params);
+    await writeIn(directory.path, basename(path), params);
   } finally {
     await directory.close();
   }
   return {};
 }
 
-async function openBeneath(root: string, place: string, flags: number): Promise<FileHandle> {
-  const directory = await openDirectoryBeneath(root, place === root ? root : dirname(place), false);
-  try {
-    return await open(join(directory.path, place === root ? "." : basename(place)), flags | SAFELY);
-  } finally {
-    await directory.close();
-  }
-}
-
-/** A file that others read is never half written: the new one takes the place of the old, and its mode. */
+/** Other readers never see a half-written file: the new file replaces the old one and takes over its mode. */
 async function writeIn(directory: string, name: string, { path, content }: z.infer<typeof writeParams>) {
-  const place = join(directory, name);
-  // Also says whether it may be written at all, which replacing it would not ask.
-  const old = await open(place, constants.O_WRONLY | SAFELY).catch((error) => {
+  // Opening the old file also checks its write permission, which a rename would ignore.
+  const flags = constants.O_WRONLY | NO_FOLLOW_NO_BLOCK;
+  const old = await open(join(directory, name), flags).catch((error) => {
     if (isMissing(error)) return undefined;
     throw notRegular(path, error);
   });
@@ -81,8 +70,8 @@ async function writeIn(directory: string, name: string, { path, content }: z.inf
     try {
       await replace(directory, name, content, stats?.mode);
     } catch (error) {
-      // A file may be writable where its directory is not, or be mounted by itself.
-      if (!old || !REPLACING_FORBIDDEN.has((error as NodeJS.ErrnoException).code ?? "")) throw error;
+      // A file may be writable although its directory is not, or it may be a mount point.
+      if (!old || !REPLACING_FORBIDDEN.has(errnoOf(error) ?? "")) throw error;
       await old.truncate(0);
       await old.writeFile(content);
     }
@@ -110,7 +99,7 @@ async function replace(directory: string, name: string, content: string, mode: n
   }
 }
 
-/** Its size is no promise: a file may grow while it is read. */
+/** Reads until the end rather than up to the reported size, because a file may grow while it is read. */
 async function readAtMost(file: FileHandle, bytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for (let left = bytes; left > 0; ) {
@@ -128,14 +117,14 @@ function notFound(path: string): IoFault {
   return new IoFault(ErrorCode.notFound, `${path}: no such file`, { path });
 }
 
-/** What the system says where something else than a file is in the way; any other error as it is. */
+/** The fault for a path that is not a regular file. An error with any other cause is returned unchanged. */
 function notRegular(path: string, error?: unknown): unknown {
-  const code = (error as NodeJS.ErrnoException | undefined)?.code ?? "ELOOP";
+  const code = errnoOf(error) ?? "ELOOP";
   if (!["ELOOP", "EISDIR", "ENXIO", "ENODEV"].includes(code)) return error;
   return new IoFault(ErrorCode.invalidParams, `${path} is not a regular file`);
 }
 
-/** At most `limit` lines from the given one on, without a line break after the last of them. */
+/** At most `limit` lines starting with `line`, without a line break after the last one. */
 function excerpt(text: string, line: number, limit: number | undefined): string {
   if (line <= 1 && limit === undefined) return text;
   const start = Math.max(0, line - 1);

@@ -16,7 +16,7 @@ const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
   z.object({ t: z.literal("secrets"), values: z.record(z.string(), z.string()) }),
   z.object({ t: z.literal("token"), token: z.string().min(1) }),
   z.object({ t: z.literal("probe") }),
-  // The first gateways refused for one reason only and did not name it.
+  // The first gateways had a single reason to refuse a host and did not name it.
   z.object({
     t: z.literal("refused"),
     reason: z.string(),
@@ -27,26 +27,26 @@ const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
   z.object({ t: z.literal("not_renewed"), reason: z.string() }),
 ]);
 
-/** Why a host is not wanted, for good. */
+/** Why a gateway refuses a host for good. */
 export type HostRefusal = "token" | "version" | "superseded";
 
 export type ControlHandlers = {
-  /** What to say on a new socket, hello first. */
+  /** The messages that open a new socket, `hello` first. */
   greeting(): HostControl[];
   open(sessionId: string, agent: string, wish: number): void;
-  /** A session with this agent may follow, and somebody wants to know what the agent can do. */
+  /** A client wants to know the capabilities of this agent, and may open a session with it. */
   warm(agent: string): void;
-  /** What the workspace wants of its hosts. */
+  /** The workspace's settings for its hosts. */
   settings(settings: HostSettings): void;
   /** All secrets of the workspace, by name. */
   secrets(values: Record<string, string>): void;
-  /** The gateway has another token for this host. */
+  /** The gateway issues a new token to this host. */
   token(token: string): void;
-  /** The gateway does not want this host; asking again would not change its mind. */
+  /** The gateway refuses this host, and would refuse it again. */
   refused(reason: string, why: HostRefusal): void;
 };
 
-/** The one socket of a host to its workspace: says what it offers, hears which sessions to serve. */
+/** The control socket between a host and its workspace: the host offers agents, the gateway requests processes. */
 export class ControlLink {
   readonly #gateway: Gateway;
   readonly #handlers: ControlHandlers;
@@ -62,19 +62,16 @@ export class ControlLink {
       message: (text) => this.#received(text),
       lost: ({ status, code }) => {
         if (code === SUPERSEDED)
-          handlers.refused(
-            "another host has taken over this name while this one was out of reach",
-            "superseded",
-          );
+          handlers.refused("another host took over this name while this host was offline", "superseded");
         else if (status === 401 || status === 403)
-          handlers.refused(`HTTP ${status}: is the host token right?`, "token");
+          handlers.refused(`HTTP ${status}: check the host token`, "token");
         else return "retry";
         return "give up";
       },
     });
   }
 
-  /** Lost if the socket is down: the next greeting repeats what still matters. */
+  /** The message is lost if the socket is down. The next greeting repeats everything that still matters. */
   send(message: HostControl): void {
     this.#socket.send(JSON.stringify(message));
   }
@@ -94,7 +91,7 @@ export class ControlLink {
   #received(text: string): void {
     const parsed = gatewayControl.safeParse(parseJson(text));
     if (!parsed.success) {
-      // Not all of it: it may be one with secrets.
+      // The message may contain secrets, so only its beginning is logged.
       this.#gateway.log(`control message not understood: ${text.slice(0, 20)}`);
       return;
     }
@@ -132,7 +129,7 @@ export class ControlLink {
         this.#gateway.log(`token not renewed: ${message.reason}`);
         return;
       case "refused":
-        // The other one may go.
+        // The name is free again when the other host goes, so try again later.
         if (message.why === "name") return this.#socket.drop(message.reason);
         this.#socket.close();
         this.#handlers.refused(message.reason, message.why);

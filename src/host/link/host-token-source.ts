@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { decodeJwt } from "jose";
 
-/** A token with less than this left is as good as expired. */
+/** A token that expires sooner than this counts as expired. */
 const MARGIN_MS = 60_000;
 const COMMAND_MS = 30_000;
 
@@ -13,20 +13,20 @@ export type TokenOrigin = {
 };
 
 /**
- * Gives the host's token, whenever it dials: as it was given, as the file has it then, or as the command printed
- * it last. Waiting for the command holds up everything here, but it happens once in a token's life.
- * The first origin that has one counts. Throws an error with a message for the person at the keyboard if there is none to begin with.
+ * A function that returns the host's token for each new socket: the token as given, the current content of the file,
+ * or the last output of the command. The command blocks the process while it runs, but it runs only once in the life
+ * of a token. The first origin that names a token counts. Throws an error for the user if there is none.
  */
 export function hostTokenSource(...origins: readonly TokenOrigin[]): (refused?: string) => string {
-  const origin = origins.find((one) => one.token || one.file || one.command);
+  const origin = origins.find(({ token, file, command }) => token || file || command);
   const { token, file, command } = origin ?? {};
   if (token) return () => token;
   if (file)
-    return lasting(
+    return reread(
       () => readFileSync(file, "utf8"),
       () => false,
     );
-  if (command) return lasting(() => run(command), isFresh);
+  if (command) return reread(() => run(command), isFresh);
   throw new Error("ACP_EDGE_HOST_TOKEN is missing");
 }
 
@@ -38,8 +38,8 @@ function run(command: string): string {
   });
 }
 
-/** When a later reading fails the token from before is still worth a try: the gateway will say. */
-function lasting(read: () => string, isGood: (token: string) => boolean): (refused?: string) => string {
+/** Reads the token again when it is refused or not good any more. If that fails, the previous token is used. */
+function reread(read: () => string, isGood: (token: string) => boolean): (refused?: string) => string {
   let token = read().trim();
   if (token === "") throw new Error("the host token is empty");
   return (refused) => {

@@ -2,7 +2,7 @@ import { freemem, loadavg } from "node:os";
 import type { Timing } from "../../node/timing.ts";
 import type { HostLoad } from "../../protocol/host-wire.ts";
 
-/** Tells how much this host has to do: when that changes, and now and then while it has something to do. */
+/** Reports the load of this host: after each change, and periodically while agents run. */
 export class LoadReport {
   readonly #timing: Timing;
   readonly #runs: () => number;
@@ -24,7 +24,7 @@ export class LoadReport {
     };
   }
 
-  /** The number of runs may have changed. */
+  /** Schedules a report, because the number of runs may have changed. */
   touch(): void {
     this.#schedule(this.#timing.loadDelayMs);
   }

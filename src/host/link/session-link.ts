@@ -15,7 +15,7 @@ import type { AgentRun } from "../agent/agent-run.ts";
 /** With this close code, or that of a run it did not ask for, a session dismisses a run for good. */
 const SESSION_GONE = 4404;
 
-/** Which agent runs where, and for which wish of the session. */
+/** Which agent runs where, and for which process request of the session. */
 type Serving = { agent: string; host: string; root: string; wish: number; io?: IoServer };
 
 const count = z.number().int().nonnegative();
@@ -27,12 +27,12 @@ const sessionHead: z.ZodType<SessionHead> = z.discriminatedUnion("t", [
 ]);
 
 /**
- * Carries one run to its session and the session's lines to the agent, over as many sockets as it takes.
- * Items stay in the run's outbox until the session has acknowledged them; lines the agent already has are
- * recognised by their number. So a lost socket costs time and nothing else.
+ * Carries the items of one run to its session, and the session's lines to the agent, over as many sockets as needed.
+ * Items stay in the run's outbox until the session has acknowledged them. Lines that the agent already has are
+ * recognised by their sequence number. A lost socket therefore costs time, but no data.
  */
 export class SessionLink {
-  /** Resolves when the session has all of the run, or does not want it. */
+  /** Resolves when the session has all items of the run, or has dismissed the run. */
   get done(): Promise<void> {
     return this.#done.promise;
   }
@@ -42,28 +42,28 @@ export class SessionLink {
   readonly #gateway: Gateway;
   readonly #name: string;
   readonly #socket: GatewaySocket;
-  /** Number of the last item sent on the current socket; undefined until its welcome. */
+  /** Number of the last item sent on the current socket; undefined until the session's welcome. */
   #sent: number | undefined;
-  /** Last item of each message that the session has not acknowledged yet. */
+  /** Number of the last item of each message that the session has not acknowledged yet. */
   #inFlight: number[] = [];
-  /** Log sequence number of the last line handed to the agent. */
+  /** Log sequence number of the last line delivered to the agent. */
   #delivered = 0;
-  /** The agent does not read: lines were left out, and are asked for again when it does. */
+  /** The agent does not read its input: lines are skipped, and requested again when it does. */
   #skipping = false;
   #pumping = false;
   #linger: NodeJS.Timeout | undefined;
   #over = false;
 
-  readonly #draining: () => boolean;
+  readonly #isDraining: () => boolean;
 
   constructor(
     gateway: Gateway,
     sessionId: string,
     serving: Serving,
     run: AgentRun,
-    draining: () => boolean = () => false,
+    isDraining: () => boolean = () => false,
   ) {
-    this.#draining = draining;
+    this.#isDraining = isDraining;
     this.#run = run;
     this.#serving = serving;
     this.#gateway = gateway;
@@ -77,11 +77,12 @@ export class SessionLink {
     });
   }
 
+  /** Skips the rest of the current retry delay: the session waits for this link. */
   retryNow(): void {
     this.#socket.retryNow();
   }
 
-  /** Gives the session a moment to acknowledge the end of the run, then closes. */
+  /** Gives the session a moment to acknowledge the exit of the run, then closes the link. */
   async finish(): Promise<void> {
     await this.#run.exited;
     if (!this.#over) this.#linger ??= setTimeout(() => this.#finish(), this.#gateway.timing.lingerMs);
@@ -97,7 +98,7 @@ export class SessionLink {
         run: this.#run.id,
         ...this.#serving,
         delivered: this.#delivered,
-        draining: this.#draining(),
+        draining: this.#isDraining(),
       }),
     );
   }
@@ -106,7 +107,7 @@ export class SessionLink {
     this.#sent = undefined;
     if (code !== SESSION_GONE && code !== SUPERSEDED && status !== 404) return "retry";
     this.#gateway.log(
-      `${this.#name}: ${code === SUPERSEDED ? "another run took over" : "gone"}, agent stopped`,
+      `${this.#name}: ${code === SUPERSEDED ? "another run took over" : "the session is gone"}, agent stopped`,
     );
     this.#run.stop();
     this.#finish();
@@ -116,14 +117,14 @@ export class SessionLink {
   #received(text: string): void {
     try {
       const { head, lines } = decodeLink(text);
-      this.#obey(sessionHead.parse(head), lines);
+      this.#handle(sessionHead.parse(head), lines);
     } catch (error) {
-      // Going on could mean a hole in the agent's input; starting over cannot.
+      // Continuing could leave a gap in the agent's input. A new socket cannot.
       this.#socket.drop(`message not understood: ${reasonOf(error)}`);
     }
   }
 
-  #obey(head: SessionHead, lines: string[]): void {
+  #handle(head: SessionHead, lines: string[]): void {
     switch (head.t) {
       case "welcome":
         this.#acknowledged(head.received);
@@ -153,12 +154,13 @@ export class SessionLink {
   }
 
   /**
-   * The socket cannot be paused while the agent does not read: the acknowledgements on it may be what the
-   * agent waits for. Nor can everything be kept. The session's log is the queue: ask again from there.
+   * While the agent does not read its input, the socket cannot be paused: the agent may be waiting for the
+   * acknowledgements on it. Nor can all lines be buffered. The session's log is the queue, so lines are skipped and
+   * requested again later.
    */
   #deliver(lines: string[]): void {
     if (this.#skipping) return;
-    if (this.#run.inputFull) {
+    if (this.#run.isInputFull) {
       this.#skipping = true;
       return;
     }
@@ -174,10 +176,10 @@ export class SessionLink {
   }
 
   #catchUp(): void {
-    if (this.#skipping && !this.#run.inputFull) this.#socket.drop("the agent reads again");
+    if (this.#skipping && !this.#run.isInputFull) this.#socket.drop("the agent reads its input again");
   }
 
-  /** Puts off sending until all that is readable now has been read, so that it travels together. */
+  /** Defers sending until all output that is readable now has been read, so that it travels in one message. */
   #pumpSoon(): void {
     if (this.#pumping) return;
     this.#pumping = true;
@@ -188,8 +190,8 @@ export class SessionLink {
   }
 
   /**
-   * Keeps a few messages under way; what gathers until one of them is durable goes out as the next. A session
-   * that is slow gets larger messages instead of more of them, and one write for each.
+   * Keeps a few messages in flight. The items that accumulate until the session has stored one of them form the next
+   * message. A slow session thus gets larger messages rather than more messages, and one write for each.
    */
   #pump(): void {
     this.#inFlight = this.#inFlight.filter((last) => last > this.#run.outbox.acked);

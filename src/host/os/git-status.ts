@@ -2,13 +2,13 @@ import type { GitState } from "../../protocol/host-wire.ts";
 
 export const GIT_STATUS = ["status", "--porcelain=v2", "--branch", "-z"];
 
-/** So many changed files are named; of the others we only say how many there are. */
+/** The number of changed files that are named. The others are only counted. */
 const FILES_NAMED = 100;
 
-/** Fields before the path, by the first character of an entry: changed, renamed or copied, unmerged, untracked. */
+/** The number of fields before the path, by type of entry: changed, renamed or copied, unmerged, untracked. */
 const FIELDS: Readonly<Record<string, number>> = { "1": 8, "2": 9, u: 10, "?": 1 };
 
-/** Reads what `git status` says in its stable format: entries that end in NUL, headers first. */
+/** Parses the stable format of `git status`: entries that end with NUL, headers first. */
 export function parseGitStatus(output: string): GitState {
   const state: GitState = {
     branch: null,
@@ -25,7 +25,7 @@ export function parseGitStatus(output: string): GitState {
     if (kind === "#") readHeader(state, entry);
     const fields = FIELDS[kind];
     if (fields === undefined) continue;
-    // The name that a renamed file had is an entry of its own.
+    // The previous name of a renamed file is a separate entry.
     if (kind === "2") at += 1;
     state.modifiedCount += 1;
     if (state.modifiedFiles.length < FILES_NAMED) state.modifiedFiles.push(afterFields(entry, fields));
@@ -45,7 +45,7 @@ function readHeader(state: GitState, header: string): void {
   }
 }
 
-/** A path may have spaces in it. */
+/** The path of an entry. It may contain spaces. */
 function afterFields(entry: string, fields: number): string {
   let at = 0;
   for (let field = 0; field < fields; field += 1) at = entry.indexOf(" ", at) + 1;

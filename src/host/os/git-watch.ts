@@ -4,65 +4,67 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Timing } from "../../node/timing.ts";
 import type { GitState } from "../../protocol/host-wire.ts";
-import { plainEnvironment } from "../agent/agent-environment.ts";
 import { GIT_STATUS, parseGitStatus } from "./git-status.ts";
+import { plainEnvironment } from "./plain-environment.ts";
 
 const run = promisify(execFile);
-const OUTPUT_MAX = 64 * 1024 * 1024;
+const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 
 /**
- * Follows the workspace's git state. Git's own directory is watched, the work tree is not: it may be huge, and
- * what changes there during a turn is the agent's doing, of which we hear anyway. So we look when there was a
- * sign, never twice at a time, and tell only what is new.
+ * Follows the git state of the workspace. The git directory is watched, the work tree is not: it may be huge, and
+ * changes to it during a turn come from the agent, whose activity the host reports here. `git status` runs only after
+ * a sign of change, never twice at a time, and only a new state is reported.
  */
 export class GitWatch {
   readonly #root: string;
   readonly #timing: Timing;
-  readonly #changed: (git: GitState | null) => void;
-  /** Undefined until the first look. */
+  readonly #onChange: (git: GitState | null) => void;
+  /** The last state as JSON; undefined until the first check. */
   #known: string | undefined;
   #watchers: FSWatcher[] = [];
   #gitDir: string | null = null;
   #timer: NodeJS.Timeout | undefined;
   #poll: NodeJS.Timeout | undefined;
-  #looking = false;
-  #again = false;
-  #lookedAt = 0;
+  #checking = false;
+  /** A sign of change arrived during the current check. */
+  #touched = false;
+  #checkedAt = 0;
   #idle: Promise<void> = Promise.resolve();
   readonly #abort = new AbortController();
   #closed = false;
 
-  constructor(root: string, timing: Timing, changed: (git: GitState | null) => void) {
+  /** `onChange` gets null if the workspace is not a git repository. */
+  constructor(root: string, timing: Timing, onChange: (git: GitState | null) => void) {
     this.#root = root;
     this.#timing = timing;
-    this.#changed = changed;
-    this.#idle = this.#look();
+    this.#onChange = onChange;
+    this.#idle = this.#check();
   }
 
-  /** Undefined: not known yet. */
+  /** Undefined until the first check has ended. */
   get state(): GitState | null | undefined {
     return this.#known === undefined ? undefined : (JSON.parse(this.#known) as GitState | null);
   }
 
-  /** Something may have changed. Cheap: called for whatever an agent prints. */
+  /** Schedules a check, because files may have changed. It is cheap: every output of an agent calls it. */
   touch(): void {
-    if (this.#looking) this.#again = true;
-    if (this.#looking || this.#timer || this.#closed) return;
-    const rested = this.#lookedAt + this.#timing.gitEveryMs - Date.now();
-    const look = () => {
-      this.#idle = this.#look();
+    if (this.#checking) this.#touched = true;
+    if (this.#checking || this.#timer || this.#closed) return;
+    const untilNextMs = this.#checkedAt + this.#timing.gitEveryMs - Date.now();
+    const check = () => {
+      this.#idle = this.#check();
     };
-    this.#timer = setTimeout(look, Math.max(this.#timing.gitDelayMs, rested));
+    this.#timer = setTimeout(check, Math.max(this.#timing.gitDelayMs, untilNextMs));
     this.#timer.unref();
   }
 
-  /** While agents run, even what leaves no sign is found in the end. */
+  /** While agents run, a periodic check finds changes that leave no sign. */
   set busy(busy: boolean) {
     clearInterval(this.#poll);
     this.#poll = busy ? setInterval(() => this.touch(), this.#timing.gitPollMs).unref() : undefined;
   }
 
-  /** Resolves when it does not look any more, closed or not. */
+  /** Resolves when the current check has ended. */
   get idle(): Promise<void> {
     return this.#idle;
   }
@@ -75,26 +77,26 @@ export class GitWatch {
     this.#unwatch();
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     this.#timer = undefined;
-    this.#looking = true;
-    this.#again = false;
+    this.#checking = true;
+    this.#touched = false;
     try {
       await this.#follow();
       const text = JSON.stringify(this.#gitDir === null ? null : parseGitStatus(await this.#git(GIT_STATUS)));
       if (text !== this.#known && !this.#closed) {
         this.#known = text;
-        this.#changed(JSON.parse(text) as GitState | null);
+        this.#onChange(JSON.parse(text) as GitState | null);
       }
     } catch {
-      // A repository in the middle of something, or too slow: what we know is the best there is.
+      // Git failed or was too slow, so the previous state stays.
     }
-    this.#looking = false;
-    this.#lookedAt = Date.now();
-    if (this.#again) this.touch();
+    this.#checking = false;
+    this.#checkedAt = Date.now();
+    if (this.#touched) this.touch();
   }
 
-  /** Watches the git directory, if there is one by now. */
+  /** Watches the git directory as soon as there is one. */
   async #follow(): Promise<void> {
     const gitDir = await this.#git(["rev-parse", "--absolute-git-dir"]).then(
       (output) => output.trimEnd(),
@@ -111,7 +113,7 @@ export class GitWatch {
         watcher.unref();
         this.#watchers.push(watcher);
       } catch {
-        // A work tree of another repository has no refs of its own.
+        // A linked work tree has no refs of its own.
       }
     }
   }
@@ -121,7 +123,7 @@ export class GitWatch {
     this.#watchers = [];
   }
 
-  /** A repository's configuration may name programs to run: with our token in their environment they must not. */
+  /** A repository's configuration may name programs to run. They must not find the host's token in their environment. */
   async #git(args: readonly string[]): Promise<string> {
     const { stdout } = await run("git", ["--no-optional-locks", "-c", "core.fsmonitor=false", ...args], {
       cwd: this.#root,
@@ -129,7 +131,7 @@ export class GitWatch {
       timeout: this.#timing.gitTimeoutMs,
       killSignal: "SIGKILL",
       signal: this.#abort.signal,
-      maxBuffer: OUTPUT_MAX,
+      maxBuffer: OUTPUT_BYTES_MAX,
     });
     return stdout;
   }

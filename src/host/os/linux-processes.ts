@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
-/** What Linux tells of processes. Elsewhere nothing is known, and whoever asks goes without. */
+/** Processes as Linux lists them in /proc. On other systems nothing is known, and callers do without. */
 
 export type LinuxProcess = {
   pid: number;
   group: number;
-  /** In clock ticks since the machine was started: with the number it names a process, which a number alone does not. */
+  /** In clock ticks since boot. Process numbers are reused; number and start time together identify a process. */
   startedAt: string;
 };
 
@@ -13,7 +13,7 @@ export type LinuxProcess = {
 export function findProcess(pid: number): LinuxProcess | undefined {
   const stat = read(`/proc/${pid}/stat`);
   if (stat === undefined) return undefined;
-  // The name of the program comes before the rest, in brackets, and may contain anything.
+  // The program's name precedes these fields in parentheses and may itself contain any character.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const [group, startedAt] = [fields[2], fields[19]];
   return group === undefined || startedAt === undefined
@@ -30,18 +30,18 @@ export function listProcesses(): LinuxProcess[] {
   }
 }
 
-/** Memory in use, in bytes. */
+/** Resident memory in bytes. */
 export function memoryOf(pid: number): number {
   const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`) ?? "")?.[1];
   return 1024 * Number(kilobytes ?? 0);
 }
 
-/** Whether a process was started with this variable; false for those of others. */
+/** Whether a process was started with this variable; false for processes of other users. */
 export function hasVariable(pid: number, name: string, value: string): boolean {
   return (read(`/proc/${pid}/environ`) ?? "").split("\0").includes(`${name}=${value}`);
 }
 
-/** Process numbers mean something only until the machine is started again, and only in one container. */
+/** Process numbers are valid only until the next boot, and only within one container. */
 export function processScope(): { boot: string; namespace: string } | undefined {
   try {
     const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();

@@ -1,12 +1,12 @@
 import type { Readable } from "node:stream";
 
 const WINDOW_MS = 50;
-/** About 80 MB a second: more than anybody reads, and a small part of what a processor can write. */
+/** About 80 MB per second: more than any reader needs, and a fraction of what a process can write. */
 const WINDOW_BYTES = 4 * 1024 * 1024;
 
 /**
- * Takes what a process writes, but no faster than that. One that writes without end then waits for its own pipe
- * instead of keeping the host from everybody else's.
+ * Reads the output of a process at a limited rate. A process that writes without end then blocks on its own pipe
+ * instead of keeping the host from serving other processes.
  */
 export function readPaced<Chunk extends { length: number }>(
   stream: Readable,

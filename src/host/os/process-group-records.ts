@@ -13,7 +13,7 @@ import {
 } from "./linux-processes.ts";
 import { endGroup, type ProcessGroupListener } from "./process-group.ts";
 
-/** Which host: the next one of the same name in the same place takes care of what this one leaves behind. */
+/** Identifies a host: the next host with the same identity ends the processes that this host leaves behind. */
 export type HostIdentity = { workspace: string; name: string; root: string };
 
 const RECORD = z.object({
@@ -25,21 +25,24 @@ const RECORD = z.object({
 });
 type GroupRecord = z.infer<typeof RECORD>;
 
-/** All processes of a host's agents have this variable. */
+/** An environment variable that marks all processes of a host's agents. */
 const MARK = "ACP_EDGE_HOST_MARK";
 
 /**
- * A file with the process groups of one host. A host that is killed cannot end its agents, and some of those do not
- * end by themselves; the next host does so before it starts any.
+ * A file that lists the process groups of one host. A host that is killed cannot end its agents, and not all of them
+ * end by themselves. The next host ends them before it starts any agent.
  */
 export class ProcessGroupRecords implements ProcessGroupListener {
-  /** For the environment of all that is started. */
+  /** Variables for the environment of every process that is started. */
   readonly variables: Readonly<Record<string, string>>;
   readonly #file: string;
   readonly #log: (event: string) => void;
   readonly #record: GroupRecord;
 
-  /** Ends what earlier hosts have left. Undefined where processes cannot be told apart, or nothing can be written. */
+  /**
+   * Ends the process groups that earlier hosts left behind, and opens a new record. Undefined where the operating
+   * system does not identify processes, or where the directory is not writable.
+   */
   static async open(
     state: string,
     identity: HostIdentity,
@@ -56,7 +59,7 @@ export class ProcessGroupRecords implements ProcessGroupListener {
       const host = { pid: self.pid, startedAt: self.startedAt };
       return new ProcessGroupRecords(directory, { ...scope, mark: randomUUID(), host, groups: [] }, log);
     } catch (error) {
-      log(`processes that a crash leaves behind will not be found: ${reasonOf(error)}`);
+      log(`process groups cannot be recorded, so a crash would leave agents running: ${reasonOf(error)}`);
       return undefined;
     }
   }
@@ -68,25 +71,25 @@ export class ProcessGroupRecords implements ProcessGroupListener {
     this.variables = { [MARK]: record.mark };
   }
 
-  began(leader: number): void {
+  groupStarted(leader: number): void {
     const startedAt = findProcess(leader)?.startedAt;
     if (startedAt === undefined) return;
     this.#record.groups.push({ leader, startedAt });
     this.#write();
   }
 
-  ended(leader: number): void {
+  groupEnded(leader: number): void {
     this.#record.groups = this.#record.groups.filter((group) => group.leader !== leader);
     this.#write();
   }
 
-  /** All groups have ended. */
+  /** Removes the record, because all groups have ended. */
   close(): void {
     rmSync(this.#file, { force: true });
     try {
       rmdirSync(dirname(this.#file));
     } catch {
-      // It has another record in it.
+      // The directory contains the record of another host.
     }
   }
 
@@ -96,7 +99,7 @@ export class ProcessGroupRecords implements ProcessGroupListener {
       writeFileSync(`${this.#file}.new`, JSON.stringify(this.#record));
       renameSync(`${this.#file}.new`, this.#file);
     } catch (error) {
-      this.#log(`the record of processes cannot be written: ${reasonOf(error)}`);
+      this.#log(`the record of process groups cannot be written: ${reasonOf(error)}`);
     }
   }
 }
@@ -114,20 +117,21 @@ async function endOrphans(
   for (const name of readdirSync(directory)) {
     const file = join(directory, name);
     const record = readRecord(file);
-    // Another container's, where the same numbers are other processes; or a host that lives.
+    // In another container the same numbers mean other processes.
     if (record?.boot === scope.boot && record.namespace !== scope.namespace) continue;
-    if (record?.boot === scope.boot && lives(record.host)) continue;
+    if (record?.boot === scope.boot && isAlive(record.host)) continue;
     const groups = record?.boot === scope.boot ? orphansOf(record, listProcesses()) : [];
-    if (groups.length > 0) log(`ending process groups that an earlier host has left: ${groups.join(", ")}`);
+    if (groups.length > 0)
+      log(`ending process groups that an earlier host left behind: ${groups.join(", ")}`);
     await Promise.all(groups.map((leader) => endGroup(leader, killAfterMs)));
     rmSync(file, { force: true });
   }
 }
 
 /**
- * The groups of a record that still are what they were. A leader is known by when it was started. If it is gone,
- * its number cannot be another's while its group has members, but the whole group may have been replaced: then its
- * members do not have the mark.
+ * The groups of a record that still exist. A leader is identified by its start time. While a group has members, its
+ * number is not reused, even after its leader has exited; but the whole group may have ended and the number may belong
+ * to a new group, whose members do not carry the mark.
  */
 function orphansOf({ groups, mark }: GroupRecord, procs: readonly LinuxProcess[]): number[] {
   return groups
@@ -139,7 +143,7 @@ function orphansOf({ groups, mark }: GroupRecord, procs: readonly LinuxProcess[]
     .map(({ leader }) => leader);
 }
 
-function lives({ pid, startedAt }: { pid: number; startedAt: string }): boolean {
+function isAlive({ pid, startedAt }: { pid: number; startedAt: string }): boolean {
   return findProcess(pid)?.startedAt === startedAt;
 }
 
@@ -147,7 +151,7 @@ function readRecord(file: string): GroupRecord | undefined {
   try {
     return RECORD.parse(JSON.parse(readFileSync(file, "utf8")));
   } catch {
-    // Half written by a host that was killed just then.
+    // The file is not a record, for example because its host was killed while it wrote.
     return undefined;
   }
 }

@@ -1,16 +1,15 @@
-/** What agents and terminals share: a process group to end. */
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Hears of every process group that is started and of its end. */
-export type ProcessGroupListener = { began(leader: number): void; ended(leader: number): void };
+/** Is told when a process group starts and ends. */
+export type ProcessGroupListener = { groupStarted(leader: number): void; groupEnded(leader: number): void };
 
 /**
- * Ends a process group: politely, then not. Launchers leave the native agent running when they get a
- * signal, so the leader's exit says nothing about the rest. Resolves when the group is gone or was killed.
+ * Ends a process group with SIGTERM, and with SIGKILL after `killAfterMs`. The exit of the leader is not enough: some
+ * launchers leave the native agent running when they get a signal. Resolves when the group is gone or was killed.
  */
 export async function endGroup(leader: number, killAfterMs: number): Promise<void> {
   const deadline = Date.now() + killAfterMs;
-  for (let alive = signalGroup(leader, "SIGTERM"); alive; alive = groupLives(leader)) {
+  for (let alive = signalGroup(leader, "SIGTERM"); alive; alive = isGroupAlive(leader)) {
     if (Date.now() >= deadline) {
       signalGroup(leader, "SIGKILL");
       return;
@@ -20,7 +19,7 @@ export async function endGroup(leader: number, killAfterMs: number): Promise<voi
 }
 
 /** Whether any process of the group is left. */
-export function groupLives(leader: number): boolean {
+export function isGroupAlive(leader: number): boolean {
   return signalGroup(leader, 0);
 }
 

@@ -94,7 +94,7 @@ describe("the catalogue", () => {
   });
 
   test.each([
-    [{ id: "x", name: "X" }, "neither distribution nor command"],
+    [{ id: "x", name: "X" }, "neither a distribution nor a command"],
     [{ id: "X Y", name: "X", command: ["x"] }, "lower case"],
     [{ id: "x", name: "X", command: ["x"], requires: ["NOT A NAME"] }, "requires"],
     ["nonsense", "expected object"],
@@ -122,7 +122,9 @@ describe("the options", () => {
     expect(ids({ agent: ["x", "y"], agents: ["demo"] })).toEqual(["*custom", "demo"]);
   });
   test("cannot name what is not there", () => {
-    expect(() => ids({ agents: ["nobody"] })).toThrow("there is no agent nobody; there are claude-acp,");
+    expect(() => ids({ agents: ["nobody"] })).toThrow(
+      "there is no agent nobody; the catalogue has claude-acp,",
+    );
     expect(() => ids({ agents: ["demo"], defaultAgent: "gemini" })).toThrow("not among demo");
   });
 });
@@ -185,7 +187,7 @@ describe("an agent is started", () => {
 describe("an agent lacks", () => {
   const agent = { id: "a", name: "A", default: false, command: ["a"] };
   const lacks = (env: NodeJS.ProcessEnv, more: object) =>
-    new AgentEnvironment(env, []).lacks({ ...agent, ...more });
+    new AgentEnvironment(env, []).unavailableReason({ ...agent, ...more });
 
   test("nothing, if any one of each group is there", () => {
     const home = temporaryDirectory();

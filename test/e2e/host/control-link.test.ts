@@ -77,7 +77,7 @@ describe("the control link", () => {
     await gateway.until(() => gateway.controlSocket);
     gateway.refusals.set("/host/control", status);
     gateway.controlSocket?.terminate();
-    await expect.poll(() => refusals).toEqual([`HTTP ${status}: is the host token right?`]);
+    await expect.poll(() => refusals).toEqual([`HTTP ${status}: check the host token`]);
   });
 
   test("goes on with a newer token when its own is about to expire", async () => {
@@ -105,7 +105,7 @@ describe("the control link", () => {
     ]);
     gateway.refusals.set("/host/control", 401);
     gateway.controlSocket?.close(4401, "token revoked");
-    await expect.poll(() => refusals).toEqual(["HTTP 401: is the host token right?"]);
+    await expect.poll(() => refusals).toEqual(["HTTP 401: check the host token"]);
   });
 
   test("keeps trying, less and less often, while another host has its name", async () => {

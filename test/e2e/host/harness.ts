@@ -36,7 +36,7 @@ export type Running = { gateway: FakeGateway; host: Host; root: string; log: str
 export async function startHost(
   options: { agents?: OfferedAgent[]; timing?: Partial<Timing>; token?: Gateway["token"] } & Pick<
     HostOptions,
-    "maxAgents" | "limits"
+    "maxAgents" | "agentLimits"
   > = {},
 ): Promise<Running> {
   const gateway = await FakeGateway.start();
@@ -55,7 +55,7 @@ export async function startHost(
     root,
     agents: options.agents ?? [fixture("fixture")],
     maxAgents: options.maxAgents,
-    limits: options.limits ?? {},
+    agentLimits: options.agentLimits ?? {},
     onRefused: (reason) => refusals.push(reason),
   });
   onTestFinished(async () => {

@@ -76,28 +76,30 @@ describe("an agent's process", () => {
   });
 
   test("that takes more memory than it may is ended, and says why", async () => {
-    const limits = { memoryBytes: 250 * 1024 * 1024 };
-    const { gateway } = await startHost({ limits, timing: { usageEveryMs: 50 } });
+    const agentLimits = { memoryBytes: 250 * 1024 * 1024 };
+    const { gateway } = await startHost({ agentLimits, timing: { usageEveryMs: 50 } });
     const other = await ready(gateway, "other");
     const session = await ready(gateway, "s");
     session.tell("grow", { megabytes: 300 });
     await gateway.until(() => session.exit);
     expect(session.exit).toMatchObject({
       signal: "SIGKILL",
-      error: expect.stringMatching(/^the agent was out of its memory limit: \d+ MB, 250 MB are allowed$/),
+      error: expect.stringMatching(/^the agent exceeded its memory limit: \d+ MB, 250 MB are allowed$/),
     });
     await streams(gateway, other);
   });
 
   test("that starts more processes than it may is ended with all of them", async () => {
-    const { gateway } = await startHost({ limits: { processes: 10 }, timing: { usageEveryMs: 50 } });
+    const { gateway } = await startHost({ agentLimits: { processes: 10 }, timing: { usageEveryMs: 50 } });
     const session = await ready(gateway, "s");
     session.tell("multiply", { count: 9 });
     await gateway.until(() => session.frames.find((frame) => frame.multiplied));
     // Those of its terminals count as well.
     request(session, { id: 1, method: "terminal/create", params: { command: "sleep 60 & sleep 60 & wait" } });
     await gateway.until(() => session.exit);
-    expect(session.exit?.error).toMatch(/^the agent was over its limit of processes: \d+, 10 are allowed$/);
+    expect(session.exit?.error).toMatch(
+      /^the agent exceeded its process limit: \d+ processes, 10 are allowed$/,
+    );
     await expect
       .poll(() => descendants(process.pid).filter(({ command }) => command === "sleep 60"))
       .toEqual([]);
@@ -112,7 +114,7 @@ describe("a host with a limit of agents", () => {
     await ready(gateway, "b");
     const third = await gateway.open("c");
     await gateway.until(() => third.exit);
-    expect(third.exit?.error).toContain("this host runs 2 agents already, which is its limit");
+    expect(third.exit?.error).toContain("this host already runs 2 agents, which is its limit");
     first.stop();
     await gateway.until(() => first.exit);
     await streams(gateway, await ready(gateway, "d"));

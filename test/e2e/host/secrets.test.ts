@@ -55,18 +55,18 @@ describe("the environment of an agent", () => {
 
   test("has the workspace's secrets, in place of the host's, if the agent declares them", () => {
     const env = environment();
-    expect(env.learn({ ANTHROPIC_API_KEY: "of-the-workspace" })).toEqual([claude]);
+    expect(env.setSecrets({ ANTHROPIC_API_KEY: "of-the-workspace" })).toEqual([claude]);
     expect(env.ofAgent(claude).ANTHROPIC_API_KEY).toBe("of-the-workspace");
     expect(JSON.stringify(env.ofAgent(codex))).not.toContain("of-the-workspace");
     expect(JSON.stringify(env.ofTerminals(claude))).not.toContain("of-the-workspace");
-    expect(env.learn({ ANTHROPIC_API_KEY: "of-the-workspace", OTHER: "x" })).toEqual([]);
-    expect(env.learn({})).toEqual([claude]);
+    expect(env.setSecrets({ ANTHROPIC_API_KEY: "of-the-workspace", OTHER: "x" })).toEqual([]);
+    expect(env.setSecrets({})).toEqual([claude]);
     expect(env.ofAgent(claude).ANTHROPIC_API_KEY).toBe("anthropic-key");
   });
 
   test("is known for its secrets, and only for these", () => {
     const env = environment();
-    env.learn({ STORED: "stored-value" });
+    env.setSecrets({ STORED: "stored-value" });
     expect(env.redact("anthropic-key openai-key host-token stored-value /home/me model")).toBe(
       "[redacted:ANTHROPIC_API_KEY] [redacted:OPENAI_API_KEY] [redacted:ACP_EDGE_HOST_TOKEN] [redacted:STORED] /home/me model",
     );

@@ -131,7 +131,7 @@ describe("the link to a session", () => {
     const { gateway, log } = await startHost();
     gateway.refusals.set("/host/sessions/", 404);
     await gateway.open("s");
-    await expect.poll(() => log).toContain("session s: gone, agent stopped");
+    await expect.poll(() => log).toContain("session s: the session is gone, agent stopped");
     expect(gateway.upgrades.filter(({ url }) => url?.startsWith("/host/sessions/"))).toHaveLength(1);
   });
 

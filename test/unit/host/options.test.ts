@@ -1,22 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { readCommandLine, splitCommand } from "../../../src/host/options.ts";
-
-describe("a command", () => {
-  test.each([
-    ["claude-agent-acp", ["claude-agent-acp"]],
-    ["  npx -y  pkg@1 ", ["npx", "-y", "pkg@1"]],
-    [`node "a b.js" 'c "d"' e\\ f`, ["node", "a b.js", 'c "d"', "e f"]],
-    [`sh -c 'echo "\\$HOME"' ""`, ["sh", "-c", 'echo "\\$HOME"', ""]],
-    [`"a \\"b\\" \\n" x"y"z`, ['a "b" \\n', "xyz"]],
-  ])("%s is split like a shell would", (text, words) => {
-    expect(splitCommand(text)).toEqual(words);
-  });
-
-  test("must be complete", () => {
-    expect(() => splitCommand("echo 'a")).toThrow("closing '");
-    expect(() => splitCommand("  ")).toThrow("empty");
-  });
-});
+import { readCommandLine } from "../../../src/host/options.ts";
 
 describe("the command line", () => {
   const args = ["--gateway", "http://127.0.0.1:1", "--workspace", "w", "--root", ".", "--name", "n"];

@@ -144,7 +144,7 @@ describe("a terminal", () => {
     const { terminals: terms } = terminals();
     for (let n = 0; n < 100; n++) await terms.create({ command: "true" });
     await expect(terms.create({ command: "true" })).rejects.toMatchObject({
-      message: "100 terminals are open: release some first",
+      message: "100 terminals are open: release some of them first",
     });
   });
 

@@ -1,5 +1,5 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { NoiseLimit, readOutput } from "../../../../src/host/agent/agent-output.ts";
+import { describe, expect, test } from "vitest";
+import { readOutput } from "../../../../src/host/agent/agent-output.ts";
 
 describe("a line on stdout", () => {
   test.each(['{"id":1}', '{"error":{}}', "{}", '{"n":12345678901234567890} '])(
@@ -27,22 +27,5 @@ describe("a line on stdout", () => {
   test("that is noise is kept to 4 KiB", () => {
     expect(readOutput("x".repeat(10_000))).toEqual({ noise: "x".repeat(4096) });
     expect(readOutput({ noise: "x".repeat(10_000) })).toEqual({ noise: "x".repeat(4096) });
-  });
-});
-
-describe("noise", () => {
-  beforeEach(() => void vi.useFakeTimers());
-  afterEach(() => void vi.useRealTimers());
-
-  test("over the limit is counted and reported once a second", () => {
-    const reports: string[] = [];
-    const limit = new NoiseLimit(2, (text) => reports.push(text));
-    expect([limit.admit(), limit.admit(), limit.admit(), limit.admit()]).toEqual([true, true, false, false]);
-    expect(reports).toEqual([]);
-    vi.advanceTimersByTime(1000);
-    expect(reports).toEqual(["(2 more lines like these were dropped)"]);
-    expect(limit.admit()).toBe(true);
-    vi.advanceTimersByTime(1000);
-    expect(reports).toHaveLength(1);
   });
 });

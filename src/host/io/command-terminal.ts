@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Timing } from "../../node/timing.ts";
 import { readPaced } from "../os/paced-reader.ts";
-import { endGroup, groupLives } from "../os/process-group.ts";
+import { endGroup, isGroupAlive } from "../os/process-group.ts";
 import { OutputTail } from "./output-tail.ts";
 
-/** How long the output may trail behind the exit: a process left in the background keeps the pipe open. */
+/** How long the output may follow the exit: a background process keeps the pipe open. */
 const TRAILING_MS = 250;
 
 export type ExitStatus = { exitCode: number | null; signal: string | null };
@@ -22,28 +22,28 @@ export type TerminalCommand = {
 export type TerminalTiming = Pick<Timing, "killAfterMs" | "terminalMs">;
 
 /** A command that an agent runs in the workspace. */
-export class Terminal {
+export class CommandTerminal {
   /** Resolves when the command has ended and its output is complete. */
   readonly exited: Promise<ExitStatus>;
-  /** Resolves when nothing is left of what it started. */
+  /** Resolves when no process of the command is left. */
   readonly gone: Promise<void>;
   readonly #child: ChildProcess;
   readonly #killAfterMs: number;
   readonly #tail: OutputTail;
   #status: ExitStatus | undefined;
-  /** Nothing is left to be ended, and the group's number may soon be somebody else's. */
+  /** No process is left, and the group's number may be reused. */
   #groupGone = false;
 
   /** Throws if the command cannot be started. */
-  static async start(command: TerminalCommand, timing: TerminalTiming): Promise<Terminal> {
-    const terminal = new Terminal(command, timing);
+  static async start(command: TerminalCommand, timing: TerminalTiming): Promise<CommandTerminal> {
+    const terminal = new CommandTerminal(command, timing);
     await once(terminal.#child, "spawn");
     return terminal;
   }
 
   private constructor(options: TerminalCommand, { killAfterMs, terminalMs }: TerminalTiming) {
     const { command, args, env, cwd, outputByteLimit } = options;
-    // Some agents send a whole command line as the command.
+    // Some agents send a whole command line as `command`.
     const [file, argv] = args.length === 0 && /\s/.test(command) ? ["sh", ["-c", command]] : [command, args];
     const child = spawn(file, argv, {
       cwd,
@@ -71,7 +71,7 @@ export class Terminal {
     });
   }
 
-  /** The number of its process group. */
+  /** The number of the command's process group. */
   get group(): number {
     return this.#child.pid as number;
   }
@@ -80,14 +80,14 @@ export class Terminal {
     return { ...this.#tail.read(), ...(this.#status && { exitStatus: this.#status }) };
   }
 
-  /** Ends the command and all it started. */
+  /** Ends the command and all processes that it started. */
   async kill(): Promise<void> {
     if (!this.#groupGone && this.#child.pid !== undefined) await endGroup(this.#child.pid, this.#killAfterMs);
   }
 
-  /** While one of its processes lives, a group's number is not given to another. */
+  /** A group's number is not reused while one of its processes is alive. */
   async #watchGroup(): Promise<void> {
-    while (this.#child.pid !== undefined && groupLives(this.#child.pid)) {
+    while (this.#child.pid !== undefined && isGroupAlive(this.#child.pid)) {
       await sleep(1000, undefined, { ref: false });
     }
     this.#groupGone = true;

@@ -1,0 +1,26 @@
+import type { AgentOffer } from "../../protocol/host-wire.ts";
+import type { AgentEnvironment } from "./agent-environment.ts";
+import type { OfferedAgent } from "./offered-agents.ts";
+
+/** The longest texts that the gateway accepts in an offer. */
+const NAME_CHARS = 200;
+const REASON_CHARS = 1000;
+const DESCRIPTION_CHARS = 500;
+const VERSION_CHARS = 100;
+
+/** The agents of this host as the gateway lists them: without secrets, and with the reason why one is unavailable. */
+export function agentOffers(agents: readonly OfferedAgent[], environment: AgentEnvironment): AgentOffer[] {
+  return agents.map((agent) => {
+    const { id, name, default: isDefault, description, version } = agent;
+    const reason = environment.unavailableReason(agent);
+    return {
+      id,
+      name: environment.redact(name).slice(0, NAME_CHARS),
+      default: isDefault,
+      available: reason === undefined,
+      ...(reason !== undefined && { reason: reason.slice(0, REASON_CHARS) }),
+      ...(description !== undefined && { description: description.slice(0, DESCRIPTION_CHARS) }),
+      ...(version !== undefined && { version: version.slice(0, VERSION_CHARS) }),
+    };
+  });
+}

@@ -1,0 +1,180 @@
+import type { Gateway } from "../../node/gateway-socket.ts";
+import type { HostControl } from "../../protocol/host-wire.ts";
+import type { IoServer } from "../../protocol/methods.ts";
+import type { ProcessGroupRecords } from "../os/process-group-records.ts";
+import type { AgentEnvironment } from "./agent-environment.ts";
+import { AgentRun } from "./agent-run.ts";
+import type { OfferedAgent } from "./offered-agents.ts";
+import { WarmPool } from "./warm-pool.ts";
+
+/** What an agent process has shown about its agent: the answer to `initialize`, or why there was none. */
+export type AgentReport = Extract<HostControl, { t: "agent" | "agent_failed" }>;
+
+export type AgentRunsOptions = {
+  gateway: Pick<Gateway, "timing" | "log">;
+  root: string;
+  agents: readonly OfferedAgent[];
+  /** Maximum number of agent processes, warm ones included. */
+  maxAgents?: number | undefined;
+  /** Records process groups, so that the next host can end them if this host is killed. */
+  records?: ProcessGroupRecords | undefined;
+};
+
+export type AgentRunsHandlers = {
+  /** How many sessions have a live run. */
+  sessionRuns(): number;
+  /** An agent wrote output or had a request served. */
+  activity(): void;
+  reported(report: AgentReport): void;
+};
+
+/** All agent processes of a host: those of sessions, the warm ones, and those that are being ended. */
+export class AgentRuns {
+  readonly #options: AgentRunsOptions;
+  readonly #environment: AgentEnvironment;
+  readonly #handlers: AgentRunsHandlers;
+  /** Every run that still has processes. */
+  readonly #runs = new Set<AgentRun>();
+  /** The latest report on each agent, by agent id. */
+  readonly #reports = new Map<string, AgentReport>();
+  readonly #pool: WarmPool;
+  /** A warm process could not be started because the host is at its maximum. */
+  #crowded = false;
+  /** Who serves the files and terminals of agents that are started from now on. */
+  #io: IoServer = "host";
+  #closing = false;
+
+  constructor(options: AgentRunsOptions, environment: AgentEnvironment, handlers: AgentRunsHandlers) {
+    this.#options = options;
+    this.#environment = environment;
+    this.#handlers = handlers;
+    this.#pool = new WarmPool((agent) => this.#startWarm(agent), options.gateway.timing);
+  }
+
+  [Symbol.iterator](): IterableIterator<AgentRun> {
+    return this.#runs.values();
+  }
+
+  get reports(): AgentReport[] {
+    return [...this.#reports.values()];
+  }
+
+  /** A run of the agent for a session. A run that cannot be started reports why through its exit. */
+  open(agentId: string): AgentRun {
+    const agent = this.#find(agentId);
+    if (!agent) return this.#failed(`this host has no agent ${JSON.stringify(agentId)}`);
+    const reason = this.#refusalReason(agent);
+    if (reason !== undefined) return this.#failed(reason);
+    const warm = this.#pool.take(agent);
+    if (!warm && this.#isFull()) {
+      this.#crowded = true;
+      this.#pool.evict();
+    }
+    return warm ?? this.#start(agent);
+  }
+
+  warmDefault(): void {
+    const agent = this.#options.agents.find((offered) => offered.default);
+    if (agent) this.warm(agent.id);
+  }
+
+  warm(agentId: string): void {
+    const agent = this.#find(agentId);
+    if (this.#closing || !agent) return;
+    const reason = this.#environment.unavailableReason(agent);
+    if (reason === undefined) this.#pool.warm(agent);
+    else this.#report({ t: "agent_failed", id: agent.id, error: reason });
+  }
+
+  /** Replaces warm processes that were started with other secrets. */
+  replaceWarm(agents: readonly OfferedAgent[]): void {
+    for (const agent of agents) this.#pool.drop(agent);
+    this.warmDefault();
+  }
+
+  /** Who serves files and terminals is fixed when an agent starts, so a change replaces all warm processes. */
+  serveIoBy(io: IoServer): void {
+    if (this.#io === io) return;
+    this.#io = io;
+    this.replaceWarm(this.#options.agents);
+  }
+
+  closePool(): void {
+    this.#pool.close();
+  }
+
+  /** Ends all agents and resolves when their processes are gone. */
+  async close(reason: string): Promise<void> {
+    this.#closing = true;
+    this.#pool.close();
+    for (const run of this.#runs) run.stop(reason);
+    await Promise.all([...this.#runs].map((run) => run.gone));
+  }
+
+  #find(agentId: string): OfferedAgent | undefined {
+    return this.#options.agents.find(({ id }) => id === agentId);
+  }
+
+  #isFull(): boolean {
+    return this.#runs.size >= (this.#options.maxAgents ?? Number.POSITIVE_INFINITY);
+  }
+
+  #refusalReason(agent: OfferedAgent): string | undefined {
+    const reason = this.#environment.unavailableReason(agent);
+    if (reason !== undefined) return `agent ${agent.id} ${reason}`;
+    const { maxAgents } = this.#options;
+    if (maxAgents === undefined || this.#handlers.sessionRuns() < maxAgents) return undefined;
+    return `this host already runs ${maxAgents} agents, which is its limit`;
+  }
+
+  #failed(error: string): AgentRun {
+    return AgentRun.failed(error, this.#options.root, this.#options.gateway.timing);
+  }
+
+  #startWarm(agent: OfferedAgent): AgentRun | null {
+    this.#crowded = this.#isFull();
+    return this.#crowded ? null : this.#start(agent);
+  }
+
+  #start(agent: OfferedAgent): AgentRun {
+    const environment = this.#environment;
+    const { records, root, gateway } = this.#options;
+    const launch = {
+      command: agent.command,
+      env: { ...environment.ofAgent(agent), ...records?.variables },
+      terminalEnv: { ...environment.ofTerminals(agent), ...records?.variables },
+      redactor: environment.redactor,
+      groups: records,
+    };
+    const run = AgentRun.start(launch, root, gateway.timing, this.#io);
+    this.#runs.add(run);
+    run.onActivity = () => this.#handlers.activity();
+    void run.gone.then(() => this.#ended(run));
+    void run.initialized.then((initialized) => {
+      if (this.#closing || initialized === null) return;
+      if ("result" in initialized) {
+        this.#report({ t: "agent", id: agent.id, initialize: initialized.result });
+        this.#pool.refill(agent);
+      } else {
+        gateway.log(`agent ${agent.id} failed: ${initialized.error}`);
+        this.#report({ t: "agent_failed", id: agent.id, error: initialized.error });
+      }
+    });
+    return run;
+  }
+
+  #ended(run: AgentRun): void {
+    this.#runs.delete(run);
+    if (!this.#crowded || this.#closing) return;
+    this.#crowded = false;
+    this.#pool.refillAll();
+  }
+
+  /** Most processes of an agent repeat what the first one reported; only a change is passed on. */
+  #report(report: AgentReport): void {
+    const known = this.#reports.get(report.id);
+    if (known && JSON.stringify(known) === JSON.stringify(report)) return;
+    this.#reports.set(report.id, report);
+    this.#handlers.reported(report);
+  }
+}
