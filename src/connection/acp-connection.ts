@@ -1,17 +1,18 @@
 import { DurableObject } from "cloudflare:workers";
+import { closeUnreadable, socketKind } from "../durable/attachments.ts";
 import { Deadlines } from "../durable/deadlines.ts";
 import { sessionObject } from "../durable/object-names.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose, GOING_AWAY } from "../protocol/close-codes.ts";
 import { notification } from "../protocol/errors.ts";
+import { HANDOVER, RESUMPTION, STREAM, type StreamRequest } from "../protocol/internal-headers.ts";
 import { RESUMABLE } from "../protocol/resumable-wire.ts";
-import type { ClientPort, Handover, Page, Position, Taken } from "../protocol/rpc.ts";
+import type { ClientPort, DeliveryResult, Handover, Page, ReaderPosition } from "../protocol/rpc.ts";
 import { ConnectionStore } from "./connection-store.ts";
 import { expiresAt, TOKEN_EXPIRING } from "./methods/renew-token.ts";
 import { type ConnectionDeadline, EXPIRED, REVOKED, TokenLife } from "./token-lifetime.ts";
-import { Readers } from "./transports/event-stream-readers.ts";
 import { ResumableClient } from "./transports/resumable.ts";
-import { HttpClient, type Outcome, type Post, type StreamRequest } from "./transports/streamable-http.ts";
+import { HttpClient, type Outcome, type Post } from "./transports/streamable-http.ts";
 import { SocketClient } from "./transports/web-socket.ts";
 
 /**
@@ -34,12 +35,13 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
   }
 
   override async fetch(request: Request): Promise<Response> {
-    const stream = request.headers.get("X-Acp-Stream");
-    if (stream !== null) return this.#openStream(JSON.parse(stream) as StreamRequest);
-    const handover = JSON.parse(request.headers.get("X-Acp-Handover") ?? "") as Handover;
-    const resumable = request.headers.get("X-Acp-Resumable");
-    if (resumable === null) return this.#accept(handover);
-    const socket = this.#resumable().accept(handover, resumable === "again");
+    const stream = STREAM.read(request.headers);
+    if (stream) return this.#openStream(stream);
+    const handover = HANDOVER.read(request.headers);
+    if (!handover) return new Response("Not a client", { status: 400 });
+    const resumption = RESUMPTION.read(request.headers);
+    if (!resumption) return this.#accept(handover);
+    const socket = this.#resumable().accept(handover, resumption);
     if (!socket) return new Response("Unknown Acp-Connection-Id", { status: 404 });
     const headers = { "Acp-Connection-Id": handover.connection, "Sec-WebSocket-Protocol": RESUMABLE };
     return new Response(null, { status: 101, webSocket: socket, headers });
@@ -62,30 +64,43 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
 
   // ---- sockets: of the client, or of the readers of its event streams ---------------------------------
 
-  override webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): Promise<void> {
-    if (this.#socketClient?.socket === ws) return this.#socketClient.receive(message);
-    if (ResumableClient.isLink(ws)) return this.#resumable().receive(ws, message);
-    if (Readers.isReader(ws)) return this.#http().next(ws);
-    return this.#over(ws).receive(message);
+  override async webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): Promise<void> {
+    switch (socketKind(ws)) {
+      case "client":
+        return this.#over(ws)?.receive(message);
+      case "resumable":
+        return this.#resumable().receive(ws, message);
+      case "stream-reader":
+        return this.#http().next(ws);
+      default:
+        closeUnreadable(ws);
+    }
   }
 
-  override async webSocketClose(ws: WebSocket, code: number, reason: string): Promise<void> {
+  override webSocketClose(ws: WebSocket, code: number, reason: string): Promise<void> {
     answerClose(ws, code, reason);
-    if (ResumableClient.isLink(ws)) return this.#resumable().closed(ws, code);
-    if (Readers.isReader(ws)) return this.#http().readerGone(ws);
-    await this.#left(this.#over(ws));
+    return this.#closed(ws, code);
   }
 
-  /** After this there is no close. */
-  override async webSocketError(ws: WebSocket): Promise<void> {
-    if (ResumableClient.isLink(ws)) return this.#resumable().closed(ws, LOST);
-    if (Readers.isReader(ws)) return this.#http().readerGone(ws);
-    await this.#left(this.#over(ws));
+  /** No close event follows an error. */
+  override webSocketError(ws: WebSocket): Promise<void> {
+    return this.#closed(ws, LOST);
+  }
+
+  async #closed(ws: WebSocket, code: number): Promise<void> {
+    switch (socketKind(ws)) {
+      case "client":
+        return this.#left(this.#over(ws));
+      case "resumable":
+        return this.#resumable().closed(ws, code);
+      case "stream-reader":
+        return this.#http().readerGone(ws);
+    }
   }
 
   /** A client is gone with its socket, or is taken for gone. */
-  async #left(client: SocketClient): Promise<void> {
-    if (!client.leave()) return;
+  async #left(client: SocketClient | undefined): Promise<void> {
+    if (!client?.leave()) return;
     const { caller, connection } = client.state;
     const sessions = client.sessions().map((id) => sessionObject(this.env, caller.tenant, id));
     this.#socketClient = undefined;
@@ -152,8 +167,8 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
-  async position(sessionId: string): Promise<Position | null> {
-    return this.#client().position(sessionId);
+  async startReading(sessionId: string): Promise<ReaderPosition | null> {
+    return this.#client().startReading(sessionId);
   }
 
   /** The agent of one session has taken a login or a logout. */
@@ -161,15 +176,15 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     await this.#client().relay(sessionId, raw);
   }
 
-  async deliver(sessionId: string, page: Page): Promise<Taken> {
+  async deliver(sessionId: string, page: Page): Promise<DeliveryResult> {
     return this.#client().deliver(sessionId, page);
   }
 
   // ---- the client -------------------------------------------------------------------------------------
 
-  #over(ws: WebSocket): SocketClient {
+  #over(ws: WebSocket): SocketClient | undefined {
     if (this.#socketClient?.socket !== ws)
-      this.#socketClient = new SocketClient(this.ctx, this.env, ws, this.#life);
+      this.#socketClient = SocketClient.at(this.ctx, this.env, ws, this.#life);
     return this.#socketClient;
   }
 

@@ -1,25 +1,7 @@
+import type { ClientState } from "../durable/attachments.ts";
 import { asObserver, type Caller } from "../protocol/caller.ts";
 import type { Hears } from "../protocol/client-subscriptions.ts";
-import type { DialectName } from "../protocol/dialects/index.ts";
-import type { WorkspaceIo } from "../protocol/methods.ts";
-import type { Allowance, Handover } from "../protocol/rpc.ts";
-
-/** What a connection remembers of its client, however that is connected. */
-export type ClientState = Handover & {
-  initialized: boolean;
-  /** What the client speaks in place of canonical ACP. */
-  dialect: DialectName | null;
-  /** Messages taken so far; of a client that numbers its frames, the last one's number. */
-  sent: number;
-  /** What it may still send of its subject's quotas, until it needs more. */
-  allowance?: Allowance;
-  /** What it offered to do for agents. */
-  serves?: readonly WorkspaceIo[];
-  /** It comes back after it has lost its socket. */
-  resumable?: true;
-  /** The last session it has asked for, opened or not. */
-  opening?: string;
-};
+import type { Handover } from "../protocol/rpc.ts";
 
 /** What a client may do: all its token says, unless it has come to look on. */
 export function rightsOf(caller: Caller, { looksOn }: Pick<Handover, "looksOn">): Caller {

@@ -1,21 +1,20 @@
+import { CLIENT_STATE, type ClientState } from "../durable/attachments.ts";
 import { textChunks } from "../durable/text-chunks.ts";
 import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
+import type { Cursor } from "../protocol/cursor.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import type { LogPlace } from "../protocol/rpc.ts";
-import type { ClientState } from "./client.ts";
 
 const SCHEMA = `
   -- One row: who the client is, and when it was last heard of.
   CREATE TABLE connection (state TEXT NOT NULL, seen INTEGER NOT NULL);
   -- One row per event stream; the connection's own has the empty id. How far its reader is: which message of
-  -- the outbox it had last, and where in the session's log. The place in the log is on the reader's socket while
-  -- there is one.
+  -- the outbox it had last, and its cursor in the session's log. While there is a reader, its socket has the cursor.
   CREATE TABLE stream (
     id TEXT PRIMARY KEY,
     attached INTEGER NOT NULL DEFAULT 0,
     sent INTEGER NOT NULL DEFAULT 0,
     dropped INTEGER NOT NULL DEFAULT 0,
-    log TEXT
+    cursor TEXT
   );
   -- Messages that are in no log: the connection's own answers, and those that open a session. The last ones
   -- stay after they were sent, for a reader that comes back. Of a client that numbers its frames: which of them
@@ -41,8 +40,10 @@ export class ConnectionStore {
   constructor(sql: SqlStorage) {
     this.#sql = sql;
     const exists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'connection'").toArray().length > 0;
-    if (exists)
-      this.#state = JSON.parse(this.#one<{ state: string }>("SELECT state FROM connection")?.state ?? "");
+    if (exists) {
+      const row = this.#one<{ state: string }>("SELECT state FROM connection");
+      this.#state = CLIENT_STATE.safeParse(JSON.parse(row?.state ?? "null")).data;
+    }
   }
 
   /** Undefined as long as no client has connected here over HTTP: asking for an unknown id leaves no trace. */
@@ -108,12 +109,12 @@ export class ConnectionStore {
   }
 
   /** How far a stream has been sent, and the last message of it that is no longer kept. */
-  stream(id: string): { sent: number; dropped: number; log: LogPlace | null } {
-    const row = this.#one<{ sent: number; dropped: number; log: string | null }>(
-      "SELECT sent, dropped, log FROM stream WHERE id = ?",
+  stream(id: string): { sent: number; dropped: number; cursor: Cursor | null } {
+    const row = this.#one<{ sent: number; dropped: number; cursor: string | null }>(
+      "SELECT sent, dropped, cursor FROM stream WHERE id = ?",
       id,
     );
-    return { sent: row?.sent ?? 0, dropped: row?.dropped ?? 0, log: JSON.parse(row?.log ?? "null") };
+    return { sent: row?.sent ?? 0, dropped: row?.dropped ?? 0, cursor: JSON.parse(row?.cursor ?? "null") };
   }
 
   setSent(id: string, sent: number): void {
@@ -124,8 +125,8 @@ export class ConnectionStore {
     );
   }
 
-  setLog(id: string, log: LogPlace | null): void {
-    this.#sql.exec("UPDATE stream SET log = ? WHERE id = ?", JSON.stringify(log), id);
+  setCursor(id: string, cursor: Cursor | null): void {
+    this.#sql.exec("UPDATE stream SET cursor = ? WHERE id = ?", JSON.stringify(cursor), id);
   }
 
   // ---- outbox -----------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
+import type { ClientState } from "../durable/attachments.ts";
 import type { Deadlines } from "../durable/deadlines.ts";
 import { register, registrationFor, unregister } from "../durable/socket-registration.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import type { ClientState } from "./client.ts";
 
 /**
  * The points in time a connection waits for: nobody has begun to use it, nobody uses it any more, its socket has been

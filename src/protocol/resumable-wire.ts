@@ -19,9 +19,6 @@ export const RESUMABLE = "acp-edge.resume.v1";
  */
 export const HEARTBEAT_MS = 60_000;
 
-/** How far a client is in the stream of a session: since which attachment, and after which event. */
-export type Cursor = { attach: number; upTo: number };
-
 /** Client → gateway. */
 export type ClientHead =
   /** First message on each socket. `own` is the last of the connection's own messages it has. */
@@ -38,15 +35,6 @@ export type GatewayHead =
   | { t: "ack"; received: number }
   /** A page of the stream `of` follows, which ends at `at`. */
   | { t: "page"; of: string; at: string };
-
-export function encodeCursor({ attach, upTo }: Cursor): string {
-  return `${attach}.${upTo}`;
-}
-
-export function parseCursor(text: string): Cursor | undefined {
-  const match = /^(\d{1,15})\.(\d{1,15})$/.exec(text);
-  return match ? { attach: Number(match[1]), upTo: Number(match[2]) } : undefined;
-}
 
 /** Splits a message into its head, yet to be checked, and its frames. */
 export function splitMessage(message: string): { head: unknown; lines: string[] } {

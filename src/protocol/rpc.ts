@@ -1,4 +1,5 @@
 import type { Caller } from "./caller.ts";
+import type { Cursor, EventCursor } from "./cursor.ts";
 import type { PermissionPolicy } from "./permission-policy.ts";
 import type { NoticeType } from "./webhook-messages.ts";
 
@@ -16,51 +17,58 @@ export type Handover = {
   workspace: string;
   agent: string | null;
   /** The client asked to observe, whatever its token allows. */
-  looksOn?: true;
+  looksOn?: true | undefined;
   /** The client came by `/agent/ws`, where control frames accompany the protocol's. */
-  control?: true;
+  control?: true | undefined;
 };
 
-// ---- Session → connection
+// ---- Session → connection: delivery of the session's log to one client
 
-/** The receiving end of a cursor: the methods of a connection that a session calls. */
+/** A connection, as its sessions see it: the receiving end of their frames. */
 export type ClientPort = {
-  /** How far the client has been served; null when the client is gone. */
-  position(sessionId: string): Promise<Position | null>;
-  deliver(sessionId: string, page: Page): Promise<Taken>;
+  /** Attaches the client to the session, if it is not, and says where it is. Null when the client is gone. */
+  startReading(sessionId: string): Promise<ReaderPosition | null>;
+  deliver(sessionId: string, page: Page): Promise<DeliveryResult>;
 };
 
-/** A place in a client's reading: after an event, and after that many of the next event's frames. */
-export type Place = { upTo: number; skip: number };
-
-/** A place within one attachment: one event may show differently to another attachment. */
-export type LogPlace = { readonly attach: number; readonly place: Place };
-
-/**
- * `at` is null before the first delivery, and may be of an earlier attachment. A client that `rests` can take no more:
- * it gets nothing until it asks. A `numbered` client gets the place of each frame, and even while it rests the
- * `answers` it waits for.
- */
-export type Position = {
-  at: LogPlace | null;
-  rests: boolean;
-  numbered?: { answers: boolean };
+export type ReaderPosition = {
+  /** Null when nothing has been delivered yet. The cursor may belong to an earlier attachment. */
+  readonly cursor: Cursor | null;
+  /** The client has no room: the session sends nothing before the client is ready again. */
+  readonly rests: boolean;
+  /** The client wants a mark for each frame. While it rests, `awaitsAnswers` says whether it waits for responses. */
+  readonly marks?: { readonly awaitsAnswers: boolean };
 };
 
-/** `enough`: the page was taken, and the next one waits until the client asks. `later`: the page was not taken. */
-export type Taken = "more" | "enough" | "later" | "gone";
-
-/** Consecutive messages for one client. `attach` distinguishes the attachments of one connection. */
-export type Page = { attach: number; upTo: number; frames: string[]; numbers?: Numbers };
+/** Consecutive frames for one client, up to the cursor `end`. */
+export type Page = {
+  readonly end: EventCursor;
+  readonly frames: string[];
+  readonly marks?: PageMarks;
+};
 
 /**
- * The places of a page's frames. The page is the client's next one only if the client is at `after`; the page begins
- * at `from`. Answers out of turn have no such place.
+ * Where the frames of a page stand in the log, one mark per frame. A page `in-turn` continues the client's reading: it
+ * is its next page only if the client's cursor is `after`, and its first frame comes right after `from`. A page of
+ * `answers` consists of responses out of turn, and moves no cursor.
  */
-export type Numbers = { marks: Mark[] } & ({ after: LogPlace; from: Place } | { from: null });
+export type PageMarks =
+  | { readonly kind: "in-turn"; readonly after: Cursor; readonly from: Cursor; readonly frames: FrameMark[] }
+  | { readonly kind: "answers"; readonly frames: FrameMark[] };
 
-/** The event of a frame, the frame's place among that event's frames if more follow, and whether it is a response. */
-export type Mark = { seq: number; part: number | null; answer: boolean };
+export type FrameMark = {
+  /** The event that the frame renders. */
+  readonly seq: number;
+  /** The frame's index among that event's frames; null for the last one of them. */
+  readonly part: number | null;
+  readonly isAnswer: boolean;
+};
+
+/**
+ * `more`: the page was taken. `enough`: it was taken, and the client has no room for another. `later`: the page was not
+ * taken. `gone`: the client is gone.
+ */
+export type DeliveryResult = "more" | "enough" | "later" | "gone";
 
 // ---- Session → workspace
 

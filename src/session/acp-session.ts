@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import { closeUnreadable, socketKind } from "../durable/attachments.ts";
 import { newId } from "../durable/new-id.ts";
 import { objectName, sessionObject } from "../durable/object-names.ts";
 import { closeRegistered, registrationFor, registrationTags } from "../durable/socket-registration.ts";
@@ -9,6 +10,7 @@ import { ErrorCode } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { decodeLink, encodeLink } from "../protocol/host-wire.ts";
 import { type AgentRequest, clientRequestId } from "../protocol/ids.ts";
+import { HOST, type LogWatchRequest, WATCH_LOG } from "../protocol/internal-headers.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { PermissionChoice, PermissionSummary } from "../protocol/permission.ts";
 import type { PermissionPolicy } from "../protocol/permission-policy.ts";
@@ -35,7 +37,7 @@ import { dropQueued } from "./core/decide/turns.ts";
 import { permissionSummary } from "./core/read/permission-summary.ts";
 import { project } from "./core/read/projection.ts";
 import { sessionFor } from "./core/read/redaction/redaction.ts";
-import { attachment } from "./core/read/replay.ts";
+import { attachmentFor } from "./core/read/replay.ts";
 import { currentSetup } from "./core/state/agent-report.ts";
 import { LiveSession } from "./loaded-session.ts";
 import { type HostHello, readHead } from "./readers/host-link.ts";
@@ -62,8 +64,6 @@ export type ClientFrames = {
   frames: string[];
   hears: Hears;
 };
-/** A live reader, from the event after `after` on. */
-export type WatchRequest = { caller: Caller; after: number };
 /** `gone` says why there is nothing where there was something once. */
 export type EventsPage = { text: string; last: number; count: number; gone?: string };
 
@@ -123,9 +123,9 @@ export class AcpSession extends DurableObject<Env> {
     const session = expected ?? this.#inMemory();
     if (!expected) {
       session.create(sessionId);
-      const reading = { attach: 0, start: 0, merge: false, offers: [] };
+      const attachment = { seq: 0, start: 0, merge: false, offers: [] };
       const params = raw === null ? undefined : ownFrame(raw).value.params;
-      session.clients.attach(connection, reading, presenceOf(caller, Date.now(), hears, params));
+      session.clients.attach(connection, attachment, presenceOf(caller, Date.now(), hears, params));
     }
     const owner = { tenant: caller.tenant, owner: caller.subject, workspace, agent };
     session.record((batch) => {
@@ -166,8 +166,8 @@ export class AcpSession extends DurableObject<Env> {
     await copyLog(source, caller, at, target);
     const { state, clients } = this.#inMemory();
     const attach = state.lastSeq;
-    const reading = { attach, start: attach, merge: false, offers: [] };
-    clients.attach(connection, reading, presenceOf(caller, Date.now(), hears, JSON.parse(opening)));
+    const attachment = { seq: attach, start: attach, merge: false, offers: [] };
+    clients.attach(connection, attachment, presenceOf(caller, Date.now(), hears, JSON.parse(opening)));
     return { attach, setup: JSON.stringify(currentSetup(state.acp)) };
   }
 
@@ -190,9 +190,9 @@ export class AcpSession extends DurableObject<Env> {
     session.record((batch) => {
       for (const frame of fresh) {
         const attached = clients.has(connection);
-        const reading = attachment(frame, batch.nextSeq, attached, openToClients(batch.state));
+        const attachment = attachmentFor(frame, batch.nextSeq, attached, openToClients(batch.state));
         const presence = presenceOf(caller, batch.at, hears, frame.value.params);
-        if (reading) clients.attach(connection, reading, presence);
+        if (attachment) clients.attach(connection, attachment, presence);
         clientFrame(batch, { connection, caller, answering: clients.answering() }, frame, () =>
           newId("turn"),
         );
@@ -294,9 +294,9 @@ export class AcpSession extends DurableObject<Env> {
 
   /** The host's socket for this session. The Worker has checked the token; whose host it is is checked here. */
   override async fetch(request: Request): Promise<Response> {
-    const watch = request.headers.get("X-Acp-Watch");
-    if (watch !== null) return this.#watch(JSON.parse(watch) as WatchRequest);
-    const host = JSON.parse(request.headers.get("X-Acp-Host") ?? "null") as Caller | null;
+    const watch = WATCH_LOG.read(request.headers);
+    if (watch) return this.#watch(watch);
+    const host = HOST.read(request.headers);
     const session = host && isHost(host) && this.#access.isIn(host) ? await this.#session() : undefined;
     if (!host || !session) return new Response("Unknown session", { status: 404 });
     const registration = registrationFor(host, "host", holderOf(host, session));
@@ -309,7 +309,17 @@ export class AcpSession extends DurableObject<Env> {
   override async webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): Promise<void> {
     const session = await this.#session();
     if (!session || typeof message !== "string") return;
-    if (session.watchers.isWatcher(ws)) return session.watchers.next(ws);
+    switch (socketKind(ws)) {
+      case "log-watcher":
+        return session.watchers.next(ws);
+      case "host-link":
+        return this.#fromHost(ws, session, message);
+      default:
+        closeUnreadable(ws);
+    }
+  }
+
+  #fromHost(ws: WebSocket, session: LiveSession, message: string): void {
     const { head, lines } = decodeLink(message);
     const checked = readHead(head);
     if (!checked) return ws.close(4400, "unknown message");
@@ -466,7 +476,7 @@ export class AcpSession extends DurableObject<Env> {
     return segmentPage(envelopes, cursor, upTo, LIMITS.deliverChars);
   }
 
-  async #watch({ caller, after }: WatchRequest): Promise<Response> {
+  async #watch({ caller, after }: LogWatchRequest): Promise<Response> {
     const session = await this.#readable(caller);
     if (!session) return new Response("Unknown session", { status: 404 });
     const registration = registrationFor(caller, "watcher", holderOf(caller, session));

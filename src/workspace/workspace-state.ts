@@ -13,6 +13,7 @@ import { type WorkspaceRow, writeWorkspace } from "../index/workspace-index.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose, UNAUTHORIZED } from "../protocol/close-codes.ts";
 import { type GitState, type HostSettings, LINK_VERSION } from "../protocol/host-wire.ts";
+import { HOST, WATCH_WORKSPACE, type WorkspaceWatchRequest } from "../protocol/internal-headers.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { PlacementAnswer, PlacementRequest } from "../protocol/rpc.ts";
 import type { HandedNotice, NoticeType } from "../protocol/webhook-messages.ts";
@@ -42,9 +43,6 @@ export type { WorkspaceView } from "./view.ts";
 
 /** Secrets of one workspace: all of them travel in one message. */
 const SECRETS_MAX = 100;
-
-/** Someone wants to see the workspace of that id as it changes. */
-export type WatchRequest = { caller: Caller; id: string };
 
 /** One workspace: the hosts that serve it, the agents they offer, and which host runs which session. */
 export class WorkspaceState extends DurableObject<Env> {
@@ -307,9 +305,10 @@ export class WorkspaceState extends DurableObject<Env> {
 
   /** A host's control socket, or someone who watches. */
   override async fetch(request: Request): Promise<Response> {
-    const watch = request.headers.get("X-Acp-Watch");
-    if (watch !== null) return this.#watch(JSON.parse(watch) as WatchRequest);
-    const caller = JSON.parse(request.headers.get("X-Acp-Host") ?? "") as Caller;
+    const watch = WATCH_WORKSPACE.read(request.headers);
+    if (watch) return this.#watch(watch);
+    const caller = HOST.read(request.headers);
+    if (!caller) return new Response("Not for a host", { status: 400 });
     checkRight(this.ctx.id, caller, "host");
     this.#store.create({ tenant: caller.tenant, workspace: caller.workspaces[0] as string });
     return new Response(null, { status: 101, webSocket: this.#sockets.accept(this.#tokens.admit(caller)) });
@@ -383,7 +382,7 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#choices.wake();
   }
 
-  #watch({ caller, id }: WatchRequest): Response {
+  #watch({ caller, id }: WorkspaceWatchRequest): Response {
     checkRight(this.ctx.id, caller, "session:read");
     const holder = { class: "workspace", name: objectName(caller.tenant, id) } as const;
     const registration = registrationFor(caller, "watcher", holder);

@@ -1,8 +1,9 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type EventCursor, parseCursor } from "../../src/protocol/cursor.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import { type Cursor, parseCursor, RESUMABLE } from "../../src/protocol/resumable-wire.ts";
+import { RESUMABLE } from "../../src/protocol/resumable-wire.ts";
 import * as seed000 from "../fixtures/dialects/container-data-model.ts";
 import {
   type Agent,
@@ -171,16 +172,17 @@ describe("a resumable client loses nothing", () => {
 
   it("when a page is under way for a socket it has left", async () => {
     const { client, agent, sessionId } = await openSession();
-    const { attach, upTo } = parseCursor(client.cursors[sessionId] as string) as Cursor;
+    const { attachment, seq } = parseCursor(client.cursors[sessionId] as string) as EventCursor;
     agent.update("one");
     await agent.durable();
     // It comes back knowing nothing of the session, which does not know that yet.
     const letGo = await holdUp(sessionStub(sessionId));
     delete client.cursors[sessionId];
     await client.dial();
-    const after = { attach, place: { upTo: upTo + 1, skip: 0 } };
-    const numbers = { after, from: after.place, marks: [{ seq: upTo + 2, part: null, answer: false }] };
-    const page = { attach, upTo: upTo + 2, frames: [updateText("two", sessionId)], numbers };
+    const after = { attachment, seq: seq + 1, part: 0 };
+    const frames = [{ seq: seq + 2, part: null, isAnswer: false }];
+    const marks = { kind: "in-turn", after, from: after, frames } as const;
+    const page = { end: { attachment, seq: seq + 2 }, frames: [updateText("two", sessionId)], marks };
     expect(await client.object.deliver(sessionId, page)).toBe("later");
     await letGo();
     agent.update("two");

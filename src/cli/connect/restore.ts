@@ -1,5 +1,5 @@
+import { parseCursor } from "../../protocol/cursor.ts";
 import { type Frame, type FrameKind, isFault, readFrame, rewrite } from "../../protocol/frame.ts";
-import { parseCursor } from "../../protocol/resumable-wire.ts";
 
 /** How far a session's stream has been read, in which connection. */
 export type Place = { connection: string; cursor: string };
@@ -20,7 +20,7 @@ export function restoration(
   };
   const resumptions = [...places].map(([sessionId, { connection, cursor }]) => {
     const id = `${PREFIX}${sessionId}`;
-    const _meta = { "acp-edge/after": parseCursor(cursor)?.upTo ?? 0, "acp-edge/as": connection };
+    const _meta = { "acp-edge/after": parseCursor(cursor)?.seq ?? 0, "acp-edge/as": connection };
     const params = { sessionId, cwd: "/", mcpServers: [], _meta };
     return { id, line: JSON.stringify({ jsonrpc: "2.0", id, method: "session/resume", params }) };
   });

@@ -1,9 +1,9 @@
+import type { ClientState } from "../../durable/attachments.ts";
 import { sessionObject } from "../../durable/object-names.ts";
 import { mayAnswer } from "../../protocol/caller.ts";
 import { forbidden, type RpcError } from "../../protocol/errors.ts";
 import { parseClientRequestId } from "../../protocol/ids.ts";
 import { refused, rpcErrorOf, unknownPermission } from "../../protocol/refusal.ts";
-import type { ClientState } from "../client.ts";
 
 /** `session/respond_to_permission`: chooses an option by its kind. An error says why that cannot be. */
 export async function answerPermission(

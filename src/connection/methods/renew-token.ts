@@ -1,10 +1,11 @@
 import { verifyToken } from "../../auth/verify.ts";
+import type { ClientState } from "../../durable/attachments.ts";
 import { sessionObject } from "../../durable/object-names.ts";
 import { type Caller, isReader, mayUseWorkspace } from "../../protocol/caller.ts";
 import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
 import type { Frame } from "../../protocol/frame.ts";
 import { isRevoked } from "../../tenant/client/revocation-cache.ts";
-import type { Client, ClientState } from "../client.ts";
+import type { Client } from "../client.ts";
 
 /** A client's request to go on with another token, and what it is told when it should. */
 export const RENEW = "_acp-edge/renew";

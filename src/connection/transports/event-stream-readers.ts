@@ -1,9 +1,9 @@
+import { type AttachmentOf, readAttachment, writeAttachment } from "../../durable/attachments.ts";
 import { textChunks } from "../../durable/text-chunks.ts";
+import type { Cursor } from "../../protocol/cursor.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import type { LogPlace } from "../../protocol/rpc.ts";
 
-/** What is remembered on a reader's socket: its stream, whether it wants the next page, where it is in the log. */
-type Attachment = { stream: string; waiting: boolean; log: LogPlace | null };
+type Attachment = AttachmentOf<"stream-reader">;
 
 /** The reader of one event stream. It ends in the Worker, because an unfinished response would keep us awake. */
 export class StreamReader {
@@ -12,17 +12,17 @@ export class StreamReader {
   readonly #gone = Promise.withResolvers<void>();
   #asked = false;
 
-  constructor(socket: WebSocket) {
+  constructor(socket: WebSocket, attachment: Attachment) {
     this.socket = socket;
-    this.#attachment = socket.deserializeAttachment() as Attachment;
+    this.#attachment = attachment;
   }
 
   get stream(): string {
     return this.#attachment.stream;
   }
 
-  get log(): LogPlace | null {
-    return this.#attachment.log;
+  get cursor(): Cursor | null {
+    return this.#attachment.cursor;
   }
 
   /** It has asked for a page and not got it yet. */
@@ -35,14 +35,14 @@ export class StreamReader {
     this.#save({ ...this.#attachment, waiting: true });
   }
 
-  moveTo(log: LogPlace | null): void {
-    this.#save({ ...this.#attachment, log });
+  moveTo(cursor: Cursor | null): void {
+    this.#save({ ...this.#attachment, cursor });
   }
 
   /** The page it asked for. */
-  send(text: string, log: LogPlace | null): void {
+  send(text: string, cursor: Cursor | null): void {
     for (const piece of textChunks(text, LIMITS.rowChars)) this.socket.send(piece);
-    this.#save({ ...this.#attachment, waiting: false, log });
+    this.#save({ ...this.#attachment, waiting: false, cursor });
   }
 
   /**
@@ -51,7 +51,7 @@ export class StreamReader {
    */
   async isThere(): Promise<boolean> {
     this.#asked = false;
-    this.send(": still there?\n\n", this.log);
+    this.send(": still there?\n\n", this.cursor);
     await Promise.race([this.#gone.promise, scheduler.wait(LIMITS.readerProbeMs)]);
     return this.#asked && this.socket.readyState === WebSocket.OPEN;
   }
@@ -62,7 +62,7 @@ export class StreamReader {
 
   #save(attachment: Attachment): void {
     this.#attachment = attachment;
-    this.socket.serializeAttachment(attachment);
+    writeAttachment(this.socket, attachment);
   }
 }
 
@@ -75,13 +75,14 @@ export class Readers {
     this.#ctx = ctx;
   }
 
-  accept(stream: string, log: LogPlace | null): WebSocket {
+  accept(stream: string, cursor: Cursor | null): WebSocket {
     const readers = this.#known();
     const { 0: client, 1: server } = new WebSocketPair();
     this.#ctx.acceptWebSocket(server, [TAG]);
-    server.serializeAttachment({ stream, waiting: false, log } satisfies Attachment);
+    const attachment: Attachment = { kind: "stream-reader", stream, waiting: false, cursor };
+    writeAttachment(server, attachment);
     readers.get(stream)?.socket.close(1000, "replaced");
-    readers.set(stream, new StreamReader(server));
+    readers.set(stream, new StreamReader(server, attachment));
     return client;
   }
 
@@ -101,8 +102,8 @@ export class Readers {
 
   /** The reader at the other end of a socket; undefined when another has taken its place. */
   at(socket: WebSocket): StreamReader | undefined {
-    const { stream } = socket.deserializeAttachment() as Attachment;
-    const reader = this.#known().get(stream);
+    const attachment = readAttachment(socket, "stream-reader");
+    const reader = attachment && this.#known().get(attachment.stream);
     return reader?.socket === socket ? reader : undefined;
   }
 
@@ -121,15 +122,13 @@ export class Readers {
     this.#byStream = new Map();
   }
 
-  static isReader(socket: WebSocket): boolean {
-    return "stream" in (socket.deserializeAttachment() as object);
-  }
-
   #known(): Map<string, StreamReader> {
     if (this.#byStream) return this.#byStream;
     this.#byStream = new Map();
     for (const socket of this.#ctx.getWebSockets(TAG)) {
-      const reader = new StreamReader(socket);
+      const attachment = readAttachment(socket, "stream-reader");
+      if (!attachment) continue;
+      const reader = new StreamReader(socket, attachment);
       // One that is closing may have been replaced; if not, its place is still to be taken over.
       if (socket.readyState === WebSocket.OPEN || !this.#byStream.has(reader.stream))
         this.#byStream.set(reader.stream, reader);

@@ -1,27 +1,15 @@
+import { type AttachmentOf, writeAttachment } from "../../durable/attachments.ts";
+import { type EventCursor, encodeCursor } from "../../protocol/cursor.ts";
 import { oneLine } from "../../protocol/frame.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { type Cursor, encodeCursor, type GatewayHead, joinMessage } from "../../protocol/resumable-wire.ts";
+import { type GatewayHead, joinMessage } from "../../protocol/resumable-wire.ts";
 import type { Allowance } from "../../protocol/rpc.ts";
-import { hear, type Signs } from "../liveness.ts";
+import { hear } from "../liveness.ts";
 
 /** The stream of what is in no session's log. */
 export const OWN = "";
 
-/** What is remembered on a socket: the client told it when it came, or it can be told again. */
-type Attachment = Signs & {
-  greeted: boolean;
-  /** Number of the client's last frame. */
-  sent: number;
-  /** Characters sent in pages, and those the client has. */
-  chars: number;
-  acked: number;
-  /** The last of the connection's own messages that went down this socket, or was there before. */
-  own: number;
-  /** Null: its session has asked, and the client has got nothing yet. */
-  cursors: Record<string, Cursor | null>;
-  /** What the client may still send: with a socket that is lost without a word it is lost too, and asked for again. */
-  allowance?: Allowance | undefined;
-};
+type Attachment = AttachmentOf<"resumable">;
 
 /** One socket of a resumable client. */
 export class Link {
@@ -30,10 +18,9 @@ export class Link {
   failure: Error | undefined;
   #attachment: Attachment;
 
-  constructor(socket: WebSocket, attachment?: Attachment) {
+  constructor(socket: WebSocket, attachment: Attachment) {
     this.socket = socket;
-    this.#attachment = attachment ?? (socket.deserializeAttachment() as Attachment);
-    if (attachment) this.#save(attachment);
+    this.#attachment = attachment;
   }
 
   get greeted(): boolean {
@@ -50,17 +37,15 @@ export class Link {
     return greeted && chars - acked < LIMITS.resumeWindowChars;
   }
 
-  cursor(sessionId: string): Cursor | null | undefined {
+  cursor(sessionId: string): EventCursor | null | undefined {
     return this.#attachment.cursors[sessionId];
   }
 
-  /** The same, remembered as having been asked for. */
-  locate(sessionId: string): Cursor | null {
+  /** A session has asked where the client is, and may deliver from there. */
+  startReading(sessionId: string): void {
     const { greeted, cursors } = this.#attachment;
-    const cursor = cursors[sessionId];
-    if (greeted && cursor === undefined)
+    if (greeted && cursors[sessionId] === undefined)
       this.#save({ ...this.#attachment, cursors: { ...cursors, [sessionId]: null } });
-    return cursor ?? null;
   }
 
   letsGo(sessionId: string): void {
@@ -95,7 +80,7 @@ export class Link {
     this.#save({ ...this.#attachment, allowance });
   }
 
-  greet(cursors: Record<string, Cursor>, own: number): void {
+  greet(cursors: Record<string, EventCursor>, own: number): void {
     this.#save({ ...this.#attachment, greeted: true, cursors, own });
   }
 
@@ -108,13 +93,13 @@ export class Link {
     this.#save({ ...this.#attachment, sent: number });
   }
 
-  moveTo(sessionId: string, cursor: Cursor): void {
+  moveTo(sessionId: string, cursor: EventCursor): void {
     const { cursors } = this.#attachment;
     this.#save({ ...this.#attachment, cursors: { ...cursors, [sessionId]: cursor } });
   }
 
   /** Pages come in bunches, and writing down what is on the socket costs more than one: `moveTo` does, at the end. */
-  page(sessionId: string, cursor: Cursor, frames: readonly string[]): void {
+  page(sessionId: string, cursor: EventCursor, frames: readonly string[]): void {
     if (frames.length > 0) this.#page(sessionId, encodeCursor(cursor), frames);
   }
 
@@ -124,7 +109,8 @@ export class Link {
   }
 
   #page(of: string, at: string, frames: readonly string[]): void {
-    this.#attachment.chars += this.say({ t: "page", of, at }, frames.map(oneLine));
+    const chars = this.#attachment.chars + this.say({ t: "page", of, at }, frames.map(oneLine));
+    this.#attachment = { ...this.#attachment, chars };
   }
 
   /** Returns the length of the message. */
@@ -140,6 +126,6 @@ export class Link {
 
   #save(attachment: Attachment): void {
     this.#attachment = attachment;
-    this.socket.serializeAttachment(attachment);
+    writeAttachment(this.socket, attachment);
   }
 }

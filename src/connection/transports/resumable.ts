@@ -1,20 +1,29 @@
+import {
+  type AttachmentOf,
+  type ClientState,
+  readAttachment,
+  writeAttachment,
+} from "../../durable/attachments.ts";
 import type { Deadlines } from "../../durable/deadlines.ts";
 import { sessionObject } from "../../durable/object-names.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { GOING_AWAY, UNAUTHORIZED } from "../../protocol/close-codes.ts";
+import { cursorAfter, type EventCursor, isSameCursor, parseCursor } from "../../protocol/cursor.ts";
 import { translateBack } from "../../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../../protocol/errors.ts";
 import { isFault, readFrame } from "../../protocol/frame.ts";
+import type { Resumption } from "../../protocol/internal-headers.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import {
-  type Cursor,
-  parseCursor,
-  RESUMABLE,
-  readClientHead,
-  splitMessage,
-} from "../../protocol/resumable-wire.ts";
-import type { Allowance, Handover, LogPlace, Mark, Page, Position, Taken } from "../../protocol/rpc.ts";
-import { type Client, type ClientState, type Exchange, rightsOf } from "../client.ts";
+import { RESUMABLE, readClientHead, splitMessage } from "../../protocol/resumable-wire.ts";
+import type {
+  Allowance,
+  DeliveryResult,
+  FrameMark,
+  Handover,
+  Page,
+  ReaderPosition,
+} from "../../protocol/rpc.ts";
+import { type Client, type Exchange, rightsOf } from "../client.ts";
 import type { ConnectionStore } from "../connection-store.ts";
 import { FAULTS, idTooLong } from "../jsonrpc-faults.ts";
 import { QUOTA_EXCEEDED, QuotaExceeded } from "../message-cost.ts";
@@ -22,7 +31,6 @@ import { tellSessions } from "../methods/renew-token.ts";
 import { Router } from "../router.ts";
 import { type ConnectionDeadline, EXPIRED, type TokenLife } from "../token-lifetime.ts";
 import { Link, OWN } from "./resumable-socket.ts";
-import { samePlace } from "./stream-position.ts";
 
 /** A client that comes back after it has lost its socket, and goes on from where it says it was. */
 export class ResumableClient implements Client {
@@ -61,7 +69,8 @@ export class ResumableClient implements Client {
   }
 
   /** A new connection, or another socket for the one that is here; undefined if none is here for the caller. */
-  accept(handover: Handover, resume: boolean): WebSocket | undefined {
+  accept(handover: Handover, resumption: Resumption): WebSocket | undefined {
+    const resume = resumption === "again";
     if (resume && !this.#store.isFor(handover.caller, "resumable")) return undefined;
     if (!resume)
       this.#store.create(
@@ -73,7 +82,8 @@ export class ResumableClient implements Client {
     this.#ctx.acceptWebSocket(server, [LINK]);
     // Whoever only wants to know that we are here does not wake us.
     this.#ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
-    this.#link = new Link(server, {
+    const attachment: AttachmentOf<"resumable"> = {
+      kind: "resumable",
       heard: Date.now(),
       greeted: false,
       sent: this.#handedOver,
@@ -82,16 +92,14 @@ export class ResumableClient implements Client {
       own: 0,
       cursors: {},
       allowance: this.#allowance,
-    });
+    };
+    writeAttachment(server, attachment);
+    this.#link = new Link(server, attachment);
     if (resume) this.#goOnWith(handover.caller);
     this.#life.begin(this.state);
     this.#deadlines.set("idle", Date.now() + LIMITS.resumeMs);
     void this.listen();
     return client;
-  }
-
-  static isLink(socket: WebSocket): boolean {
-    return "greeted" in ((socket.deserializeAttachment() ?? {}) as object);
   }
 
   // ---- from the client --------------------------------------------------------------------------------
@@ -117,7 +125,7 @@ export class ResumableClient implements Client {
   /** Its cursors are its own to say: the sessions read on from there. */
   async #hello(link: Link, own: number, said: Record<string, string>): Promise<void> {
     const attached = new Set(this.#store.attached());
-    const cursors: Record<string, Cursor> = {};
+    const cursors: Record<string, EventCursor> = {};
     for (const [sessionId, text] of Object.entries(said)) {
       const cursor = parseCursor(text);
       if (cursor && attached.has(sessionId)) cursors[sessionId] = cursor;
@@ -220,7 +228,7 @@ export class ResumableClient implements Client {
     const mine = this.#link === undefined || this.#link.socket === socket;
     if (!this.#store.state || !mine) return;
     // Should this be what has woken us, nobody has looked at the socket yet.
-    this.#allowance ??= new Link(socket).allowance;
+    this.#allowance ??= readAttachment(socket, "resumable")?.allowance;
     this.#link = undefined;
     if (code === 1000) return this.end();
     this.#save({ sent: this.#handedOver });
@@ -288,29 +296,30 @@ export class ResumableClient implements Client {
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
-  position(sessionId: string): Position | null {
+  startReading(sessionId: string): ReaderPosition | null {
     if (!this.#store.state) return null;
     this.#attach(sessionId);
     const link = this.#socket();
-    const cursor = link?.locate(sessionId);
+    link?.startReading(sessionId);
+    const cursor = link?.cursor(sessionId);
     return {
-      at: cursor ? placeOf(cursor) : null,
+      cursor: cursor ? cursorAfter(cursor) : null,
       rests: !link?.hasRoom,
-      numbered: { answers: false },
+      marks: { awaitsAnswers: false },
     };
   }
 
-  deliver(sessionId: string, { attach, upTo, frames, numbers }: Page): Taken {
+  deliver(sessionId: string, { end, frames, marks }: Page): DeliveryResult {
     if (!this.#store.state) return "gone";
     const link = this.#socket();
-    if (!link?.hasRoom || !numbers || numbers.from === null) return "later";
+    if (!link?.hasRoom || marks?.kind !== "in-turn") return "later";
     const cursor = link.cursor(sessionId);
     // The client has come back in between, and says that it was elsewhere; the session is going to ask where.
     if (cursor === undefined) return "later";
-    if (cursor && !samePlace(placeOf(cursor), numbers.after)) return "later";
-    for (const page of pages(frames, numbers.marks, upTo))
-      link.page(sessionId, { attach, upTo: page.upTo }, this.#inDialect(sessionId, page.frames));
-    link.moveTo(sessionId, { attach, upTo });
+    if (cursor && !isSameCursor(cursorAfter(cursor), marks.after)) return "later";
+    for (const page of pages(frames, marks.frames, end.seq))
+      link.page(sessionId, { ...end, seq: page.seq }, this.#inDialect(sessionId, page.frames));
+    link.moveTo(sessionId, end);
     return link.hasRoom ? "more" : "enough";
   }
 
@@ -358,9 +367,9 @@ export class ResumableClient implements Client {
     this.#store.attach(sessionId);
   }
 
-  opened(sessionId: string, attach: number): void {
+  opened(sessionId: string, attachment: number): void {
     this.#store.attach(sessionId);
-    this.#socket()?.moveTo(sessionId, { attach, upTo: attach });
+    this.#socket()?.moveTo(sessionId, { attachment, seq: attachment });
   }
 
   hasAll(): boolean {
@@ -379,7 +388,8 @@ export class ResumableClient implements Client {
   #socket(): Link | undefined {
     if (!this.#link) {
       const socket = this.#ctx.getWebSockets(LINK).find((one) => one.readyState === WebSocket.OPEN);
-      if (socket) this.#link = new Link(socket);
+      const attachment = socket && readAttachment(socket, "resumable");
+      if (attachment) this.#link = new Link(socket, attachment);
     }
     return this.#link?.socket.readyState === WebSocket.OPEN ? this.#link : undefined;
   }
@@ -389,27 +399,23 @@ export class ResumableClient implements Client {
   }
 }
 
-function placeOf({ attach, upTo }: Cursor): LogPlace {
-  return { attach, place: { upTo, skip: 0 } };
-}
-
 /** Cuts a page of the log into small ones, each of whole events. */
 function* pages(
   frames: readonly string[],
-  marks: readonly Mark[],
-  upTo: number,
-): Generator<{ frames: string[]; upTo: number }> {
+  marks: readonly FrameMark[],
+  last: number,
+): Generator<{ frames: string[]; seq: number }> {
   let [start, end, chars] = [0, 0, 0];
   for (const [i, frame] of frames.entries()) {
     if (end > start && chars + frame.length > LIMITS.resumePageChars) {
-      yield { frames: frames.slice(start, end), upTo: (marks[end - 1] as Mark).seq };
+      yield { frames: frames.slice(start, end), seq: (marks[end - 1] as FrameMark).seq };
       chars = frames.slice(end, i).reduce((sum, one) => sum + one.length, 0);
       start = end;
     }
     chars += frame.length;
     if (marks[i]?.part === null) end = i + 1;
   }
-  yield { frames: frames.slice(start), upTo };
+  yield { frames: frames.slice(start), seq: last };
 }
 
 /** The tag of a socket, and what it speaks. */

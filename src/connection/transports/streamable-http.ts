@@ -1,12 +1,15 @@
+import type { ClientState } from "../../durable/attachments.ts";
 import type { Deadlines } from "../../durable/deadlines.ts";
 import { sessionObject } from "../../durable/object-names.ts";
 import type { Caller } from "../../protocol/caller.ts";
+import { type Cursor, cursorAfter, isSameCursor } from "../../protocol/cursor.ts";
 import { translateBack } from "../../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../../protocol/errors.ts";
 import { type Frame, isFault, oneLine, readFrame } from "../../protocol/frame.ts";
+import type { StreamRequest } from "../../protocol/internal-headers.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import type { Handover, LogPlace, Mark, Page, Position, Taken } from "../../protocol/rpc.ts";
-import { type Client, type ClientState, type Exchange, rightsOf } from "../client.ts";
+import type { DeliveryResult, FrameMark, Handover, Page, ReaderPosition } from "../../protocol/rpc.ts";
+import { type Client, type Exchange, rightsOf } from "../client.ts";
 import type { ConnectionStore } from "../connection-store.ts";
 import { FAULTS } from "../jsonrpc-faults.ts";
 import { QuotaExceeded } from "../message-cost.ts";
@@ -15,12 +18,10 @@ import { Router } from "../router.ts";
 import type { ConnectionDeadline, TokenLife } from "../token-lifetime.ts";
 import { Readers, type StreamReader } from "./event-stream-readers.ts";
 import { answersOnConnection, badPost } from "./post-validation.ts";
-import { after, eventId, parseEventId, type StreamPlace, samePlace } from "./stream-position.ts";
+import { cursorAfterFrame, eventId, parseEventId, type StreamPosition } from "./stream-position.ts";
 
 /** A message of a client, and the session it names in a header. */
 export type Post = { caller: Caller; session: string | undefined; raw: string };
-/** A wish to read the stream of a session, or the connection's own; from the event after `lastEventId` on. */
-export type StreamRequest = { caller: Caller; session: string | undefined; lastEventId: string | undefined };
 /** An HTTP status, with the reason where it is not a success, and when to try again if that is known. */
 export type Outcome = {
   status: 202 | 400 | 404 | 409 | 410 | 429;
@@ -122,15 +123,15 @@ export class HttpClient implements Client {
     if (caller.expires > this.state.caller.expires) this.#goOnWith(caller);
     const stream = this.#store.stream(session);
     const last = this.#readers.last(session);
-    let log = last ? last.log : stream.log;
+    let cursor = last ? last.cursor : stream.cursor;
     if (lastEventId !== undefined) {
       const from = parseEventId(lastEventId);
       if (!from) return { status: 400, reason: "Unknown Last-Event-ID" };
       if (from.sent < stream.dropped) return { status: 410, reason: "What came next is no longer kept" };
       if (from.sent < stream.sent) this.#store.setSent(session, from.sent);
-      log = from.log;
+      cursor = from.cursor;
     }
-    return this.#readers.accept(session, log);
+    return this.#readers.accept(session, cursor);
   }
 
   /** Whether somebody reads the stream who is there, or came while that was found out. */
@@ -235,7 +236,7 @@ export class HttpClient implements Client {
     const reader = this.#readers.at(socket);
     if (!reader || !this.#store.state) return;
     this.#readers.remove(reader);
-    this.#store.setLog(reader.stream, reader.log);
+    this.#store.setCursor(reader.stream, reader.cursor);
     this.change({});
     this.#lookForAnswers(reader.stream);
   }
@@ -246,8 +247,8 @@ export class HttpClient implements Client {
     const messages = this.#store.unsent(reader.stream);
     const last = messages.at(-1);
     if (!last) return;
-    const { log } = reader;
-    reader.send(messages.map(({ n, text }) => event({ sent: n, log }, text)).join(""), log);
+    const { cursor } = reader;
+    reader.send(messages.map(({ n, text }) => event({ sent: n, cursor }, text)).join(""), cursor);
     this.#store.setSent(reader.stream, last.n);
     this.#store.trim();
   }
@@ -266,39 +267,40 @@ export class HttpClient implements Client {
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
-  position(sessionId: string): Position | null {
+  startReading(sessionId: string): ReaderPosition | null {
     if (!this.#store.state) return null;
     if (!this.#store.isAttached(sessionId)) this.#store.attach(sessionId);
     const reader = this.#readers.of(sessionId);
     return {
-      at: this.#logPlace(sessionId, reader),
+      cursor: this.#cursor(sessionId, reader),
       // Who reads the session's stream gets its answers in their turn, after what comes before them.
       rests: !reader?.waiting,
-      numbered: { answers: !reader && this.#store.expects(sessionId) },
+      marks: { awaitsAnswers: !reader && this.#store.expects(sessionId) },
     };
   }
 
-  deliver(sessionId: string, { attach, upTo, frames, numbers }: Page): Taken {
+  deliver(sessionId: string, { end, frames, marks }: Page): DeliveryResult {
     if (!this.#store.state) return "gone";
-    if (!numbers) return "later";
-    const marked = numbers.marks.map((mark, i) => ({ mark, frame: frames[i] as string }));
-    if (numbers.from === null) {
+    if (!marks) return "later";
+    const marked = marks.frames.map((mark, i) => ({ mark, frame: frames[i] as string }));
+    if (marks.kind === "answers") {
       for (const { mark, frame } of marked) this.#expected(sessionId, frame, mark)?.put();
       return this.#store.expects(sessionId) ? "more" : "enough";
     }
     const reader = this.#readers.of(sessionId);
-    const log = this.#logPlace(sessionId, reader);
+    const had = this.#cursor(sessionId, reader);
     // It was for a reader that is gone, or has gone back since.
-    if (!reader?.waiting || (log && !samePlace(log, numbers.after))) return "later";
-    if (log?.attach !== attach) this.#store.setLog(sessionId, { attach, place: numbers.from });
+    if (!reader?.waiting || (had && !isSameCursor(had, marks.after))) return "later";
+    const { attachment } = end;
+    if (had?.attachment !== attachment) this.#store.setCursor(sessionId, marks.from);
     const { sent } = this.#store.stream(sessionId);
     let text = "";
-    let place = numbers.from;
+    let cursor = marks.from;
     for (const { mark, frame } of marked) {
       const expected = this.#expected(sessionId, frame, mark);
       if (expected?.due && text !== "") {
         // What comes before the answer is read before the answer.
-        reader.send(text, { attach, place: { upTo: mark.seq - 1, skip: 0 } });
+        reader.send(text, { attachment, seq: mark.seq - 1, part: 0 });
         return "later";
       }
       if (expected) {
@@ -307,13 +309,12 @@ export class HttpClient implements Client {
       }
       const said = this.#inDialect(sessionId, frame);
       // Of several messages for one frame only the last says that it is done with.
-      for (const one of said.slice(0, -1)) text += event({ sent, log: { attach, place } }, one);
-      place = after(mark);
-      for (const one of said.slice(-1)) text += event({ sent, log: { attach, place } }, one);
+      for (const one of said.slice(0, -1)) text += event({ sent, cursor }, one);
+      cursor = cursorAfterFrame(attachment, mark);
+      for (const one of said.slice(-1)) text += event({ sent, cursor }, one);
     }
-    const end: LogPlace = { attach, place: { upTo, skip: 0 } };
-    if (text === "") reader.moveTo(end);
-    else reader.send(text, end);
+    if (text === "") reader.moveTo(cursorAfter(end));
+    else reader.send(text, cursorAfter(end));
     return text === "" ? "more" : "enough";
   }
 
@@ -321,9 +322,9 @@ export class HttpClient implements Client {
   #expected(
     sessionId: string,
     text: string,
-    { seq, answer }: Mark,
+    { seq, isAnswer }: FrameMark,
   ): { due: boolean; put(): void } | undefined {
-    const idText = answer ? ownFrame(text).idText : undefined;
+    const idText = isAnswer ? ownFrame(text).idText : undefined;
     if (idText === undefined) return undefined;
     const expectation = this.#store.expectation(sessionId, idText, seq);
     if (expectation === undefined) return undefined;
@@ -341,8 +342,8 @@ export class HttpClient implements Client {
     return dialect === null ? [frame] : translateBack(dialect, frame, sessionId);
   }
 
-  #logPlace(sessionId: string, reader: StreamReader | undefined): LogPlace | null {
-    return reader ? reader.log : this.#store.stream(sessionId).log;
+  #cursor(sessionId: string, reader: StreamReader | undefined): Cursor | null {
+    return reader ? reader.cursor : this.#store.stream(sessionId).cursor;
   }
 
   #lookForAnswers(sessionId: string): void {
@@ -374,9 +375,9 @@ export class HttpClient implements Client {
     if (this.#store.state) await this.#router.relay(from, raw);
   }
 
-  opened(sessionId: string, attach: number): void {
+  opened(sessionId: string, attachment: number): void {
     this.#store.attach(sessionId);
-    this.#store.setLog(sessionId, { attach, place: { upTo: attach, skip: 0 } });
+    this.#store.setCursor(sessionId, cursorAfter({ attachment, seq: attachment }));
   }
 
   /** A reader may come back with the id of any event. */
@@ -397,8 +398,8 @@ const ACCEPTED: Outcome = { status: 202, reason: "" };
 const TAKEN: Outcome = { status: 409, reason: "Outbound stream already has an active receiver" };
 const UNKNOWN: Outcome = { status: 404, reason: "Unknown Acp-Connection-Id" };
 
-function event(place: StreamPlace, frame: string): string {
-  return `id: ${eventId(place)}\ndata: ${oneLine(frame)}\n\n`;
+function event(position: StreamPosition, frame: string): string {
+  return `id: ${eventId(position)}\ndata: ${oneLine(frame)}\n\n`;
 }
 
 /** The Worker passes on only what it has read as a frame itself. */

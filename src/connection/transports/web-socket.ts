@@ -1,29 +1,27 @@
+import {
+  type AttachmentOf,
+  type ClientState,
+  readAttachment,
+  writeAttachment,
+} from "../../durable/attachments.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { UNAUTHORIZED } from "../../protocol/close-codes.ts";
+import { cursorAfter, type EventCursor } from "../../protocol/cursor.ts";
 import { translateBack } from "../../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../../protocol/errors.ts";
 import { isFault, readFrame } from "../../protocol/frame.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import type { Handover, Page, Position, Taken } from "../../protocol/rpc.ts";
-import { type Client, type ClientState, type Exchange, rightsOf } from "../client.ts";
+import type { DeliveryResult, Handover, Page, ReaderPosition } from "../../protocol/rpc.ts";
+import { type Client, type Exchange, rightsOf } from "../client.ts";
 import { FAULTS, idTooLong } from "../jsonrpc-faults.ts";
-import { hear, judge, type Signs } from "../liveness.ts";
+import { hear, judge } from "../liveness.ts";
 import { QUOTA_EXCEEDED, QuotaExceeded } from "../message-cost.ts";
 import { AgentControl, PING, PONG } from "../methods/control-frames.ts";
 import { Router } from "../router.ts";
 import { EXPIRED, type TokenLife } from "../token-lifetime.ts";
 
-/** All that is known of the client, kept on its socket: it lives as long as the connection and survives hibernation. */
-type Attachment = ClientState &
-  Signs & {
-    /** How far each session has been delivered, and since which attachment. */
-    cursors: Record<string, { attach: number; upTo: number }>;
-    /** Characters of pages sent since it last answered our question, and whether it gets no more before it does. */
-    unread?: number;
-    asked?: true | undefined;
-    /** It is gone, and its sessions know. */
-    left?: true;
-  };
+/** Everything known of the client is on its socket, which lives as long as the connection and survives hibernation. */
+type Attachment = AttachmentOf<"client">;
 
 /** A client that speaks over one WebSocket: every message of every session in the order it comes. */
 export class SocketClient implements Client {
@@ -37,11 +35,11 @@ export class SocketClient implements Client {
   /** Frames are routed in the order they came, also while one waits for the workspace. */
   #routing: Promise<void> = Promise.resolve();
 
-  constructor(ctx: DurableObjectState, env: Env, ws: WebSocket, life: TokenLife) {
+  constructor(ctx: DurableObjectState, env: Env, ws: WebSocket, attachment: Attachment, life: TokenLife) {
     this.#ctx = ctx;
     this.#ws = ws;
     this.#life = life;
-    this.#attachment = ws.deserializeAttachment() as Attachment;
+    this.#attachment = attachment;
     this.#router = new Router(env, this);
     // A client that has left while it was found does not hear the answer.
     const answer = (text: string) => {
@@ -55,7 +53,7 @@ export class SocketClient implements Client {
     const { 0: client, 1: server } = new WebSocketPair();
     ctx.acceptWebSocket(server, [CLIENT]);
     const begin = { initialized: false, dialect: null, sent: 0, cursors: {}, heard: Date.now() };
-    server.serializeAttachment({ ...handover, ...begin } satisfies Attachment);
+    writeAttachment(server, { kind: "client", ...handover, ...begin });
     // Whoever only wants to know that we are here does not wake us.
     if (handover.control) ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(PING, PONG));
     const headers = { "Acp-Connection-Id": handover.connection };
@@ -65,6 +63,12 @@ export class SocketClient implements Client {
   /** The socket of the object's client, while it is open. */
   static socket(ctx: DurableObjectState): WebSocket | undefined {
     return ctx.getWebSockets(CLIENT).find((ws) => ws.readyState === WebSocket.OPEN);
+  }
+
+  /** The client at the other end of a socket; undefined when nothing is known of it. */
+  static at(ctx: DurableObjectState, env: Env, ws: WebSocket, life: TokenLife): SocketClient | undefined {
+    const attachment = readAttachment(ws, "client");
+    return attachment && new SocketClient(ctx, env, ws, attachment, life);
   }
 
   get socket(): WebSocket {
@@ -160,20 +164,19 @@ export class SocketClient implements Client {
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
-  position(sessionId: string): Position {
+  startReading(sessionId: string): ReaderPosition {
     const cursor = this.#attachment.cursors[sessionId];
     return {
-      at: cursor ? { attach: cursor.attach, place: { upTo: cursor.upTo, skip: 0 } } : null,
+      cursor: cursor ? cursorAfter(cursor) : null,
       rests: this.#attachment.asked === true,
     };
   }
 
-  deliver(sessionId: string, { attach, upTo, frames }: Page): Taken {
+  deliver(sessionId: string, { end, frames }: Page): DeliveryResult {
     const { cursors } = this.#attachment;
     const cursor = cursors[sessionId];
-    // The page may be here already: its sender was reset before it learnt so. Or a later reading has begun.
-    if (cursor && (attach < cursor.attach || (attach === cursor.attach && upTo <= cursor.upTo)))
-      return "more";
+    // The page may be here already: its sender was reset before it learnt so. Or a later attachment has begun.
+    if (cursor && isBehind(end, cursor)) return "more";
     if (this.#attachment.asked) return "later";
     for (const frame of frames) this.#say(sessionId, frame);
     const unread = frames.reduce((sum, frame) => sum + frame.length, this.#attachment.unread ?? 0);
@@ -182,7 +185,7 @@ export class SocketClient implements Client {
       ...this.#attachment,
       heard,
       unread,
-      cursors: { ...cursors, [sessionId]: { attach, upTo } },
+      cursors: { ...cursors, [sessionId]: end },
     });
     return this.#asksForLife() ? "enough" : "more";
   }
@@ -242,8 +245,8 @@ export class SocketClient implements Client {
     return this.#router.relay(from, raw);
   }
 
-  opened(sessionId: string, attach: number): void {
-    const cursors = { ...this.#attachment.cursors, [sessionId]: { attach, upTo: attach } };
+  opened(sessionId: string, attachment: number): void {
+    const cursors = { ...this.#attachment.cursors, [sessionId]: { attachment, seq: attachment } };
     this.#save({ ...this.#attachment, cursors });
   }
 
@@ -263,8 +266,15 @@ export class SocketClient implements Client {
 
   #save(attachment: Attachment): void {
     this.#attachment = attachment;
-    this.#ws.serializeAttachment(attachment);
+    writeAttachment(this.#ws, attachment);
   }
+}
+
+/** Whether a page ends where the client has been already, or belongs to an earlier attachment. */
+function isBehind(end: EventCursor, cursor: EventCursor): boolean {
+  return (
+    end.attachment < cursor.attachment || (end.attachment === cursor.attachment && end.seq <= cursor.seq)
+  );
 }
 
 const CLIENT = "client";

@@ -2,6 +2,7 @@ import { type Context, Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { workspaceObject } from "../../durable/object-names.ts";
 import { mayUseWorkspace, ownWorkspace } from "../../protocol/caller.ts";
+import { HOST } from "../../protocol/internal-headers.ts";
 import { type AppEnv, requireScope } from "../middleware/auth.ts";
 import { requireUpgrade, upgraded } from "../middleware/upgrade.ts";
 import { sessionOf, unknownSession } from "../params.ts";
@@ -36,5 +37,5 @@ function workspaceOf(c: Context<AppEnv>): string {
 }
 
 function asHost(c: Context<AppEnv>): RequestInit {
-  return { headers: { Upgrade: "websocket", "X-Acp-Host": JSON.stringify(c.get("caller")) } };
+  return { headers: { Upgrade: "websocket", ...HOST.write(c.get("caller")) } };
 }

@@ -5,11 +5,12 @@ import { z } from "zod";
 import { workspaceObject } from "../../durable/object-names.ts";
 import { listWorkspaces } from "../../index/workspace-index.ts";
 import { mayUseWorkspace, ownWorkspace } from "../../protocol/caller.ts";
+import { WATCH_WORKSPACE } from "../../protocol/internal-headers.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type Act, audit } from "../../tenant/client/audit.ts";
 import { cannotStart } from "../../workspace/container/starter.ts";
 import { SETTINGS_CHANGE, type SettingsChange } from "../../workspace/settings.ts";
-import type { WatchRequest, WorkspaceState } from "../../workspace/workspace-state.ts";
+import type { WorkspaceState } from "../../workspace/workspace-state.ts";
 import { type AppEnv, requireScope } from "../middleware/auth.ts";
 import { parse } from "../params.ts";
 import { objectStream } from "../streams/object-stream.ts";
@@ -26,8 +27,8 @@ workspaces.get("/workspaces", async (c) => {
 const liveView = createMiddleware<AppEnv>(async (c, next) => {
   if (!c.req.header("Accept")?.includes("text/event-stream")) return next();
   const id = c.req.param("id") ?? "";
-  const watch: WatchRequest = { caller: c.get("caller"), id };
-  const response = await objectStream(c, workspaceOf(c, id), "X-Acp-Watch", watch);
+  const watch = WATCH_WORKSPACE.write({ caller: c.get("caller"), id });
+  const response = await objectStream(c, workspaceOf(c, id), watch);
   if (response.ok) return response;
   const message = `A workspace has at most ${LIMITS.watchersPerWorkspace} live readers`;
   throw new HTTPException(429, { message });

@@ -11,6 +11,10 @@ const DIALECTS = { "seed-000": seed000, "seed-002": seed002 } satisfies Record<s
 
 export type DialectName = keyof typeof DIALECTS;
 
+export function isDialectName(name: unknown): name is DialectName {
+  return typeof name === "string" && name in DIALECTS;
+}
+
 /** The dialect of a client, by the parameters of its `initialize`. */
 function detect(offered: unknown): DialectName | null {
   const { protocolVersion: version, capabilities, clientCapabilities } = fields(offered);

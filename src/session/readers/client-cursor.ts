@@ -1,287 +1,256 @@
+import { type Cursor, cursorAfter, type EventCursor } from "../../protocol/cursor.ts";
 import { notification } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import type { ClientPort, LogPlace, Mark, Numbers, Page, Place, Position } from "../../protocol/rpc.ts";
-import { isFrame, type LogEvent } from "../core/events/event.ts";
-import { redacted } from "../core/read/redaction/redaction.ts";
-import { forClient } from "../core/read/render.ts";
-import { letsIn, merged, type Reading } from "../core/read/replay.ts";
+import type { ClientPort, FrameMark, Page, PageMarks } from "../../protocol/rpc.ts";
+import type { LogEvent } from "../core/events/event.ts";
+import type { Attachment } from "../core/read/replay.ts";
 import { HistoryGone } from "../log/history-archive.ts";
+import {
+  isAnswer,
+  type LogReader,
+  markFrames,
+  renderFrames,
+  type Span,
+  startOf,
+  withinSpan,
+} from "./delivery.ts";
 import type { Presence } from "./presence.ts";
 
-/** Where a reading begins. */
-export type Start = Pick<Reading, "attach" | "start">;
+/** Where the client is, as far as the session knows. A session that does not know asks the connection. */
+type ReadState = { kind: "unlocated" } | Located;
+
+/** The client has room for pages, or rests until its connection says that it is ready. */
+type Located = {
+  kind: "reading" | "resting";
+  /** The span of the log that the client reads now. */
+  span: Span;
+  /** The last event read. Events that render to nothing move only this, not the client's cursor. */
+  position: number;
+  /** The client's cursor. */
+  cursor: Cursor;
+  /** The client wants a mark for each frame. */
+  readonly isMarked: boolean;
+  /** The client waits for responses while it rests. */
+  awaitsAnswers: boolean;
+};
+
+/** Whether the cursor delivers pages now. A superseded cursor finishes the page that is under way, and no other. */
+type Activity =
+  | { kind: "idle" }
+  | { kind: "pumping"; isWoken: boolean }
+  | { kind: "superseded"; ended?: () => void };
 
 /**
- * One client's cursor. The receiver owns the position; ours is a copy, asked for again when we lost it. A client
- * that attaches again first reads on, as of its earlier attachment, up to the request by which it did: so it gets
- * what it was owed, and nothing but its position is needed to know that.
+ * One client's cursor over the log. The receiver owns the position; this cursor keeps a copy, and asks for it again
+ * after it has lost it. A client that attaches again first reads the rest of its earlier attachment, up to the request
+ * by which it attached again: so it gets everything it was owed, and its cursor alone tells what that is.
  */
 export class ClientCursor {
   readonly connection: string;
   presence: Presence;
-  /** Where the connection's first reading began: a client that has got nothing yet is still there. */
-  readonly first: Start;
-  readonly reading: Reading;
-  /** What it reads now: the rest of an earlier reading, or its own. */
-  #stretch: Stretch;
-  /** How far we have read, and where the client is: what it does not get to see moves only the former. */
-  #position: number | undefined;
-  #at: LogPlace;
-  #busy = false;
-  #woken = false;
-  #rests = false;
-  #numbered: Position["numbered"];
-  /** How far the answers have been looked for of a client that rests. */
-  #skimmed = 0;
-  /** Another reading of the same client has taken over, and waits for the page that is under way. */
-  #over = false;
-  #ended: (() => void) | undefined;
+  readonly attachment: Attachment;
+  /** Where the client began to read when it first attached: a client that has got nothing yet is still there. */
+  readonly first: EventCursor;
+  #state: ReadState = { kind: "unlocated" };
+  #activity: Activity = { kind: "idle" };
+  /** The last event searched for responses while the client rested. */
+  #searched = 0;
+  /** The end of the page that an earlier cursor of this client has under way. */
   #predecessor: Promise<void> | undefined;
 
-  constructor(connection: string, reading: Reading, presence: Presence, first: Start = reading) {
+  constructor(
+    connection: string,
+    attachment: Attachment,
+    presence: Presence,
+    first: EventCursor = startOf(attachment),
+  ) {
     this.connection = connection;
+    this.attachment = attachment;
     this.presence = presence;
     this.first = first;
-    this.reading = reading;
-    this.#stretch = reading;
-    this.#at = { attach: reading.attach, place: { upTo: reading.start, skip: 0 } };
   }
 
-  /** The same client reads anew: one goes on when the other has stopped. */
-  succeeded(reading: Reading, presence: Presence): ClientCursor {
-    const next = new ClientCursor(this.connection, reading, presence, this.first);
-    this.#over = true;
-    if (this.#busy)
-      next.#predecessor = new Promise((resolve) => {
-        this.#ended = resolve;
+  /** The cursor of a new attachment of the same client. It starts when this one has stopped. */
+  succeed(attachment: Attachment, presence: Presence): ClientCursor {
+    const next = new ClientCursor(this.connection, attachment, presence, this.first);
+    next.#searched = this.#searched;
+    if (this.#activity.kind === "idle") this.#activity = { kind: "superseded" };
+    else
+      next.#predecessor = new Promise((ended) => {
+        this.#activity = { kind: "superseded", ended };
       });
-    next.#skimmed = this.#skimmed;
     return next;
   }
 
-  /** Where the cursor stands, if that is known. */
+  /** The last event read, if that is known. */
   get position(): number | undefined {
-    return this.#position;
+    return this.#state.kind === "unlocated" ? undefined : this.#state.position;
   }
 
-  /** The client has room again, or wants to go on from somewhere else: it will say from where. */
+  /** The client has room again, or continues from another place: its connection says from where. */
   wake(): void {
-    this.#woken = true;
+    if (this.#activity.kind === "pumping") this.#activity.isWoken = true;
+    else this.#state = { kind: "unlocated" };
   }
 
   /**
-   * Reads on to the end of the log, one page in flight at a time: a slow client holds up nobody, and its
-   * backlog is the log. Resolves to false when the client is gone.
+   * Delivers pages up to the end of the log, one at a time: a slow client delays nobody, and its backlog is the log.
+   * Resolves to false when the client is gone.
    */
-  async pump(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
-    if (this.#busy) return true;
-    this.#busy = true;
+  async pump(sessionId: string, port: ClientPort, log: LogReader): Promise<boolean> {
+    if (this.#activity.kind !== "idle") return true;
+    this.#activity = { kind: "pumping", isWoken: false };
     try {
       await this.#predecessor;
       this.#predecessor = undefined;
       do {
-        if (this.#woken) this.#position = undefined;
-        this.#woken = false;
-        if (this.#position === undefined && !(await this.#locate(sessionId, port))) return false;
-        const present = await (this.#rests
-          ? this.#skim(sessionId, port, log)
-          : this.#read(sessionId, port, log));
-        if (!present) return false;
-      } while (this.#woken && !this.#over);
+        const located = await this.#locate(sessionId, port);
+        if (!located) return false;
+        const isPresent = await (located.kind === "resting"
+          ? this.#searchAnswers(located, sessionId, port, log)
+          : this.#read(located, sessionId, port, log));
+        if (!isPresent) return false;
+      } while (this.#isWoken);
       return true;
     } catch (error) {
-      // The connection's object may have been reset in between: what it has is for it to say.
-      this.#position = undefined;
+      // The connection's object may have been reset, and may have taken the page or not.
+      this.#state = { kind: "unlocated" };
       throw error;
     } finally {
-      this.#busy = false;
-      this.#ended?.();
+      this.#stop();
     }
   }
 
-  async #locate(sessionId: string, port: ClientPort): Promise<boolean> {
-    const { attach } = this.reading;
-    const position = await port.position(sessionId);
-    if (position === null) return false;
-    const { first } = this;
-    const at = position.at ?? { attach: first.attach, place: { upTo: first.start, skip: 0 } };
-    this.#rests = position.rests;
-    this.#numbered = position.numbered;
-    this.#at = at;
-    this.#skimmed = Math.max(this.#skimmed, at.attach, at.place.upTo);
-    if (at.attach < attach) {
-      this.#stretch = { attach: at.attach, merge: true, offers: [], until: attach };
-      this.#position = at.place.upTo;
-    } else {
-      this.#begin();
-      if (at.attach === attach) this.#position = at.place.upTo;
+  #stop(): void {
+    if (this.#activity.kind === "superseded") this.#activity.ended?.();
+    else this.#activity = { kind: "idle" };
+  }
+
+  get #isWoken(): boolean {
+    return this.#activity.kind === "pumping" && this.#activity.isWoken;
+  }
+
+  get #mayContinue(): boolean {
+    return this.#activity.kind === "pumping" && !this.#activity.isWoken;
+  }
+
+  /** Asks the connection where the client is, unless that is known. Undefined when the client is gone. */
+  async #locate(sessionId: string, port: ClientPort): Promise<Located | undefined> {
+    const isKnown = this.#state.kind !== "unlocated" && !this.#isWoken;
+    if (isKnown) return this.#state as Located;
+    this.#state = { kind: "unlocated" };
+    if (this.#activity.kind === "pumping") this.#activity.isWoken = false;
+    const position = await port.startReading(sessionId);
+    if (position === null) return undefined;
+    const cursor = position.cursor ?? cursorAfter(this.first);
+    const { attachment, seq } = cursor;
+    this.#searched = Math.max(this.#searched, attachment, seq);
+    const own = this.attachment;
+    const isEarlier = attachment < own.seq;
+    const span = isEarlier ? { seq: attachment, merge: true, offers: [], until: own.seq } : own;
+    this.#state = {
+      kind: position.rests ? "resting" : "reading",
+      span,
+      position: attachment > own.seq ? own.start : seq,
+      cursor,
+      isMarked: position.marks !== undefined,
+      awaitsAnswers: position.marks?.awaitsAnswers ?? false,
+    };
+    return this.#state;
+  }
+
+  async #read(at: Located, sessionId: string, port: ClientPort, log: LogReader): Promise<boolean> {
+    while (this.#mayContinue) {
+      if (at.span.until !== undefined && at.position >= at.span.until) {
+        at.span = this.attachment;
+        at.position = this.attachment.start;
+      }
+      const gone = await reach(log, at.position);
+      const events = gone ? [] : withinSpan(log.after(at.position, LIMITS.deliverChars), at.span);
+      const last = gone?.last ?? events.at(-1)?.seq;
+      if (last === undefined) return true;
+      const page = gone
+        ? this.#goneNotice(at, gone, sessionId)
+        : this.#page(at, events, last, sessionId, log);
+      const result = page.frames.length === 0 ? "nothing" : await port.deliver(sessionId, page);
+      if (result === "gone") return false;
+      if (result === "enough" || result === "later") at.kind = "resting";
+      if (result === "later") return true;
+      at.position = last;
+      if (result !== "nothing") at.cursor = cursorAfter(page.end);
+      if (result === "enough") return true;
     }
     return true;
   }
 
-  #begin(): void {
-    this.#stretch = this.reading;
-    this.#position = this.reading.start;
-  }
-
-  async #read(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
-    while (this.#position !== undefined && !this.#woken && !this.#over) {
-      const { until } = this.#stretch;
-      if (until !== undefined && this.#position >= until) this.#begin();
-      const gone = await this.#reach(log, this.#position);
-      const events = gone ? [] : this.#ofStretch(log.after(this.#position, LIMITS.deliverChars));
-      const last = gone ? { seq: gone.last } : events.at(-1);
-      if (!last) return true;
-      const page = gone ? this.#goneNotice(gone, sessionId) : this.#page(events, last.seq, sessionId, log);
-      const taken = page.frames.length === 0 ? "nothing" : await port.deliver(sessionId, page);
-      if (taken === "gone") return false;
-      if (taken === "enough" || taken === "later") this.#rests = true;
-      if (taken === "later") return true;
-      this.#position = last.seq;
-      if (taken !== "nothing") this.#at = { attach: page.attach, place: { upTo: last.seq, skip: 0 } };
-      if (taken === "enough") return true;
-    }
-    return true;
-  }
-
-  async #reach(log: Reader, seq: number): Promise<HistoryGone | undefined> {
-    try {
-      await log.reach(seq);
-    } catch (error) {
-      if (error instanceof HistoryGone) return error;
-      throw error;
-    }
-  }
-
-  /** A client that asks for what no longer exists is told so, and gets the rest. */
-  #goneNotice({ message, last }: HistoryGone, sessionId: string): Page {
+  /** A client that reads what no longer exists learns so, and gets the rest. */
+  #goneNotice(at: Located, { message, last }: HistoryGone, sessionId: string): Page {
     const meta = { "acp-edge/event": "history.gone", "acp-edge/message": message };
     const update = { sessionUpdate: "session_info_update", _meta: meta };
-    const page = {
-      attach: this.#stretch.attach,
-      upTo: last,
-      frames: [notification("session/update", { sessionId, update })],
-    };
-    if (!this.#numbered) return page;
-    return { ...page, numbers: this.#numbers([{ seq: last, part: null, answer: false }]) };
-  }
-
-  #numbers(marks: Mark[]): Numbers {
-    const { attach, place } = this.#at;
-    const from = attach === this.#stretch.attach ? place : { upTo: this.reading.start, skip: 0 };
-    return { after: this.#at, from, marks };
-  }
-
-  #ofStretch(events: LogEvent[]): LogEvent[] {
-    const { until = Number.POSITIVE_INFINITY } = this.#stretch;
-    const last = events.at(-1);
-    return last && last.seq > until ? events.filter(({ seq }) => seq <= until) : events;
-  }
-
-  /** Looks for answers a resting client waits for: they do not belong on the stream that it does not read. */
-  async #skim(sessionId: string, port: ClientPort, log: Reader): Promise<boolean> {
-    const { attach } = this.reading;
-    while (this.#numbered?.answers && !this.#woken && !this.#over) {
-      const reaching = log.reach(this.#skimmed);
-      if (reaching) await reaching;
-      const events = log.after(this.#skimmed, LIMITS.deliverChars);
-      const last = events.at(-1);
-      if (!last) return true;
-      const answers = this.#rendered(events.filter(isAnswer), sessionId, log).filter(
-        ({ mark }) => mark.answer,
-      );
-      if (answers.length > 0) {
-        const numbers = { from: null, marks: answers.map(({ mark }) => mark) };
-        const frames = answers.map(({ text }) => text);
-        const taken = await port.deliver(sessionId, { attach, upTo: last.seq, frames, numbers });
-        if (taken === "gone") return false;
-        this.#numbered.answers = taken === "more";
-      }
-      this.#skimmed = last.seq;
-    }
-    return true;
-  }
-
-  #page(events: readonly LogEvent[], upTo: number, sessionId: string, log: Reader): Page {
-    const { attach } = this.#stretch;
-    if (!this.#numbered) return { attach, upTo, frames: this.#render(events, sessionId, log) };
-    const numbers = this.#numbers([]);
-    const { upTo: had, skip } = numbers.from as Place;
-    const rendered = this.#rendered(events, sessionId, log).filter(
-      ({ nth, mark }) => mark.seq > had + 1 || nth >= skip,
-    );
-    numbers.marks = rendered.map(({ mark }) => mark);
-    return { attach, upTo, frames: rendered.map(({ text }) => text), numbers };
-  }
-
-  /** Frames with their places. A joined chunk has the place of its last event. */
-  #rendered(events: readonly LogEvent[], sessionId: string, log: Reader): Numbered[] {
-    const answers = new Set(events.filter(isAnswer).map(({ seq }) => seq));
-    const seqs: number[] = [];
-    const frames = this.#render(events, sessionId, log, seqs);
-    let nth = 0;
-    return frames.map((text, i) => {
-      const seq = seqs[i] as number;
-      nth = seqs[i - 1] === seq ? nth + 1 : 0;
-      const part = seqs[i + 1] === seq ? nth : null;
-      return { text, nth, mark: { seq, part, answer: nth === 0 && answers.has(seq) } };
-    });
-  }
-
-  /** The frames a client gets for these events; `seqs`, if given, gets the event of each. */
-  #render(logged: readonly LogEvent[], sessionId: string, log: Reader, seqs?: number[]): string[] {
-    const { attach, merge, offers, as } = this.#stretch;
-    const { connection, presence } = this;
-    const { answers, hears = {} } = presence;
-    const replayUntil = as === undefined ? attach : 0;
-    const viewer = { connection, as, replayUntil, answers, hears };
-    const events = presence.redacted ? logged.map(redacted) : logged;
-    const replaying = merge && (this.#position ?? 0) < attach;
-    const render = (part: readonly LogEvent[]) =>
-      replaying
-        ? merged(part, sessionId, viewer, seqs)
-        : part.flatMap((event) => placed(forClient(event, sessionId, viewer), event.seq, seqs));
-    const entry = events.findIndex((event) => letsIn(event, connection, attach)) + 1;
-    if (entry === 0) return render(events);
-    const { seq } = events[entry - 1] as LogEvent;
-    return [
-      ...render(events.slice(0, entry)),
-      ...placed(this.#offers(offers, sessionId, log), seq, seqs),
-      ...render(events.slice(entry)),
-    ];
+    const frames = [notification("session/update", { sessionId, update })];
+    const end = { attachment: at.span.seq, seq: last };
+    if (!at.isMarked) return { end, frames };
+    return { end, frames, marks: this.#marks(at, [{ seq: last, part: null, isAnswer: false }]) };
   }
 
   /**
-   * What the agent asked and nobody had answered when the client came. If it has been answered since, the
-   * client reads that further on.
+   * Searches the log for the responses that a resting client waits for: they do not belong on the stream that the
+   * client does not read.
    */
-  #offers(offers: readonly number[], sessionId: string, log: Reader): string[] {
-    const { answers, redacted: isRedacted } = this.presence;
-    const viewer = { connection: this.connection, replayUntil: 0, answers, hears: {} };
-    return offers.flatMap((seq) => {
-      const event = log.eventAt(seq);
-      return event ? forClient(isRedacted ? redacted(event) : event, sessionId, viewer) : [];
-    });
+  async #searchAnswers(at: Located, sessionId: string, port: ClientPort, log: LogReader): Promise<boolean> {
+    while (at.awaitsAnswers && this.#mayContinue) {
+      const reaching = log.reach(this.#searched);
+      if (reaching) await reaching;
+      const events = log.after(this.#searched, LIMITS.deliverChars);
+      const last = events.at(-1);
+      if (!last) return true;
+      const responses = events.filter(isAnswer);
+      const rendered = renderFrames(responses, at.position, at.span, this.#recipient(sessionId), log);
+      const answers = markFrames(rendered, responses).filter(({ mark }) => mark.isAnswer);
+      if (answers.length > 0) {
+        const result = await port.deliver(sessionId, {
+          end: { attachment: this.attachment.seq, seq: last.seq },
+          frames: answers.map(({ text }) => text),
+          marks: { kind: "answers", frames: answers.map(({ mark }) => mark) },
+        });
+        if (result === "gone") return false;
+        at.awaitsAnswers = result === "more";
+      }
+      this.#searched = last.seq;
+    }
+    return true;
+  }
+
+  #page(at: Located, events: readonly LogEvent[], last: number, sessionId: string, log: LogReader): Page {
+    const end = { attachment: at.span.seq, seq: last };
+    const rendered = renderFrames(events, at.position, at.span, this.#recipient(sessionId), log);
+    if (!at.isMarked) return { end, frames: rendered.texts };
+    const { seq, part } = this.#from(at);
+    // Of the event after its cursor, the client may have the first frames.
+    const frames = markFrames(rendered, events).filter(({ nth, mark }) => mark.seq > seq + 1 || nth >= part);
+    const marks = frames.map(({ mark }) => mark);
+    return { end, frames: frames.map(({ text }) => text), marks: this.#marks(at, marks) };
+  }
+
+  #marks(at: Located, frames: FrameMark[]): PageMarks {
+    return { kind: "in-turn", after: at.cursor, from: this.#from(at), frames };
+  }
+
+  /** Where the next page begins: at the client's cursor, or where its present attachment does. */
+  #from({ cursor, span }: Located): Cursor {
+    return cursor.attachment === span.seq ? cursor : cursorAfter(startOf(this.attachment));
+  }
+
+  #recipient(sessionId: string) {
+    return { sessionId, connection: this.connection, presence: this.presence };
   }
 }
 
-/** A reading, or what is left of an earlier one: that ends with the event `until`. */
-type Stretch = Pick<Reading, "attach" | "merge" | "offers" | "as"> & { readonly until?: number };
-
-type Numbered = { text: string; nth: number; mark: Mark };
-
-function placed(frames: string[], seq: number, seqs: number[] | undefined): string[] {
-  if (seqs) for (const _ of frames) seqs.push(seq);
-  return frames;
+async function reach(log: LogReader, seq: number): Promise<HistoryGone | undefined> {
+  try {
+    await log.reach(seq);
+  } catch (error) {
+    if (error instanceof HistoryGone) return error;
+    throw error;
+  }
 }
-
-function isAnswer(event: LogEvent): boolean {
-  return isFrame(event) && event.direction === "in" && event.frame.kind === "response";
-}
-
-export type Reader = {
-  /** Brings the event after `seq` within reach, if it is in the archive. */
-  reach(seq: number): Promise<void> | undefined;
-  after(seq: number, maxChars: number): LogEvent[];
-  eventAt(seq: number): LogEvent | undefined;
-};

@@ -1,10 +1,12 @@
 import type { Caller, Role } from "../../protocol/caller.ts";
+import type { EventCursor } from "../../protocol/cursor.ts";
 import type { ClientPort } from "../../protocol/rpc.ts";
 import type { IoClient } from "../core/decide/client-files.ts";
-import type { Reading } from "../core/read/replay.ts";
+import type { Attachment } from "../core/read/replay.ts";
 import type { Archive } from "../log/history-archive.ts";
 import type { Journal } from "../log/journal.ts";
-import { ClientCursor, type Reader, type Start } from "./client-cursor.ts";
+import { ClientCursor } from "./client-cursor.ts";
+import type { LogReader } from "./delivery.ts";
 import { type Presence, renewed } from "./presence.ts";
 
 export const CLIENT_SCHEMA = `
@@ -28,7 +30,7 @@ type Row = {
   received: number;
   about: string;
 };
-type About = { offers: readonly number[]; presence: Presence; first?: Start; as?: string | undefined };
+type About = { offers: readonly number[]; presence: Presence; first?: EventCursor; as?: string | undefined };
 export type PresentClient = { connection: string; subject: string; role: Role; since: string };
 
 const DELIVERY_ATTEMPTS = 5;
@@ -65,26 +67,29 @@ export class Clients {
         .length === 0
     )
       sql.exec(`DROP TABLE IF EXISTS client; ${CLIENT_SCHEMA}`);
-    for (const { connection, received, about, ...row } of sql.exec<Row>("SELECT * FROM client")) {
+    for (const { connection, attach, start, merge, received, about } of sql.exec<Row>(
+      "SELECT * FROM client",
+    )) {
       const { offers, presence, first, as } = JSON.parse(about) as About;
-      const reading = { ...row, merge: row.merge === 1, offers, as };
-      this.#cursors.set(connection, new ClientCursor(connection, reading, presence, first));
+      const attachment = { seq: attach, start, merge: merge === 1, offers, as };
+      this.#cursors.set(connection, new ClientCursor(connection, attachment, presence, first));
       this.#received.set(connection, received);
     }
   }
 
-  attach(connection: string, reading: Reading, presence: Presence): void {
+  attach(connection: string, attachment: Attachment, presence: Presence): void {
     const before = this.#cursors.get(connection);
-    const cursor = before?.succeeded(reading, presence) ?? new ClientCursor(connection, reading, presence);
+    const cursor =
+      before?.succeed(attachment, presence) ?? new ClientCursor(connection, attachment, presence);
     this.#cursors.set(connection, cursor);
     this.#sql.exec(
       `INSERT INTO client (connection, attach, start, merge, received, about) VALUES (?, ?, ?, ?, 0, ?)
        ON CONFLICT (connection) DO UPDATE
        SET attach = excluded.attach, start = excluded.start, merge = excluded.merge, about = excluded.about`,
       connection,
-      reading.attach,
-      reading.start,
-      reading.merge ? 1 : 0,
+      attachment.seq,
+      attachment.start,
+      attachment.merge ? 1 : 0,
       aboutOf(cursor),
     );
   }
@@ -198,13 +203,13 @@ export class Clients {
     return port;
   }
 
-  readonly #reader: Reader = {
+  readonly #reader: LogReader = {
     reach: (seq) => this.#archive.reach(seq),
     after: (seq, maxChars) => this.#journal.after(seq, maxChars),
     eventAt: (seq) => this.#journal.eventAt(seq),
   };
 }
 
-function aboutOf({ reading: { offers, as }, presence, first: { attach, start } }: ClientCursor): string {
-  return JSON.stringify({ offers, presence, first: { attach, start }, as } satisfies About);
+function aboutOf({ attachment: { offers, as }, presence, first }: ClientCursor): string {
+  return JSON.stringify({ offers, presence, first, as } satisfies About);
 }

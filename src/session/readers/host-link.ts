@@ -1,12 +1,10 @@
 import { z } from "zod";
+import { readAttachment, writeAttachment } from "../../durable/attachments.ts";
 import { encodeLink, SUPERSEDED } from "../../protocol/host-wire.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type AgentSources, forAgent } from "../core/read/render.ts";
 import type { Hidden } from "../log/concealed-values.ts";
 import type { Journal } from "../log/journal.ts";
-
-/** What the object remembers of a host's socket: its process, and how far the log went down this socket. */
-type Attachment = { run: string; sent: number };
 
 /** The socket to the agent's host: a cursor over the log like any other reader. */
 export class HostLink {
@@ -31,20 +29,21 @@ export class HostLink {
   accept(tags: readonly string[]): WebSocket {
     const { 0: client, 1: server } = new WebSocketPair();
     this.#ctx.acceptWebSocket(server, [TAG, ...tags]);
+    writeAttachment(server, { kind: "host-link", run: null });
     return client;
   }
 
   /** The process a socket has said hello for. */
   runOf(ws: WebSocket): string | undefined {
-    return this.#live?.ws === ws ? this.#live.run : attachmentOf(ws)?.run;
+    return this.#live?.ws === ws ? this.#live.run : runAt(ws)?.id;
   }
 
   /** Makes this socket the one for the run. `delivered` is what the process got through earlier sockets. */
   adopt(ws: WebSocket, run: string, delivered: number): void {
     for (const other of this.#ctx.getWebSockets(TAG)) {
-      if (other !== ws && attachmentOf(other)) other.close(4408, "replaced");
+      if (other !== ws && runAt(other)) other.close(4408, "replaced");
     }
-    ws.serializeAttachment({ run, sent: delivered } satisfies Attachment);
+    writeAttachment(ws, { kind: "host-link", run: { id: run, sent: delivered } });
     this.#live = { ws, run, read: delivered };
   }
 
@@ -62,9 +61,8 @@ export class HostLink {
     if (this.#live?.run === run && this.#live?.ws.readyState === WebSocket.OPEN) return this.#live;
     this.#live = undefined;
     for (const ws of run === undefined ? [] : this.#ctx.getWebSockets(TAG)) {
-      const attachment = attachmentOf(ws);
-      if (ws.readyState !== WebSocket.OPEN || !attachment || attachment.run !== run) continue;
-      this.#live = { ws, run, read: attachment.sent };
+      const known = ws.readyState === WebSocket.OPEN ? runAt(ws) : undefined;
+      if (known && known.id === run) this.#live = { ws, run: known.id, read: known.sent };
     }
     return this.#live;
   }
@@ -77,8 +75,8 @@ export class HostLink {
   dismiss(reason: string): void {
     const run = this.#journal.state?.run?.id;
     for (const ws of this.#ctx.getWebSockets(TAG)) {
-      const attachment = attachmentOf(ws);
-      if (attachment && attachment.run !== run) ws.close(SUPERSEDED, reason);
+      const known = runAt(ws);
+      if (known && known.id !== run) ws.close(SUPERSEDED, reason);
     }
   }
 
@@ -107,7 +105,7 @@ export class HostLink {
       });
       if (lines.length === 0) continue;
       live.ws.send(encodeLink({ t: "lines" }, lines));
-      live.ws.serializeAttachment({ run: live.run, sent: last.seq } satisfies Attachment);
+      writeAttachment(live.ws, { kind: "host-link", run: { id: live.run, sent: last.seq } });
     }
   }
 }
@@ -115,8 +113,9 @@ export class HostLink {
 /** Tells a host's socket from those of live readers. */
 const TAG = "host";
 
-function attachmentOf(ws: WebSocket): Attachment | undefined {
-  return (ws.deserializeAttachment() as Attachment | null) ?? undefined;
+/** The run that a socket has said hello for, and the last event that went down the socket. */
+function runAt(ws: WebSocket) {
+  return readAttachment(ws, "host-link")?.run ?? undefined;
 }
 
 const HELLO = z.object({

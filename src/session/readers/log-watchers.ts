@@ -1,11 +1,9 @@
+import { readAttachment, writeAttachment } from "../../durable/attachments.ts";
 import { textChunks } from "../../durable/text-chunks.ts";
 import { oneLine } from "../../protocol/frame.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { Archive } from "../log/history-archive.ts";
 import type { Journal } from "../log/journal.ts";
-
-/** What the object remembers of a watcher's socket: the last event sent, whether it wants the next, and how it sees it. */
-type Attachment = { watch: number; waiting: boolean; redact?: boolean | undefined };
 
 /**
  * Readers of the live log. Each asks for a page when it has room for one, and gets it as soon as there is
@@ -28,21 +26,18 @@ export class Watchers {
       return new Response("Too many watchers", { status: 429 });
     const { 0: client, 1: server } = new WebSocketPair();
     this.#ctx.acceptWebSocket(server, [TAG, ...tags]);
-    server.serializeAttachment({ watch: after, waiting: false, redact } satisfies Attachment);
+    writeAttachment(server, { kind: "log-watcher", seq: after, waiting: false, redact });
     return new Response(null, { status: 101, webSocket: client });
-  }
-
-  isWatcher(ws: WebSocket): boolean {
-    return this.#ctx.getTags(ws).includes(TAG);
   }
 
   /** A watcher has room for a page. */
   async next(ws: WebSocket): Promise<void> {
-    const { watch, redact } = ws.deserializeAttachment() as Attachment;
-    const reaching = this.#archive.reach(watch);
+    const watcher = readAttachment(ws, "log-watcher");
+    if (!watcher) return;
+    const reaching = this.#archive.reach(watcher.seq);
     if (reaching) await reaching;
-    const { text, last } = this.#page(watch, redact);
-    ws.serializeAttachment({ watch: last, waiting: text === "", redact } satisfies Attachment);
+    const { text, last } = this.#page(watcher.seq, watcher.redact);
+    writeAttachment(ws, { ...watcher, seq: last, waiting: text === "" });
     for (const piece of text === "" ? [] : textChunks(text, LIMITS.rowChars)) ws.send(piece);
   }
 
@@ -50,7 +45,7 @@ export class Watchers {
   feed(): void {
     for (const ws of this.#ctx.getWebSockets(TAG)) {
       const isOpen = ws.readyState === WebSocket.OPEN;
-      if (isOpen && (ws.deserializeAttachment() as Attachment).waiting) void this.next(ws);
+      if (isOpen && readAttachment(ws, "log-watcher")?.waiting) void this.next(ws);
     }
   }
 

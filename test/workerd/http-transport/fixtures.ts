@@ -49,13 +49,13 @@ export function lottery(seed: number): (limit: number) => number {
   };
 }
 
-type ReaderAttachment = { stream: string; log: { place: { upTo: number } } | null };
+type ReaderAttachment = { stream: string; cursor: { seq: number } | null };
 
 /** How far the session's stream has been sent. */
 export function placeOf(peer: HttpPeer, sessionId: string): Promise<number> {
   return runInDurableObject(connectionOf(peer), (_, state) => {
     const readers = state.getWebSockets().map((ws) => ws.deserializeAttachment() as ReaderAttachment);
-    return readers.find(({ stream }) => stream === sessionId)?.log?.place.upTo ?? 0;
+    return readers.find(({ stream }) => stream === sessionId)?.cursor?.seq ?? 0;
   });
 }
 

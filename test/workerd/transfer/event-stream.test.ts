@@ -77,9 +77,7 @@ class Watcher {
 /** What the object remembers of its watchers. */
 const attachments = (sessionId: string) =>
   runInDurableObject(sessionStub(sessionId), (_, state) =>
-    state
-      .getWebSockets("watch")
-      .map((ws) => ws.deserializeAttachment() as { watch: number; waiting: boolean }),
+    state.getWebSockets("watch").map((ws) => ws.deserializeAttachment() as { seq: number; waiting: boolean }),
   );
 
 describe("an event stream", () => {
@@ -121,7 +119,7 @@ describe("an event stream", () => {
     const watcher = await Watcher.open(workspace, sessionId, `?after=${length}`);
     const coming = watcher.next();
     await vi.waitFor(async () =>
-      expect(await attachments(sessionId)).toEqual([{ watch: length, waiting: true }]),
+      expect(await attachments(sessionId)).toEqual([{ kind: "log-watcher", seq: length, waiting: true }]),
     );
     for (let i = 0; i < 2; i += 1) {
       await get(`/api/sessions/${sessionId}`, await token({ workspace }));
@@ -143,7 +141,7 @@ describe("an event stream", () => {
     await first;
     // One page of about a mebibyte at most; the rest stays in the log.
     const [attachment] = await attachments(sessionId);
-    expect(attachment?.watch).toBeLessThanOrEqual(length + 12);
+    expect(attachment?.seq).toBeLessThanOrEqual(length + 12);
     const rest = await watcher.take(59);
     expect(rest.map((event) => event.id)).toEqual(Array.from({ length: 59 }, (_, i) => length + 2 + i));
     await watcher.close();

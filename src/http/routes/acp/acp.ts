@@ -1,8 +1,8 @@
 import { type Context, Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
-import { rightsOf } from "../../../connection/client.ts";
-import { mayUseWorkspace } from "../../../protocol/caller.ts";
+import { asObserver, mayUseWorkspace } from "../../../protocol/caller.ts";
 import { isUuid } from "../../../protocol/ids.ts";
+import { HANDOVER, RESUMPTION } from "../../../protocol/internal-headers.ts";
 import { RESUMABLE } from "../../../protocol/resumable-wire.ts";
 import type { Handover } from "../../../protocol/rpc.ts";
 import { type AppEnv, requireScope } from "../../middleware/auth.ts";
@@ -46,7 +46,7 @@ async function handOverResumable(c: Context<AppEnv>): Promise<Response> {
   if (again !== undefined && !isUuid(again)) return c.text("Unknown Acp-Connection-Id", 404);
   if (again === undefined) await limitConnections(c);
   const order = { ...handover(c), ...(again !== undefined && { connection: again }) };
-  return dial(c, order, { "X-Acp-Resumable": again === undefined ? "new" : "again" });
+  return dial(c, order, RESUMPTION.write(again === undefined ? "new" : "again"));
 }
 
 async function dial(
@@ -55,7 +55,7 @@ async function dial(
   more: Record<string, string> = {},
 ): Promise<Response> {
   const response = await c.env.ACP_CONNECTION_DO.getByName(order.connection).fetch("https://connection/", {
-    headers: { Upgrade: "websocket", "X-Acp-Handover": JSON.stringify(order), ...more },
+    headers: { Upgrade: "websocket", ...HANDOVER.write(order), ...more },
   });
   return upgraded(c.req.raw, response);
 }
@@ -76,7 +76,7 @@ async function remove(c: Context<AppEnv>): Promise<Response> {
 /** A new connection, in the workspace the client names or its token is for. */
 function handover(c: Context<AppEnv>): Handover {
   const looksOn = c.req.query("role") === "observer" && ({ looksOn: true } as const);
-  const caller = rightsOf(c.get("caller"), looksOn || {});
+  const caller = looksOn ? asObserver(c.get("caller")) : c.get("caller");
   const workspace = chosenWorkspace(c);
   if (!mayUseWorkspace(caller, workspace)) throw new HTTPException(404, { message: "Unknown workspace" });
   const agent = c.req.query("agent") ?? null;

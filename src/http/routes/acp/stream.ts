@@ -1,6 +1,6 @@
 import type { Context } from "hono";
-import type { StreamRequest } from "../../../connection/transports/streamable-http.ts";
 import { isUuid } from "../../../protocol/ids.ts";
+import { STREAM } from "../../../protocol/internal-headers.ts";
 import type { AppEnv } from "../../middleware/auth.ts";
 import { objectStream } from "../../streams/object-stream.ts";
 
@@ -11,12 +11,12 @@ export async function openStream(c: Context<AppEnv>): Promise<Response> {
   const connection = c.req.header("Acp-Connection-Id");
   if (!connection) return c.text("Missing Acp-Connection-Id", 400);
   if (!isUuid(connection)) return c.text("Unknown Acp-Connection-Id", 404);
-  const request: StreamRequest = {
+  const request = STREAM.write({
     caller: c.get("caller"),
     session: c.req.header("Acp-Session-Id") || undefined,
     lastEventId: c.req.header("Last-Event-ID") || undefined,
-  };
+  });
   // The connection ends it with its token, which may be a newer one by then.
   const endsAt = Number.POSITIVE_INFINITY;
-  return objectStream(c, c.env.ACP_CONNECTION_DO.getByName(connection), "X-Acp-Stream", request, endsAt);
+  return objectStream(c, c.env.ACP_CONNECTION_DO.getByName(connection), request, endsAt);
 }

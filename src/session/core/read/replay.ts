@@ -7,13 +7,13 @@ import { forClient, type Viewer } from "./render.ts";
 /** How a client comes to read the log, and how it gets the part that was there before it. */
 
 /**
- * `attach` is the place of the request that let the client in: up to it, it gets a replay. `start` is where
- * its reading begins. `merge` joins the chunks of a message, so that a long history loads fast. `offers` are
- * the requests of the agent that were open then: the newcomer gets them as well. `as` is the connection it goes
- * on for, which was lost: from its start it gets all that one would have got.
+ * A client's attachment to the session. `seq` is the event of the request that attached the client: up to it, the
+ * client gets a replay. `start` is the event after which it reads. `merge` joins the chunks of a message, so that a
+ * long history loads fast. `offers` are the agent's requests that were open then: the client gets them as well. `as`
+ * is the lost connection that the client continues: from `start` on it gets all that the lost one would have got.
  */
-export type Reading = {
-  attach: number;
+export type Attachment = {
+  seq: number;
   start: number;
   merge: boolean;
   offers: readonly number[];
@@ -25,22 +25,22 @@ export type Reading = {
  * either of them after a cursor where it names one. Who speaks without having done either reads along from
  * here as well, its own frame included: it will want the answer.
  */
-export function attachment(
+export function attachmentFor(
   frame: Frame,
   seq: number,
   attached: boolean,
   offers: readonly number[],
-): Reading | undefined {
+): Attachment | undefined {
   const load = frame.method === "session/load";
   const after = cursorOf(frame);
   const asks = load || frame.method === "session/resume";
   if (!asks || (after !== null && !validCursor(after, seq))) {
-    return attached ? undefined : { attach: seq - 1, start: seq - 1, merge: false, offers };
+    return attached ? undefined : { seq: seq - 1, start: seq - 1, merge: false, offers };
   }
   const as = metaOf(frame)?.[AS];
   if (typeof as === "string" && after !== null)
-    return { attach: seq, start: after as number, merge: false, offers: [], as };
-  return { attach: seq, start: after ?? (load ? 0 : seq), merge: load && after === null, offers };
+    return { seq, start: after as number, merge: false, offers: [], as };
+  return { seq, start: after ?? (load ? 0 : seq), merge: load && after === null, offers };
 }
 
 /** Whether a client that attached with the event after `attach`, or was let in there, is let in by this one. */
@@ -73,21 +73,20 @@ function validCursor(after: unknown, seq: number): after is number {
   return typeof after === "number" && Number.isInteger(after) && after >= 0 && after < seq;
 }
 
+/** Frames for a client, and the event that each of them renders. */
+export type RenderedFrames = { readonly texts: string[]; readonly seqs: number[] };
+
 /**
- * Messages for a client from a page of the log; consecutive text chunks of one message as one. `seqs`, if
- * given, gets the last event in each.
+ * Frames for a client from a page of the log. Consecutive text chunks of one message become one frame, which counts as
+ * rendering the last of their events.
  */
-export function merged(
-  events: readonly LogEvent[],
-  sessionId: string,
-  viewer: Viewer,
-  seqs?: number[],
-): string[] {
-  const out: string[] = [];
+export function merged(events: readonly LogEvent[], sessionId: string, viewer: Viewer): RenderedFrames {
+  const texts: string[] = [];
+  const seqs: number[] = [];
   let run: Run | undefined;
   const put = (frame: string, seq: number) => {
-    out.push(frame);
-    seqs?.push(seq);
+    texts.push(frame);
+    seqs.push(seq);
   };
   const flush = () => {
     if (run) put(run.texts.length === 1 ? run.first : joined(run, sessionId), run.last);
@@ -113,7 +112,7 @@ export function merged(
     run.chars += chunk.text.length;
   }
   flush();
-  return out;
+  return { texts, seqs };
 }
 
 type Chunk = { kind: string; messageId: unknown; text: string };

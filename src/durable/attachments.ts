@@ -1,0 +1,167 @@
+import { z } from "zod";
+import type { EventCursor } from "../protocol/cursor.ts";
+import { type DialectName, isDialectName } from "../protocol/dialects/index.ts";
+import { HANDOVER_FIELDS } from "../protocol/internal-headers.ts";
+import type { Allowance } from "../protocol/rpc.ts";
+
+/**
+ * Socket attachments: everything an object remembers of a socket while it hibernates. Each attachment has a `kind`,
+ * and is validated when it is read, because a socket may outlive the code that wrote its attachment.
+ */
+
+const count = z.number().int().nonnegative();
+const eventCursor: z.ZodType<EventCursor> = z.object({ attachment: count, seq: count });
+const allowance: z.ZodType<Allowance> = z.object({
+  hour: z.number(),
+  left: z.partialRecord(z.enum(["sessions", "prompts", "chars", "reserve"]), z.number()),
+});
+
+/** Signs that somebody is at the other end of a client's socket, see `connection/liveness.ts`. */
+const liveness = { heard: z.number(), askedAt: z.number().optional() };
+
+/** What a connection remembers of its client over every transport. */
+export const CLIENT_STATE = z.object({
+  ...HANDOVER_FIELDS,
+  initialized: z.boolean(),
+  /** The dialect that the client speaks in place of canonical ACP. */
+  dialect: z.custom<DialectName>(isDialectName).nullable(),
+  /** Number of the client's last message. */
+  sent: count,
+  /** The part of its subject's quotas that the client may still spend. */
+  allowance: allowance.optional(),
+  /** The methods for files and terminals that the client offers to agents. */
+  serves: z.array(z.enum(["read", "write", "terminal"])).optional(),
+  /** The client comes back after it has lost its socket. */
+  resumable: z.literal(true).optional(),
+  /** The last session that the client asked for, opened or not. */
+  opening: z.string().optional(),
+});
+
+export type ClientState = z.infer<typeof CLIENT_STATE>;
+
+const SCHEMAS = {
+  /** The socket of a client that speaks plain ACP. It holds the whole state of its connection. */
+  client: z.object({
+    kind: z.literal("client"),
+    ...CLIENT_STATE.shape,
+    ...liveness,
+    cursors: z.record(z.string(), eventCursor),
+    /** Characters of pages sent since the client last answered our ping. */
+    unread: count.optional(),
+    /** The client gets no more pages until it answers our ping. */
+    asked: z.literal(true).optional(),
+    /** The client is gone, and its sessions know. */
+    left: z.literal(true).optional(),
+  }),
+
+  /** The socket of the Worker that serves one event stream of a Streamable HTTP client. */
+  "stream-reader": z.object({
+    kind: z.literal("stream-reader"),
+    stream: z.string(),
+    /** The reader has asked for a page and has not got it yet. */
+    waiting: z.boolean(),
+    cursor: z.object({ attachment: count, seq: count, part: count }).nullable(),
+  }),
+
+  /** A socket of a client that resumes. The client repeats most of this when it comes back. */
+  resumable: z.object({
+    kind: z.literal("resumable"),
+    ...liveness,
+    greeted: z.boolean(),
+    /** Number of the client's last frame. */
+    sent: count,
+    /** Characters sent in pages, and how many of them the client has acknowledged. */
+    chars: count,
+    acked: count,
+    /** The last of the connection's own messages that this client has or was sent. */
+    own: count,
+    /** Null: the session has asked for the cursor, and the client has got nothing of the session yet. */
+    cursors: z.record(z.string(), eventCursor.nullable()),
+    allowance: allowance.optional(),
+  }),
+
+  /** The socket of the Worker that streams a session's log as it grows. */
+  "log-watcher": z.object({
+    kind: z.literal("log-watcher"),
+    /** The last event sent. */
+    seq: count,
+    waiting: z.boolean(),
+    redact: z.boolean().optional(),
+  }),
+
+  /** A host's socket for one session. */
+  "host-link": z.object({
+    kind: z.literal("host-link"),
+    /** The run that the host has said hello for, and the last event of the log that went down this socket. */
+    run: z.object({ id: z.string(), sent: count }).nullable(),
+  }),
+
+  /** A host's control socket. */
+  "host-control": z.object({
+    kind: z.literal("host-control"),
+    /** The host that this socket speaks for. */
+    host: z.object({ name: z.string(), instance: z.string() }).nullable(),
+  }),
+
+  /** The socket of the Worker that streams a workspace's view as it changes. */
+  "workspace-watcher": z.object({
+    kind: z.literal("workspace-watcher"),
+    id: z.string(),
+    /** A mark of the last view sent. */
+    seen: z.string(),
+    waiting: z.boolean(),
+  }),
+};
+
+type Schemas = typeof SCHEMAS;
+export type SocketKind = keyof Schemas;
+export type AttachmentOf<Kind extends SocketKind> = z.infer<Schemas[Kind]>;
+export type SocketAttachment = AttachmentOf<SocketKind>;
+
+/**
+ * The attachments read or written since the object woke: a message must not cost another validation. Attachments are
+ * replaced as a whole, never changed in place.
+ */
+const known = new WeakMap<WebSocket, SocketAttachment>();
+
+/** The kind of a socket; undefined when its attachment names none that we know. */
+export function socketKind(ws: WebSocket): SocketKind | undefined {
+  const attachment = known.get(ws);
+  if (attachment) return attachment.kind;
+  const { kind } = (ws.deserializeAttachment() ?? {}) as { kind?: unknown };
+  return isKind(kind) ? kind : undefined;
+}
+
+/** A socket's attachment. A socket whose attachment does not validate is closed: nothing is known of its peer. */
+export function readAttachment<Kind extends SocketKind>(
+  ws: WebSocket,
+  kind: Kind,
+): AttachmentOf<Kind> | undefined {
+  const attachment = known.get(ws);
+  if (attachment?.kind === kind) return attachment as AttachmentOf<Kind>;
+  const read = SCHEMAS[kind].safeParse(ws.deserializeAttachment());
+  if (!read.success) {
+    closeUnreadable(ws);
+    return undefined;
+  }
+  known.set(ws, read.data);
+  return read.data as AttachmentOf<Kind>;
+}
+
+export function writeAttachment(ws: WebSocket, attachment: SocketAttachment): void {
+  ws.serializeAttachment(attachment);
+  known.set(ws, attachment);
+}
+
+/** Ends a socket of which nothing is known. Its peer connects anew. */
+export function closeUnreadable(ws: WebSocket): void {
+  console.error("socket attachment unreadable");
+  if (ws.readyState === WebSocket.OPEN) ws.close(UNREADABLE, "connection state unreadable");
+}
+
+/** The code for an internal error. */
+const UNREADABLE = 1011;
+
+function isKind(kind: unknown): kind is SocketKind {
+  return typeof kind === "string" && kind in SCHEMAS;
+}

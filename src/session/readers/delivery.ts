@@ -1,0 +1,120 @@
+import type { EventCursor } from "../../protocol/cursor.ts";
+import type { FrameMark } from "../../protocol/rpc.ts";
+import { isFrame, type LogEvent } from "../core/events/event.ts";
+import { redacted } from "../core/read/redaction/redaction.ts";
+import { forClient } from "../core/read/render.ts";
+import { type Attachment, letsIn, merged, type RenderedFrames } from "../core/read/replay.ts";
+import type { Presence } from "./presence.ts";
+
+/** The log, as far as a client's cursor reads it. */
+export type LogReader = {
+  /** Fetches the event after `seq` from the archive, if it is there. */
+  reach(seq: number): Promise<void> | undefined;
+  after(seq: number, maxChars: number): LogEvent[];
+  eventAt(seq: number): LogEvent | undefined;
+};
+
+/**
+ * The part of the log that a client reads under one attachment: its present one, or the rest of an earlier one, which
+ * ends with the event `until`.
+ */
+export type Span = Pick<Attachment, "seq" | "merge" | "offers" | "as"> & { readonly until?: number };
+
+/** For whom events are rendered. */
+export type Recipient = {
+  readonly sessionId: string;
+  readonly connection: string;
+  readonly presence: Presence;
+};
+
+export type MarkedFrame = {
+  readonly text: string;
+  /** The frame's index among the frames of its event. */
+  readonly nth: number;
+  readonly mark: FrameMark;
+};
+
+/** The frames that a client gets for these events, which follow event `position`. */
+export function renderFrames(
+  logged: readonly LogEvent[],
+  position: number,
+  span: Span,
+  recipient: Recipient,
+  log: LogReader,
+): RenderedFrames {
+  const { seq: attachment, merge, as } = span;
+  const { connection, sessionId, presence } = recipient;
+  const { answers, hears = {} } = presence;
+  const viewer = { connection, as, replayUntil: as === undefined ? attachment : 0, answers, hears };
+  const events = presence.redacted ? logged.map(redacted) : logged;
+  const isMerging = merge && position < attachment;
+  const render = (part: readonly LogEvent[]): RenderedFrames => {
+    if (isMerging) return merged(part, sessionId, viewer);
+    const rendered = noFrames();
+    for (const event of part) append(rendered, forClient(event, sessionId, viewer), event.seq);
+    return rendered;
+  };
+  const entry = events.findIndex((event) => letsIn(event, connection, attachment));
+  const entrance = events[entry];
+  if (!entrance) return render(events);
+  const rendered = render(events.slice(0, entry + 1));
+  append(rendered, openRequests(span.offers, recipient, log), entrance.seq);
+  const rest = render(events.slice(entry + 1));
+  rendered.texts.push(...rest.texts);
+  rendered.seqs.push(...rest.seqs);
+  return rendered;
+}
+
+/** Frames with their marks. Chunks that were joined have the mark of the last event among them. */
+export function markFrames({ texts, seqs }: RenderedFrames, events: readonly LogEvent[]): MarkedFrame[] {
+  const answers = new Set(events.filter(isAnswer).map(({ seq }) => seq));
+  let nth = 0;
+  return texts.map((text, i) => {
+    const seq = seqs[i] as number;
+    nth = seqs[i - 1] === seq ? nth + 1 : 0;
+    const part = seqs[i + 1] === seq ? nth : null;
+    return { text, nth, mark: { seq, part, isAnswer: nth === 0 && answers.has(seq) } };
+  });
+}
+
+export function isAnswer(event: LogEvent): boolean {
+  return isFrame(event) && event.direction === "in" && event.frame.kind === "response";
+}
+
+/** Events up to the end of a span. */
+export function withinSpan(events: LogEvent[], { until = Number.POSITIVE_INFINITY }: Span): LogEvent[] {
+  const last = events.at(-1);
+  return last && last.seq > until ? events.filter(({ seq }) => seq <= until) : events;
+}
+
+/** The cursor of a client that attached and has got nothing yet. */
+export function startOf({ seq, start }: Attachment): EventCursor {
+  return { attachment: seq, seq: start };
+}
+
+/**
+ * The agent's requests that were open when the client attached. A client reads further on that a request has been
+ * answered since.
+ */
+function openRequests(
+  offers: readonly number[],
+  { connection, sessionId, presence: { answers, redacted: isRedacted } }: Recipient,
+  log: LogReader,
+): string[] {
+  const viewer = { connection, replayUntil: 0, answers, hears: {} };
+  return offers.flatMap((seq) => {
+    const event = log.eventAt(seq);
+    return event ? forClient(isRedacted ? redacted(event) : event, sessionId, viewer) : [];
+  });
+}
+
+function noFrames(): RenderedFrames {
+  return { texts: [], seqs: [] };
+}
+
+function append({ texts, seqs }: RenderedFrames, frames: readonly string[], seq: number): void {
+  for (const frame of frames) {
+    texts.push(frame);
+    seqs.push(seq);
+  }
+}
