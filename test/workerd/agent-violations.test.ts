@@ -1,17 +1,9 @@
 import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import {
-  type Agent,
-  events,
-  get,
-  type Opened,
-  openSession,
-  sessionStub,
-  token,
-  updateText,
-} from "./harness.ts";
-
-type Json = Record<string, unknown>;
+import type { Json } from "../fixtures/json.ts";
+import { events, get, type Opened, openSession, sessionStub } from "./fixtures.ts";
+import { type Agent, updateText } from "./peers/agent.ts";
+import { token } from "./tokens.ts";
 
 function tool(agent: Agent, update: Json, sessionId = "agent-session"): string {
   const raw = JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: { sessionId, update } });

@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { Client, get, HELLO, Host, Peer, token } from "./harness.ts";
+import { get, workspaceName } from "./fixtures.ts";
+import { Client } from "./peers/client.ts";
+import { HELLO, Host } from "./peers/host.ts";
+import { dialHost, Peer } from "./peers/peer.ts";
+import { token } from "./tokens.ts";
 
 /** The agents of a workspace: which can be had, what the others lack, and what each can do. */
 
@@ -20,8 +24,8 @@ const NEEDY = {
   reason: "needs A_KEY or B_KEY",
 };
 
-async function workspaceWith(agents: object[], name = "h1", workspace = `w-${crypto.randomUUID()}`) {
-  const host = new Host(await Host.dial(workspace, "/host/control"), workspace);
+async function workspaceWith(agents: object[], name = "h1", workspace = workspaceName()) {
+  const host = new Host(await dialHost(workspace, "/host/control"), workspace);
   const instance = crypto.randomUUID();
   const hello = { ...HELLO, name, instance, agents };
   host.send(JSON.stringify(hello));

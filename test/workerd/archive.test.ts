@@ -2,19 +2,11 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import {
-  Client,
-  events,
-  eventsText,
-  get,
-  type Opened,
-  openSession,
-  sessionStub,
-  texts,
-  token,
-  updateText,
-} from "./harness.ts";
+import { events, eventsText, get, type Opened, openSession, sessionStub, texts } from "./fixtures.ts";
 import { setLimits } from "./limits.ts";
+import { updateText } from "./peers/agent.ts";
+import { Client } from "./peers/client.ts";
+import { token } from "./tokens.ts";
 
 const session = (id: string) => sessionStub(id);
 

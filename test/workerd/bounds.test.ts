@@ -1,9 +1,11 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import { Client, events, get, Host, type Opened, openSession, token } from "./harness.ts";
+import type { Json } from "../fixtures/json.ts";
+import { events, get, type Opened, openSession, workspaceName } from "./fixtures.ts";
 import { setLimits } from "./limits.ts";
-
-type Json = Record<string, unknown>;
+import { Client } from "./peers/client.ts";
+import { Host } from "./peers/host.ts";
+import { token } from "./tokens.ts";
 
 beforeEach(() => setLimits({ openRequests: 5 }));
 
@@ -48,7 +50,7 @@ describe("a client whose requests the agent never answers", () => {
   });
 
   it("nor can it fill the queue while there is no agent", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const host = await Host.join(workspace);
     const client = await Client.open(workspace);
     const opening = client.newSession();

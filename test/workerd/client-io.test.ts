@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { Client, events, Host, send, token } from "./harness.ts";
+import type { Json } from "../fixtures/json.ts";
+import { events, send, workspaceName } from "./fixtures.ts";
+import { Client } from "./peers/client.ts";
+import { Host } from "./peers/host.ts";
+import { token } from "./tokens.ts";
 
-type Json = Record<string, unknown>;
 type Request = { id: string; method: string; params: Json };
 
 const FILES = { fs: { readTextFile: true, writeTextFile: true } };
@@ -21,7 +24,7 @@ async function connect(workspace: string, clientCapabilities: object): Promise<C
 
 /** A workspace whose clients serve the files, and a session of a client that can do so much. */
 async function open(capabilities: object, cwd = "/home/me/project") {
-  const workspace = `w-${crypto.randomUUID()}`;
+  const workspace = workspaceName();
   await clientIo(workspace, "client");
   const host = await Host.join(workspace);
   const client = await connect(workspace, capabilities);
@@ -211,7 +214,7 @@ describe("what opens a session reaches the agent", () => {
   };
 
   async function opened(capabilities: object) {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const host = await Host.join(workspace);
     host.capabilities = capabilities;
     const client = await Client.open(workspace);

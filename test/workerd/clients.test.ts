@@ -2,22 +2,11 @@ import { evictDurableObject, listDurableObjectIds } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import {
-  type Agent,
-  Client,
-  events,
-  get,
-  type Opened,
-  openSession,
-  sessionStub,
-  texts,
-  token,
-  updateText,
-} from "./harness.ts";
-
-type Json = Record<string, unknown>;
-
-const prompt = (sessionId: string, text = "go") => ({ sessionId, prompt: [{ type: "text", text }] });
+import type { Json } from "../fixtures/json.ts";
+import { events, get, type Opened, openSession, prompt, sessionStub, texts } from "./fixtures.ts";
+import { type Agent, updateText } from "./peers/agent.ts";
+import { Client } from "./peers/client.ts";
+import { token } from "./tokens.ts";
 
 const PERMISSION = JSON.stringify({
   jsonrpc: "2.0",

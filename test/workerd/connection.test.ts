@@ -2,9 +2,12 @@ import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import { Client, get, Host, openSession, Peer, sessionStub, texts, token } from "./harness.ts";
+import { get, openSession, sessionStub, texts, workspaceName } from "./fixtures.ts";
+import { Client } from "./peers/client.ts";
+import { Host } from "./peers/host.ts";
+import { dialHost, Peer } from "./peers/peer.ts";
+import { token } from "./tokens.ts";
 
-const workspaceName = () => `w-${crypto.randomUUID()}`;
 const initialize = '{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":1}}';
 
 describe("the handshake", () => {
@@ -294,7 +297,7 @@ describe("a client that loads again", () => {
 describe("a host", () => {
   it("of another link version is refused with the reason", async () => {
     const workspace = workspaceName();
-    const peer = new Peer(await Host.dial(workspace, "/host/control"));
+    const peer = new Peer(await dialHost(workspace, "/host/control"));
     peer.send(
       JSON.stringify({
         t: "hello",
@@ -311,7 +314,7 @@ describe("a host", () => {
   });
 
   it("that speaks nonsense is closed", async () => {
-    const peer = new Peer(await Host.dial(workspaceName(), "/host/control"));
+    const peer = new Peer(await dialHost(workspaceName(), "/host/control"));
     peer.send("{");
     expect((await peer.closed).code).toBe(4400);
   });

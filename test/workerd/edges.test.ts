@@ -5,9 +5,10 @@ import { app } from "../../src/http/app.ts";
 import { SESSION_COOKIE } from "../../src/http/middleware/credential.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { RESUMABLE } from "../../src/protocol/resumable-wire.ts";
-import { Client, openSession } from "./harness.ts";
-import { INITIALIZE, JSON_TYPE } from "./http-peer.ts";
+import { openSession } from "./fixtures.ts";
 import { setLimits } from "./limits.ts";
+import { Client } from "./peers/client.ts";
+import { INITIALIZE, JSON_TYPE } from "./peers/http-client.ts";
 import { ALL_OF_A_CLIENT, mint } from "./tokens.ts";
 
 afterEach(() => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { events, openSession } from "./harness.ts";
+import { events, openSession } from "./fixtures.ts";
 
 /** The kinds of the session model that no other test makes happen. */
 describe("an event for", () => {

@@ -1,17 +1,10 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import {
-  type Agent,
-  Client,
-  events,
-  get,
-  openSession,
-  sessionStub,
-  texts,
-  token,
-  updateText,
-} from "./harness.ts";
+import { events, get, openSession, sessionStub, texts } from "./fixtures.ts";
+import { type Agent, updateText } from "./peers/agent.ts";
+import { Client } from "./peers/client.ts";
+import { token } from "./tokens.ts";
 
 const prompt = (sessionId: string, text = "go", meta?: object) => ({
   sessionId,

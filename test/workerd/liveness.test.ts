@@ -5,20 +5,12 @@ import { objectName } from "../../src/durable/object-names.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import * as seed000 from "../fixtures/dialects/container-data-model.ts";
 import * as seed002 from "../fixtures/dialects/web-gateway.ts";
-import {
-  Client,
-  events,
-  get,
-  type Opened,
-  openSession,
-  permissionRequest,
-  send,
-  sessionStub,
-  token,
-} from "./harness.ts";
+import { events, get, type Opened, openSession, send, sessionStub } from "./fixtures.ts";
 import { setLimits } from "./limits.ts";
-import { Resumable } from "./resumable-peer.ts";
-import { mint } from "./tokens.ts";
+import { permissionRequest } from "./peers/agent.ts";
+import { Client } from "./peers/client.ts";
+import { Resumable } from "./peers/resumable-client.ts";
+import { mint, token } from "./tokens.ts";
 
 const { socketIdleMs, pongMs, resumeSilentMs } = LIMITS;
 const MINUTE = 60_000;

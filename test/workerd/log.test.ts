@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import { events, eventsText, openSession, sessionStub } from "./harness.ts";
+import { events, eventsText, openSession, sessionStub } from "./fixtures.ts";
 
 /** A frame whose text is exactly `length` characters long, filled with the given character. */
 function frameOf(length: number, fill = "x"): string {

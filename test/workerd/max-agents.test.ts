@@ -1,5 +1,8 @@
 import { expect, it } from "vitest";
-import { Client, get, Host, token } from "./harness.ts";
+import { get, workspaceName } from "./fixtures.ts";
+import { Client } from "./peers/client.ts";
+import { Host } from "./peers/host.ts";
+import { token } from "./tokens.ts";
 
 /** A session whose process runs on the host. */
 async function openOn(host: Host, client: Client) {
@@ -10,7 +13,7 @@ async function openOn(host: Host, client: Client) {
 }
 
 it("sessions beyond a host's limit wait until it has room", async () => {
-  const workspace = `w-${crypto.randomUUID()}`;
+  const workspace = workspaceName();
   const host = await Host.join(workspace, { maxAgents: 1 });
   const client = await Client.open(workspace);
   const { agent, sessionId } = await openOn(host, client);
@@ -31,7 +34,7 @@ it("sessions beyond a host's limit wait until it has room", async () => {
 });
 
 it("sessions beyond a host's limit go to another host", async () => {
-  const workspace = `w-${crypto.randomUUID()}`;
+  const workspace = workspaceName();
   const host = await Host.join(workspace, { maxAgents: 1, capacity: 1000 });
   const client = await Client.open(workspace);
   await openOn(host, client);

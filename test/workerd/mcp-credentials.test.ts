@@ -1,7 +1,11 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, type MockInstance, vi } from "vitest";
-import { type Agent, Client, eventsText, get, Host, sessionStub, token } from "./harness.ts";
+import { eventsText, get, prompt, sessionStub, workspaceName } from "./fixtures.ts";
+import type { Agent } from "./peers/agent.ts";
+import { Client } from "./peers/client.ts";
+import { Host } from "./peers/host.ts";
+import { token } from "./tokens.ts";
 
 /** Credentials of MCP servers: the agent has them as they were given, and nobody can read them. */
 
@@ -24,7 +28,6 @@ const SERVERS = [
   },
 ];
 const opening = (more: object = {}) => ({ cwd: "/somewhere", mcpServers: SERVERS, ...more });
-const prompt = (sessionId: string, text: string) => ({ sessionId, prompt: [{ type: "text", text }] });
 
 let logs: MockInstance[];
 beforeEach(() => {
@@ -41,7 +44,7 @@ type Opened = { workspace: string; host: Host; client: Client; agent: Agent; ses
 
 /** A session whose agent has got its servers. */
 async function open(capabilities: object = {}): Promise<Opened> {
-  const workspace = `w-${crypto.randomUUID()}`;
+  const workspace = workspaceName();
   const host = await Host.join(workspace);
   host.capabilities = capabilities;
   const client = await Client.open(workspace);
@@ -122,7 +125,7 @@ describe("credentials of MCP servers", () => {
   });
 
   it("reach the agent byte for byte", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const host = await Host.join(workspace);
     const client = await Client.open(workspace);
     const params = `{"cwd" : "/workspace", "mcpServers":[ {"env": [{"value":"${ENV}", "name":"A"}], "big":12345678901234567890 } ]}`;
@@ -186,7 +189,7 @@ describe("credentials of MCP servers", () => {
     const { workspace, sessionId } = await open();
     const bearer = await token({ workspace });
     const exported = await get(`/api/sessions/${sessionId}/export?format=acpx`, bearer);
-    const elsewhere = `w-${crypto.randomUUID()}`;
+    const elsewhere = workspaceName();
     const host = await Host.join(elsewhere);
     const response = await exports.default.fetch("https://edge.test/api/sessions/import?as=new", {
       method: "POST",

@@ -2,20 +2,12 @@ import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { removeSession, type SessionIndexEntry, writeSession } from "../../src/index/session-index.ts";
-import {
-  type Agent,
-  Client,
-  events,
-  get,
-  Host,
-  type Opened,
-  openSession,
-  send,
-  sessionStub,
-  token,
-} from "./harness.ts";
-
-type Json = Record<string, unknown>;
+import type { Json } from "../fixtures/json.ts";
+import { events, get, type Opened, openSession, send, sessionStub, workspaceName } from "./fixtures.ts";
+import type { Agent } from "./peers/agent.ts";
+import { Client } from "./peers/client.ts";
+import { Host } from "./peers/host.ts";
+import { token } from "./tokens.ts";
 
 const OPTIONS = [
   { optionId: "yes", name: "Allow", kind: "allow_once" },
@@ -333,7 +325,7 @@ describe("a workspace's policy", () => {
   });
 
   it("reaches sessions that start later, and what is open when it changes", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const host = await Host.join(workspace);
     await put(workspace, { default: "allow" });
     const client = await Client.open(workspace);

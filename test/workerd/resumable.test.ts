@@ -5,27 +5,19 @@ import { type EventCursor, parseCursor } from "../../src/protocol/cursor.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { RESUMABLE } from "../../src/protocol/resumable-wire.ts";
 import * as seed000 from "../fixtures/dialects/container-data-model.ts";
-import {
-  type Agent,
-  Client,
-  events,
-  get,
-  Host,
-  holdUp,
-  send,
-  sessionStub,
-  texts,
-  token,
-  updateText,
-} from "./harness.ts";
+import type { Json } from "../fixtures/json.ts";
+import { events, get, holdUp, prompt, send, sessionStub, texts, workspaceName } from "./fixtures.ts";
 import { setLimits } from "./limits.ts";
-import { type Json, Resumable } from "./resumable-peer.ts";
-import { ALL_OF_A_CLIENT, type Claims, mint } from "./tokens.ts";
+import { type Agent, updateText } from "./peers/agent.ts";
+import { Client } from "./peers/client.ts";
+import { Host } from "./peers/host.ts";
+import { Resumable } from "./peers/resumable-client.ts";
+import { ALL_OF_A_CLIENT, type Claims, mint, token } from "./tokens.ts";
 
 type Scene = { workspace: string; host: Host; client: Resumable; agent: Agent; sessionId: string };
 
 async function openSession(claims?: Claims): Promise<Scene> {
-  const workspace = `w-${crypto.randomUUID()}`;
+  const workspace = workspaceName();
   const host = await Host.join(workspace);
   const bearer = claims && (await mint({ workspaces: [workspace], ...claims }));
   const client = await Resumable.open(workspace, { bearer });
@@ -40,7 +32,6 @@ async function another(client: Resumable, host: Host): Promise<{ agent: Agent; s
   return { agent, sessionId };
 }
 
-const prompt = (sessionId: string, text = "go") => ({ sessionId, prompt: [{ type: "text", text }] });
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => String(i));
 
 describe("a resumable client", () => {
@@ -125,7 +116,7 @@ describe("a resumable client", () => {
   });
 
   it("gets no frame answered before initialize, nor nonsense taken for a frame", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const client = new Resumable(workspace);
     await client.dial();
     expect(await client.request("session/list", {})).toMatchObject({ error: { code: -32600 } });
@@ -211,7 +202,7 @@ describe("a resumable client loses nothing", () => {
 
 describe("the sessions of a resumable client", () => {
   it("fit on its socket, as many as it may have, and as long as they may be", async () => {
-    const client = await Resumable.open(`w-${crypto.randomUUID()}`);
+    const client = await Resumable.open(workspaceName());
     const sessions = Array.from({ length: LIMITS.sessionsPerConnection }, () => crypto.randomUUID());
     await runInDurableObject(client.object, (_, { storage }) => {
       for (const id of sessions) storage.sql.exec("INSERT INTO stream (id, attached) VALUES (?, 1)", id);
@@ -273,7 +264,7 @@ describe("over a resumable connection", () => {
   });
 
   it("a client of an older form reads its own form, cut or not", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const host = await Host.join(workspace);
     const { params } = JSON.parse(seed000.initialize) as { params: Json };
     const client = await Resumable.open(workspace, { params });

@@ -1,7 +1,9 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeAll, describe, expect, it } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import { eventsText, get, type Opened, openSession, sessionStub, token, updateText } from "./harness.ts";
+import { eventsText, get, type Opened, openSession, sessionStub } from "./fixtures.ts";
+import { updateText } from "./peers/agent.ts";
+import { token } from "./tokens.ts";
 
 const EVENTS = 100_000;
 

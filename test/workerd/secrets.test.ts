@@ -1,14 +1,16 @@
 import { runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { get, HELLO, Host, send, token } from "./harness.ts";
+import { get, send, workspaceName, workspaceStub } from "./fixtures.ts";
+import { HELLO, Host } from "./peers/host.ts";
+import { dialHost } from "./peers/peer.ts";
+import { token } from "./tokens.ts";
 
 /** Secrets of a workspace: set by its administrators, known to its hosts, readable by nobody. */
 
 const VALUE = `sk-${crypto.randomUUID()}`;
 
 async function fresh() {
-  const workspace = `w-${crypto.randomUUID()}`;
+  const workspace = workspaceName();
   const admin = await token({ workspace, scopes: ["session:read", "workspace:admin"] });
   const path = `/api/workspaces/${workspace}/secrets`;
   return { workspace, admin, path };
@@ -17,7 +19,7 @@ async function fresh() {
 const NEEDY = { id: "needy", name: "Needy", default: true, available: false, reason: "needs A_KEY" };
 
 async function join(workspace: string, more: object = {}): Promise<Host> {
-  const host = new Host(await Host.dial(workspace, "/host/control"), workspace);
+  const host = new Host(await dialHost(workspace, "/host/control"), workspace);
   const instance = crypto.randomUUID();
   const hello = { ...HELLO, instance, agents: [NEEDY], ...more };
   host.send(JSON.stringify(hello));
@@ -60,7 +62,7 @@ describe("a secret", () => {
     });
     const view = await (await get(`/api/workspaces/${workspace}`, admin)).text();
     expect(view).not.toContain(VALUE);
-    const stub = env.WORKSPACE_STATE_DO.getByName(`acme/${workspace}`);
+    const stub = workspaceStub(workspace);
     const stored = await runInDurableObject(stub, (_, ctx) =>
       JSON.stringify(ctx.storage.sql.exec("SELECT * FROM secret").toArray()),
     );
@@ -73,7 +75,7 @@ describe("a secret", () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => {});
     const { workspace, admin, path } = await fresh();
     await send("PUT", `${path}/A_KEY`, admin, { value: VALUE });
-    const stub = env.WORKSPACE_STATE_DO.getByName(`acme/${workspace}`);
+    const stub = workspaceStub(workspace);
     await runInDurableObject(stub, (_, ctx) => {
       ctx.storage.sql.exec("UPDATE secret SET name = 'B_KEY'");
     });

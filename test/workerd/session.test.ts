@@ -7,21 +7,20 @@ import {
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import {
-  Agent,
-  Client,
   events,
   eventsText,
   get,
-  Host,
   openSession,
-  Peer,
+  prompt,
   sessionStub,
   texts,
-  token,
-  updateText,
-} from "./harness.ts";
-
-const prompt = (sessionId: string, text = "go") => ({ sessionId, prompt: [{ type: "text", text }] });
+  workspaceName,
+} from "./fixtures.ts";
+import { Agent, updateText } from "./peers/agent.ts";
+import { Client } from "./peers/client.ts";
+import { Host } from "./peers/host.ts";
+import { dialHost, Peer } from "./peers/peer.ts";
+import { token } from "./tokens.ts";
 
 describe("a turn", () => {
   it("travels to the agent and back in each side's own ids", async () => {
@@ -42,7 +41,7 @@ describe("a turn", () => {
   });
 
   it("gives the agent the workspace's directory instead of the editor's", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const host = await Host.join(workspace);
     const client = await Client.open(workspace);
     client.call("session/new", { cwd: "/home/me/project", mcpServers: [], _meta: { keep: 1 } });
@@ -270,7 +269,7 @@ describe("the host's link", () => {
 
   it("is closed to a process that does not belong to the session", async () => {
     const { workspace, sessionId } = await openSession();
-    const link = new Peer(await Host.dial(workspace, `/host/sessions/${sessionId}`));
+    const link = new Peer(await dialHost(workspace, `/host/sessions/${sessionId}`));
     link.send(
       JSON.stringify({
         t: "hello",
@@ -288,7 +287,7 @@ describe("the host's link", () => {
 
   it("is not there for a host of another workspace", async () => {
     const { sessionId } = await openSession();
-    await expect(Host.dial("other", `/host/sessions/${sessionId}`)).rejects.toThrow("404");
+    await expect(dialHost("other", `/host/sessions/${sessionId}`)).rejects.toThrow("404");
   });
 });
 
@@ -315,7 +314,7 @@ describe("an agent that ends", () => {
   });
 
   it("before it opened the session gives the client a clear error", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const host = await Host.join(workspace);
     const client = await Client.open(workspace);
     const id = client.call("session/new", { cwd: "/", mcpServers: [] });
@@ -349,7 +348,7 @@ describe("an agent that ends", () => {
 
 describe("a session without a host", () => {
   it("is opened when one joins", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const client = await Client.open(workspace, "&agent=scripted");
     const opening = client.newSession();
     const agent = await (await Host.join(workspace)).agent();
@@ -358,7 +357,7 @@ describe("a session without a host", () => {
   });
 
   it("tells the client when none came in time", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const client = await Client.open(workspace, "&agent=scripted");
     const known = await sessionIds();
     const id = client.call("session/new", { cwd: "/", mcpServers: [] });

@@ -1,7 +1,8 @@
 import { exports } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { Client, type Opened, openSession } from "./harness.ts";
-import { JSON_TYPE } from "./http-peer.ts";
+import { type Opened, openSession } from "./fixtures.ts";
+import { Client } from "./peers/client.ts";
+import { JSON_TYPE } from "./peers/http-client.ts";
 import { ALL_OF_A_CLIENT, mint } from "./tokens.ts";
 
 async function ask(method: string, path: string, bearer: string, body?: unknown): Promise<Response> {

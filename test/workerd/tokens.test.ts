@@ -5,11 +5,13 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { app } from "../../src/http/app.ts";
 import { ASK_ALWAYS } from "../../src/protocol/permission-policy.ts";
 import type { WorkspaceState } from "../../src/workspace/workspace-state.ts";
-import { events, Host, openSession, Peer, sessionStub } from "./harness.ts";
+import { events, openSession, sessionStub, workspaceName, workspaceStub } from "./fixtures.ts";
+import { Host } from "./peers/host.ts";
+import { Peer } from "./peers/peer.ts";
 import { mint } from "./tokens.ts";
 
 const ORIGIN = "https://edge.test";
-const workspace = () => `w-${crypto.randomUUID()}`;
+const workspace = () => workspaceName();
 
 async function ask(path: string, headers: Record<string, string> = {}, init: RequestInit = {}) {
   return exports.default.fetch(`${ORIGIN}${path}`, { ...init, headers });
@@ -259,7 +261,7 @@ describe("hosts and clients", () => {
     expect(await session.view({ ...caller, scopes: ["session:read"] })).not.toBeNull();
     expect(await session.unqueue({ ...caller, scopes: ["session:read"] }, "t")).toBe(false);
     expect(await session.close({ ...caller, scopes: ["session:read"] }, "x")).toBe(false);
-    const place = env.WORKSPACE_STATE_DO.getByName(`acme/${name}`);
+    const place = workspaceStub(name);
     await runInDurableObject(place, async (object: WorkspaceState) => {
       const reader = { ...caller, scopes: ["session:read"] } as const;
       await expect(object.update(reader, name, { policy: ASK_ALWAYS })).rejects.toThrow("Not this caller's");

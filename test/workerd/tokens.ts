@@ -18,6 +18,17 @@ export type Claims = {
 export const CONTROLLER = ["session:read", "session:prompt", "permission:answer"];
 export const ALL_OF_A_CLIENT = [...CONTROLLER, "workspace:admin", "share"];
 
+export async function token(claims: {
+  workspace: string;
+  scopes?: string[];
+  tenant?: string;
+  subject?: string;
+}): Promise<string> {
+  const { workspace, tenant = "acme", subject = "someone", scopes = CONTROLLER } = claims;
+  // Tests let hours pass.
+  return mint({ tenant, sub: subject, workspaces: [workspace], scopes, exp: 7 * 24 * 3600 });
+}
+
 export async function mint(claims: Claims): Promise<string> {
   const key = await importJWK(JSON.parse(env.TEST_PRIVATE_KEY) as JWK, "EdDSA");
   return new SignJWT(payload(claims)).setProtectedHeader({ alg: "EdDSA", kid: "test" }).sign(key);

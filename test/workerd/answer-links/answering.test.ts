@@ -1,12 +1,12 @@
 import { describe, expect, it, vi } from "vitest";
-import { events, eventsText, get, send } from "../harness.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { events, eventsText, get, send } from "../fixtures.ts";
 import {
   type Asking,
   asking,
   follow,
   isPending,
   JSON_PLEASE,
-  type Json,
   linked,
   selected,
   statusOf,

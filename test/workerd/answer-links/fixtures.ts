@@ -2,12 +2,12 @@ import { createExecutionContext } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { expect } from "vitest";
 import { app } from "../../../src/http/app.ts";
-import { get, type Opened, openSession, send } from "../harness.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { get, type Opened, openSession, send } from "../fixtures.ts";
 import { ALL_OF_A_CLIENT, type Claims, mint } from "../tokens.ts";
 
 /** Links in notifications: each gives one answer to one permission request, once, for whoever has it. */
 
-export type Json = Record<string, unknown>;
 type Linked = { optionId: string; name: string | null; kind: string | null; url: string };
 export type Made = { id: string; permission: string; expiresAt: string; links: Linked[] };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { eventsText, get, openSession, send } from "../harness.ts";
+import { eventsText, get, openSession, send } from "../fixtures.ts";
 import { ALL_OF_A_CLIENT, type Claims, mint } from "../tokens.ts";
 import {
   asking,

@@ -3,7 +3,7 @@ import { base64url, decodeJwt, decodeProtectedHeader, SignJWT } from "jose";
 import { describe, expect, it } from "vitest";
 import { type AnswerLink, answerUrl, makeAnswerLink, readAnswerLink } from "../../../src/auth/answer-link.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { get, send } from "../harness.ts";
+import { get, send } from "../fixtures.ts";
 import {
   asking,
   isPending,

@@ -1,17 +1,18 @@
 import { describe, expect, it } from "vitest";
 import * as seed000 from "../../fixtures/dialects/container-data-model.ts";
-import { Client } from "../harness.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { workspaceName } from "../fixtures.ts";
+import { Client } from "../peers/client.ts";
+
 import {
   clientFrames,
   forSession,
   fromAgent,
   hostOf,
-  type Json,
   json,
   openPrinted,
   sendPrinted,
   text,
-  workspaceName,
 } from "./fixtures.ts";
 
 describe("a client of seed 000", () => {

@@ -1,18 +1,13 @@
 import { exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import * as seed002 from "../../fixtures/dialects/web-gateway.ts";
-import { Client, Host, token } from "../harness.ts";
-import {
-  agentSocket,
-  forSession,
-  fromAgent,
-  hostOf,
-  type Json,
-  openPrinted,
-  sendPrinted,
-  text,
-  workspaceName,
-} from "./fixtures.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { workspaceName } from "../fixtures.ts";
+import { Client } from "../peers/client.ts";
+import { Host } from "../peers/host.ts";
+import { token } from "../tokens.ts";
+
+import { agentSocket, forSession, fromAgent, hostOf, openPrinted, sendPrinted, text } from "./fixtures.ts";
 
 describe("control frames", () => {
   it("ping is answered, before initialize and after", async () => {

@@ -1,11 +1,13 @@
 import { exports } from "cloudflare:workers";
 import { expect } from "vitest";
-import { type Agent, Client, events, HELLO, Host, token } from "../harness.ts";
-
-export type Json = Record<string, unknown>;
+import type { Json } from "../../fixtures/json.ts";
+import { events } from "../fixtures.ts";
+import type { Agent } from "../peers/agent.ts";
+import { Client } from "../peers/client.ts";
+import { HELLO, Host } from "../peers/host.ts";
+import { token } from "../tokens.ts";
 
 export const json = (text: string) => JSON.parse(text) as Json;
-export const workspaceName = () => `w-${crypto.randomUUID()}`;
 
 /** A printed message, for a session of this test. */
 export const forSession = (printed: string, sessionId: string) =>

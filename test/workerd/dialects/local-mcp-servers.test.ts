@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
 import * as seed003 from "../../fixtures/dialects/local-mcp-servers.ts";
-import { Client } from "../harness.ts";
-import { clientFrames, forSession, hostOf, type Json, json, openPrinted, workspaceName } from "./fixtures.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { workspaceName } from "../fixtures.ts";
+import { Client } from "../peers/client.ts";
+
+import { clientFrames, forSession, hostOf, json, openPrinted } from "./fixtures.ts";
 
 describe("versions that are strings", () => {
   it.each(["2", "1.0", "latest", ""])("%j is refused", async (protocolVersion) => {

@@ -2,9 +2,12 @@ import { exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import * as seed000 from "../../fixtures/dialects/container-data-model.ts";
 import * as seed003 from "../../fixtures/dialects/local-mcp-servers.ts";
-import { type Host, token } from "../harness.ts";
-import { type EventReader, HttpPeer } from "../http-peer.ts";
-import { forSession, fromAgent, hostOf, type Json, json, text, workspaceName } from "./fixtures.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { workspaceName } from "../fixtures.ts";
+import type { Host } from "../peers/host.ts";
+import { type EventReader, HttpPeer } from "../peers/http-client.ts";
+import { token } from "../tokens.ts";
+import { forSession, fromAgent, hostOf, json, text } from "./fixtures.ts";
 
 describe("over HTTP", () => {
   it("a client of seed 000 has the same messages on its event streams", async () => {

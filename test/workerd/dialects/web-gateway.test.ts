@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
 import * as seed002 from "../../fixtures/dialects/web-gateway.ts";
-import { Client } from "../harness.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { workspaceName } from "../fixtures.ts";
+import { Client } from "../peers/client.ts";
+
 import {
   agentSocket,
   capabilities,
@@ -8,11 +11,9 @@ import {
   forSession,
   fromAgent,
   hostOf,
-  type Json,
   json,
   openPrinted,
   text,
-  workspaceName,
 } from "./fixtures.ts";
 
 describe("the web client of seed 002", () => {

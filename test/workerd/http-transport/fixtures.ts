@@ -1,14 +1,13 @@
 import { runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { type Agent, Host, sessionStub } from "../harness.ts";
-import { type EventReader, HttpPeer, type Json, type StreamEvent } from "../http-peer.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { connectionStub, workspaceName } from "../fixtures.ts";
+import type { Agent } from "../peers/agent.ts";
+import { Host } from "../peers/host.ts";
+import { type EventReader, HttpPeer, type StreamEvent } from "../peers/http-client.ts";
 
-export const workspaceName = () => `w-${crypto.randomUUID()}`;
 export const UNKNOWN = crypto.randomUUID();
 export const LONG = "x".repeat(LIMITS.idChars + 1);
-export const connectionOf = (peer: HttpPeer) => env.ACP_CONNECTION_DO.getByName(peer.connection);
-export const sessionOf = (sessionId: string) => sessionStub(sessionId);
 
 type Opened = {
   peer: HttpPeer;
@@ -53,13 +52,12 @@ type ReaderAttachment = { stream: string; cursor: { seq: number } | null };
 
 /** How far the session's stream has been sent. */
 export function placeOf(peer: HttpPeer, sessionId: string): Promise<number> {
-  return runInDurableObject(connectionOf(peer), (_, state) => {
+  return runInDurableObject(connectionStub(peer.connection), (_, state) => {
     const readers = state.getWebSockets().map((ws) => ws.deserializeAttachment() as ReaderAttachment);
     return readers.find(({ stream }) => stream === sessionId)?.cursor?.seq ?? 0;
   });
 }
 
-export const prompt = (sessionId: string) => ({ sessionId, prompt: [{ type: "text", text: "hello" }] });
 export const permission = (id: number) =>
   JSON.stringify({
     jsonrpc: "2.0",

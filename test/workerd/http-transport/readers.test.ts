@@ -1,19 +1,13 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { Client, Host, texts } from "../harness.ts";
-import { HttpPeer, type Json } from "../http-peer.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { connectionStub, prompt, sessionStub, texts, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
-import {
-  connectionOf,
-  lottery,
-  openSession,
-  permission,
-  placeOf,
-  prompt,
-  sessionOf,
-  workspaceName,
-} from "./fixtures.ts";
+import { Client } from "../peers/client.ts";
+import { Host } from "../peers/host.ts";
+import { HttpPeer } from "../peers/http-client.ts";
+import { lottery, openSession, permission, placeOf } from "./fixtures.ts";
 
 // Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
 beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));
@@ -31,7 +25,7 @@ describe("a client that does not read", () => {
     const seen: Json[] = [];
     while (seen.length < said.length) seen.push(await live.takeJson());
     const outbox = await runInDurableObject(
-      connectionOf(peer),
+      connectionStub(peer.connection),
       (_, state) => state.storage.sql.exec("SELECT n FROM outbox WHERE stream <> ''").toArray().length,
     );
     expect(outbox).toBe(0);
@@ -69,26 +63,26 @@ describe("a client that does not read", () => {
   it("is forgotten after a while, unless it reads or writes", async () => {
     const { peer, own, sessionId } = await openSession();
     const check = async () => {
-      await runInDurableObject(connectionOf(peer), (_, state) => {
+      await runInDurableObject(connectionStub(peer.connection), (_, state) => {
         state.storage.sql.exec("UPDATE deadline SET at = 0 WHERE name = 'idle'");
       });
-      await runDurableObjectAlarm(connectionOf(peer));
+      await runDurableObjectAlarm(connectionStub(peer.connection));
     };
     await check();
     expect((await peer.post("{}")).status).toBe(202);
     await own.cancel();
     await vi.waitUntil(async () => {
-      const stub = connectionOf(peer);
+      const stub = connectionStub(peer.connection);
       return (await runInDurableObject(stub, (_, state) => state.getWebSockets().length)) === 0;
     });
     await check();
     expect((await peer.post("{}")).status).toBe(202);
-    await runInDurableObject(connectionOf(peer), (_, state) => {
+    await runInDurableObject(connectionStub(peer.connection), (_, state) => {
       state.storage.sql.exec("UPDATE connection SET seen = ?", Date.now() - LIMITS.connectionIdleMs - 1);
     });
     await check();
     expect((await peer.post("{}")).status).toBe(404);
-    const readers = await runInDurableObject(sessionOf(sessionId), (_, state) =>
+    const readers = await runInDurableObject(sessionStub(sessionId), (_, state) =>
       state.storage.sql.exec("SELECT connection FROM client").toArray(),
     );
     expect(readers).toEqual([]);
@@ -117,8 +111,8 @@ describe("sharing a session", () => {
           }
           if (random(2) === 0) await stream.cancel();
           // One that is evicted by another reader at this moment cannot be evicted.
-          if (random(4) === 0) await evictDurableObject(connectionOf(peer)).catch(() => {});
-          if (random(8) === 0) await evictDurableObject(sessionOf(sessionId)).catch(() => {});
+          if (random(4) === 0) await evictDurableObject(connectionStub(peer.connection)).catch(() => {});
+          if (random(8) === 0) await evictDurableObject(sessionStub(sessionId)).catch(() => {});
         }
         await peer.delete();
         return texts(got);

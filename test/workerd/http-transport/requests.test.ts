@@ -1,9 +1,14 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { Client, Host, token } from "../harness.ts";
-import { HttpPeer, INITIALIZE, JSON_TYPE, type Json, reply, request } from "../http-peer.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { prompt, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
-import { LONG, openSession, permission, prompt, UNKNOWN, workspaceName } from "./fixtures.ts";
+import { Client } from "../peers/client.ts";
+import { Host } from "../peers/host.ts";
+
+import { HttpPeer, INITIALIZE, JSON_TYPE, reply, request } from "../peers/http-client.ts";
+import { token } from "../tokens.ts";
+import { LONG, openSession, permission, UNKNOWN } from "./fixtures.ts";
 
 // Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
 beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));

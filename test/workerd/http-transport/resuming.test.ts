@@ -1,18 +1,11 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { type Agent, texts, updateText } from "../harness.ts";
-import { type EventReader, HttpPeer, type Json } from "../http-peer.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { connectionStub, prompt, sessionStub, texts, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
-import {
-  connectionOf,
-  lottery,
-  openSession,
-  permission,
-  placeOf,
-  prompt,
-  sessionOf,
-  workspaceName,
-} from "./fixtures.ts";
+import { type Agent, updateText } from "../peers/agent.ts";
+import { type EventReader, HttpPeer } from "../peers/http-client.ts";
+import { lottery, openSession, permission, placeOf } from "./fixtures.ts";
 
 // Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
 beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));
@@ -55,8 +48,8 @@ describe("Last-Event-ID", () => {
       // Without hanging up: who knows the last event takes the stream over.
       if (from % 2 === 0) await stream.cancel();
       if (how !== "kept awake") {
-        await evictDurableObject(connectionOf(reader));
-        await evictDurableObject(sessionOf(sessionId));
+        await evictDurableObject(connectionStub(reader.connection));
+        await evictDurableObject(sessionStub(sessionId));
       }
       stream = await reader.stream(sessionId, all[from]?.id);
       expect(await whole(stream, all.length - 1 - from)).toEqual(all.slice(from + 1));
@@ -81,7 +74,7 @@ describe("Last-Event-ID", () => {
       got += texts([event.message]).join("");
       last = event.id;
       setLimits({ deliverChars: 300 + (got.length % 500) });
-      if (got.length % 3 === 0) await evictDurableObject(connectionOf(reader));
+      if (got.length % 3 === 0) await evictDurableObject(connectionStub(reader.connection));
     }
     expect(got).toBe(said.join(""));
   });
@@ -93,7 +86,7 @@ describe("Last-Event-ID", () => {
     const all = await whole(stream, 5);
     expect(all.map(({ message }) => message.id)).toEqual([0, 1, 2, 3, 4]);
     for (let from = 0; from < 4; from += 1) {
-      await evictDurableObject(connectionOf(peer));
+      await evictDurableObject(connectionStub(peer.connection));
       stream = await peer.stream(undefined, all[from]?.id);
       expect(await whole(stream, 4 - from)).toEqual(all.slice(from + 1));
     }
@@ -149,7 +142,9 @@ describe("Last-Event-ID", () => {
         got.push(event?.message as Json);
         last = event?.id;
       }
-      await runInDurableObject(connectionOf(peer), (_, state) => state.abort("killed")).catch(() => {});
+      await runInDurableObject(connectionStub(peer.connection), (_, state) => state.abort("killed")).catch(
+        () => {},
+      );
     }
     const stream = await vi.waitFor(() => peer.stream(sessionId, last));
     got.push(...(await whole(stream, 8)).map(({ message }) => message));
@@ -164,7 +159,7 @@ describe("Last-Event-ID", () => {
       agent.update(`u${round}`);
       expect(texts([await stream.take()])).toEqual([`u${round}`]);
       await stream.cancel();
-      await evictDurableObject(connectionOf(peer));
+      await evictDurableObject(connectionStub(peer.connection));
     }
   });
 });
@@ -205,7 +200,7 @@ describe("loading again", () => {
     agent.answer(await agent.line(), { stopReason: "end_turn" });
     await agent.durable();
     const reload = await peer.call(method, again(sessionId));
-    await evictDurableObject(sessionOf(sessionId));
+    await evictDurableObject(sessionStub(sessionId));
     const stream = await freeStream(peer, sessionId);
     const got = await drain(stream, agent);
     const ids = answersIn(got).map(({ id }) => id);
@@ -283,9 +278,9 @@ describe("loading again", () => {
           break;
         default:
           // Right after the last time it is not there to be evicted.
-          await evictDurableObject(random(2) === 0 ? connectionOf(peer) : sessionOf(sessionId)).catch(
-            () => {},
-          );
+          await evictDurableObject(
+            random(2) === 0 ? connectionStub(peer.connection) : sessionStub(sessionId),
+          ).catch(() => {});
       }
     }
     got.push(...(await drain(await opened(sessionId), agent)));

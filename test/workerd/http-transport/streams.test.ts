@@ -1,19 +1,13 @@
 import { runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it } from "vitest";
-import { Client, Host, texts, token } from "../harness.ts";
-import { type EventReader, HttpPeer, type Json, reply, request } from "../http-peer.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { connectionStub, prompt, texts, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
-import {
-  connectionOf,
-  LONG,
-  newSession,
-  openSession,
-  permission,
-  prompt,
-  resultOf,
-  UNKNOWN,
-  workspaceName,
-} from "./fixtures.ts";
+import { Client } from "../peers/client.ts";
+import { Host } from "../peers/host.ts";
+import { type EventReader, HttpPeer, reply, request } from "../peers/http-client.ts";
+import { token } from "../tokens.ts";
+import { LONG, newSession, openSession, permission, resultOf, UNKNOWN } from "./fixtures.ts";
 
 // Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
 beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));
@@ -142,7 +136,7 @@ describe("GET and other methods", () => {
     expect([(await peer.post("{}")).status, (await peer.get()).status, (await peer.delete()).status]).toEqual(
       [404, 404, 404],
     );
-    const tables = await runInDurableObject(connectionOf(peer), (_, state) =>
+    const tables = await runInDurableObject(connectionStub(peer.connection), (_, state) =>
       state.storage.sql
         .exec("SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\'")
         .toArray(),

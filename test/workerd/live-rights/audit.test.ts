@@ -1,7 +1,9 @@
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { HELLO, openSession, Peer } from "../harness.ts";
+import { openSession, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
+import { HELLO } from "../peers/host.ts";
+import { Peer } from "../peers/peer.ts";
 import { ALL_OF_A_CLIENT, type Claims, mint } from "../tokens.ts";
 import { admin, ask } from "./fixtures.ts";
 
@@ -19,7 +21,7 @@ describe("the audit", () => {
 
   it("has what was done, by whom", async () => {
     const tenant = `t-${crypto.randomUUID()}`;
-    const name = `w-${crypto.randomUUID()}`;
+    const name = workspaceName();
     const as = (claims: Claims) => mint({ tenant, workspaces: [name], ...claims });
     const control = await Peer.connect("/host/control", await as({ scopes: ["host"], sub: "host:1" }));
     control.send(JSON.stringify({ ...HELLO, instance: "i" }));

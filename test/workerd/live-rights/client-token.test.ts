@@ -2,10 +2,11 @@ import { runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { type Client, eventsText, openSession, texts } from "../harness.ts";
-import { EventReader, INITIALIZE, JSON_TYPE } from "../http-peer.ts";
+import { connectionStub, eventsText, openSession, texts, workspaceName } from "../fixtures.ts";
+import type { Client } from "../peers/client.ts";
+import { EventReader, INITIALIZE, JSON_TYPE } from "../peers/http-client.ts";
 import { type Claims, CONTROLLER, mint } from "../tokens.ts";
-import { ask, connect, connectionOf, fakeTime, HOUR, pass, revoke } from "./fixtures.ts";
+import { ask, connect, fakeTime, HOUR, pass, revoke } from "./fixtures.ts";
 
 afterEach(() => {
   vi.useRealTimers();
@@ -21,17 +22,19 @@ describe("a client's token", () => {
     const { workspace, sessionId } = await openSession();
     const { client, connection } = await connect(await mint({ workspaces: [workspace] }));
     await attach(client, sessionId);
-    await pass(HOUR - LIMITS.tokenWarningMs, connectionOf(connection));
+    await pass(HOUR - LIMITS.tokenWarningMs, connectionStub(connection));
     const warning = await client.takeJson();
     expect(warning).toMatchObject({ method: "_acp-edge/token_expiring" });
     const { expiresAt } = warning.params as { expiresAt: string };
     expect(Math.abs(Date.parse(expiresAt) - Date.now() - LIMITS.tokenWarningMs)).toBeLessThan(5_000);
-    await pass(LIMITS.tokenWarningMs, connectionOf(connection));
+    await pass(LIMITS.tokenWarningMs, connectionStub(connection));
     expect(await client.closed).toMatchObject({ code: 4401, reason: "token expired" });
     client.socket.close();
     // Nothing is left of it, in its object or in its session.
     await vi.waitFor(async () => {
-      const left = await runInDurableObject(connectionOf(connection), (_, { storage }) => storage.getAlarm());
+      const left = await runInDurableObject(connectionStub(connection), (_, { storage }) =>
+        storage.getAlarm(),
+      );
       expect(left).toBeNull();
       const bearer = await mint({ workspaces: [workspace] });
       const view = (await (await ask("GET", `/api/sessions/${sessionId}`, bearer)).json()) as {
@@ -67,13 +70,13 @@ describe("a client's token", () => {
       Date.now() + HOUR,
     );
     // The old token is over; the turn is not.
-    await pass(2000, connectionOf(connection));
+    await pass(2000, connectionStub(connection));
     for (const text of said.slice(40)) agent.update(text);
     agent.answer(request, { stopReason: "end_turn" });
     const rest = await client.until(turn);
     expect(rest.response.result).toEqual({ stopReason: "end_turn" });
     expect(texts([...before, ...rest.before])).toEqual(said);
-    await pass(2 * HOUR, connectionOf(connection));
+    await pass(2 * HOUR, connectionStub(connection));
     expect((await client.closed).code).toBe(4401);
     expect(await eventsText(workspace, sessionId)).not.toContain(newer.split(".")[2]);
   });
@@ -173,13 +176,13 @@ describe("over HTTP", () => {
 
   it("a stream ends with its token, and goes on with the next one", async () => {
     fakeTime();
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const first = await mint({ workspaces: [workspace] });
     const { connection, stream, post } = await open(first);
     const reader = await stream(first);
-    await pass(HOUR - LIMITS.tokenWarningMs, connectionOf(connection));
+    await pass(HOUR - LIMITS.tokenWarningMs, connectionStub(connection));
     expect((await reader.next())?.message).toMatchObject({ method: "_acp-edge/token_expiring" });
-    await pass(LIMITS.tokenWarningMs, connectionOf(connection));
+    await pass(LIMITS.tokenWarningMs, connectionStub(connection));
     expect(await reader.next()).toBeUndefined();
     const second = await mint({ workspaces: [workspace] });
     const again = await stream(second);
@@ -190,7 +193,7 @@ describe("over HTTP", () => {
 
   it("a later request with a newer token keeps the stream alive", async () => {
     fakeTime();
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const first = await mint({ workspaces: [workspace] });
     const { connection, stream, post } = await open(first);
     const reader = await stream(first);
@@ -198,7 +201,7 @@ describe("over HTTP", () => {
     const second = await mint({ workspaces: [workspace] });
     expect(await post(second)).toBe(202);
     expect(await reader.take()).toMatchObject({ id: 9 });
-    await pass(200_000, connectionOf(connection));
+    await pass(200_000, connectionStub(connection));
     expect(await post(second)).toBe(202);
     expect(await reader.take()).toMatchObject({ id: 9 });
     await reader.cancel();
@@ -206,7 +209,7 @@ describe("over HTTP", () => {
 
   it("a revoked token ends the connection", async () => {
     const sub = crypto.randomUUID();
-    const bearer = await mint({ workspaces: [`w-${crypto.randomUUID()}`], sub });
+    const bearer = await mint({ workspaces: [workspaceName()], sub });
     const { stream, connection } = await open(bearer);
     const reader = await stream(bearer);
     await vi.waitFor(async () => expect(await isEntered(connection)).toBe(true));

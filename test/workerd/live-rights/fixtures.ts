@@ -1,8 +1,9 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
-import { env, exports } from "cloudflare:workers";
+import { exports } from "cloudflare:workers";
 import { expect, vi } from "vitest";
-import { Client } from "../harness.ts";
-import { JSON_TYPE } from "../http-peer.ts";
+import { Client } from "../peers/client.ts";
+
+import { JSON_TYPE } from "../peers/http-client.ts";
 import { ALL_OF_A_CLIENT, type Claims, mint } from "../tokens.ts";
 
 export const HOUR = 3_600_000;
@@ -41,4 +42,3 @@ export async function pass(ms: number, stub: DurableObjectStub): Promise<void> {
 }
 
 export const fakeTime = () => vi.useFakeTimers({ toFake: ["Date"] });
-export const connectionOf = (id: string) => env.ACP_CONNECTION_DO.getByName(id);

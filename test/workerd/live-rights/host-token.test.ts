@@ -1,7 +1,8 @@
-import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { HELLO, openSession, Peer, sessionStub, texts } from "../harness.ts";
+import { openSession, sessionStub, texts, workspaceName, workspaceStub } from "../fixtures.ts";
+import { HELLO } from "../peers/host.ts";
+import { Peer } from "../peers/peer.ts";
 import { type Claims, CONTROLLER, mint } from "../tokens.ts";
 import { fakeTime, HOUR, pass } from "./fixtures.ts";
 
@@ -12,10 +13,10 @@ afterEach(() => {
 describe("a host's token", () => {
   it("is renewed on the control socket, and ends it when it ends", async () => {
     fakeTime();
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const host = { workspaces: [workspace], scopes: ["host"], sub: "host:1" };
     const control = await Peer.connect("/host/control", await mint(host));
-    const stub = env.WORKSPACE_STATE_DO.getByName(`acme/${workspace}`);
+    const stub = workspaceStub(workspace);
     control.send(JSON.stringify({ ...HELLO, instance: "i" }));
     expect(await control.takeJson()).toEqual({ t: "welcome" });
     await pass(HOUR - LIMITS.tokenWarningMs, stub);

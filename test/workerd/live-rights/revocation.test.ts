@@ -1,10 +1,12 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { events, HELLO, type Opened, openSession, Peer, sessionStub } from "../harness.ts";
+import { connectionStub, events, type Opened, openSession, sessionStub, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
+import { HELLO } from "../peers/host.ts";
+import { Peer } from "../peers/peer.ts";
 import { type Claims, mint } from "../tokens.ts";
-import { admin, ask, connect, connectionOf, fakeTime, pass, revoke } from "./fixtures.ts";
+import { admin, ask, connect, fakeTime, pass, revoke } from "./fixtures.ts";
 
 afterEach(() => {
   vi.useRealTimers();
@@ -44,13 +46,13 @@ describe("revoking", () => {
   });
 
   it("has ended all of them when it is answered", async () => {
-    const [sub, workspace] = [crypto.randomUUID(), `w-${crypto.randomUUID()}`];
+    const [sub, workspace] = [crypto.randomUUID(), workspaceName()];
     const bearer = await mint({ workspaces: [workspace], sub });
     const clients = await Promise.all(Array.from({ length: 30 }, () => connect(bearer)));
     await vi.waitFor(async () => expect(await entered(sub)).toBe(clients.length));
     await revoke({ subject: sub });
     const open = (id: string) =>
-      runInDurableObject(connectionOf(id), (_, state) =>
+      runInDurableObject(connectionStub(id), (_, state) =>
         state.getWebSockets().filter((ws) => ws.readyState === WebSocket.READY_STATE_OPEN),
       );
     for (const { connection } of clients) expect(await open(connection)).toEqual([]);
@@ -72,7 +74,7 @@ describe("revoking", () => {
   });
 
   it("ends a host's sockets", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const sub = crypto.randomUUID();
     const bearer = await mint({ workspaces: [workspace], scopes: ["host"], sub });
     const control = await Peer.connect("/host/control", bearer);
@@ -185,7 +187,7 @@ describe("a revoked session", () => {
 
 describe("who has no right to anything", () => {
   it("makes no object", async () => {
-    const name = `w-${crypto.randomUUID()}`;
+    const name = workspaceName();
     const tables = (stub: DurableObjectStub) =>
       runInDurableObject(stub, (_, { storage }) =>
         storage.sql.exec("SELECT name FROM sqlite_master").toArray(),

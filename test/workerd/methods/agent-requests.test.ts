@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { Client, type Opened, openSession, texts } from "../harness.ts";
-import { type Json, prompt } from "./fixtures.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { type Opened, openSession, prompt, texts } from "../fixtures.ts";
+import { Client } from "../peers/client.ts";
 
 describe("elicitation", () => {
   const create = (id: unknown, scope: Json) =>

@@ -1,8 +1,11 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
-import { type Agent, Client, events, Host, sessionStub } from "../harness.ts";
-import { HttpPeer } from "../http-peer.ts";
-import type { Json } from "./fixtures.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { events, sessionStub, workspaceName } from "../fixtures.ts";
+import type { Agent } from "../peers/agent.ts";
+import { Client } from "../peers/client.ts";
+import { Host } from "../peers/host.ts";
+import { HttpPeer } from "../peers/http-client.ts";
 
 describe("authenticate and logout", () => {
   const login = { methodId: "key" };
@@ -10,7 +13,7 @@ describe("authenticate and logout", () => {
   const required = { code: -32000, message: "Authentication required" };
 
   async function connected() {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     return { workspace, host: await Host.join(workspace), client: await Client.open(workspace) };
   }
 

@@ -1,8 +1,5 @@
-import type { Opened } from "../harness.ts";
-
-export type Json = Record<string, unknown>;
-
-export const prompt = (sessionId: string, text = "go") => ({ sessionId, prompt: [{ type: "text", text }] });
+import type { Opened } from "../fixtures.ts";
+import { prompt } from "../fixtures.ts";
 
 export async function turn({ client, agent, sessionId }: Opened, say: string): Promise<void> {
   const id = client.call("session/prompt", prompt(sessionId, `ask ${say}`));

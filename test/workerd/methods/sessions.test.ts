@@ -1,11 +1,15 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { type Agent, Client, events, Host, openSession, texts } from "../harness.ts";
-import { type Json, prompt, turn } from "./fixtures.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { events, openSession, prompt, texts, workspaceName } from "../fixtures.ts";
+import type { Agent } from "../peers/agent.ts";
+import { Client } from "../peers/client.ts";
+import { Host } from "../peers/host.ts";
+import { turn } from "./fixtures.ts";
 
 describe("initialize", () => {
   it("offers the agent's own capabilities and what the gateway can do for any agent", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const host = await Host.join(workspace, { initialize: false });
     const agentCapabilities = { promptCapabilities: { image: true }, sessionCapabilities: { own: {} } };
     host.send(
@@ -57,7 +61,7 @@ describe("session/list", () => {
   });
 
   it("comes in pages", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const insert = env.INDEX.prepare(
       `INSERT INTO sessions (id, tenant, workspace, agent, cwd, client_cwd, state, created_at, updated_at, last_seq)
        VALUES (?, 'acme', ?, 'scripted', '/w', '/c', 'active', '', ?, 1)`,

@@ -6,23 +6,12 @@ import { LIMITS } from "../../../src/protocol/limits.ts";
 import { limitOf } from "../../../src/tenant/allowance.ts";
 import * as seed000 from "../../fixtures/dialects/container-data-model.ts";
 import * as seed002 from "../../fixtures/dialects/web-gateway.ts";
-import { get, openSession, permissionRequest, sessionStub, token } from "../harness.ts";
-import { HttpPeer, INITIALIZE, JSON_TYPE, request } from "../http-peer.ts";
+import { get, openSession, prompt, sessionStub } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
-import { CONTROLLER } from "../tokens.ts";
-import {
-  asking,
-  codeOf,
-  connect,
-  given,
-  held,
-  NOWHERE,
-  open,
-  prompt,
-  REFUSED,
-  TAKEN,
-  user,
-} from "./fixtures.ts";
+import { permissionRequest } from "../peers/agent.ts";
+import { HttpPeer, INITIALIZE, JSON_TYPE, request } from "../peers/http-client.ts";
+import { CONTROLLER, token } from "../tokens.ts";
+import { asking, codeOf, connect, given, held, NOWHERE, open, REFUSED, TAKEN, user } from "./fixtures.ts";
 
 afterEach(() => {
   vi.useRealTimers();
@@ -71,7 +60,7 @@ describe("characters of an hour", () => {
 
   it("keep a reserve for what cancels or answers, and no more than that", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
-    const turn = client.call("session/prompt", prompt("go", sessionId));
+    const turn = client.call("session/prompt", prompt(sessionId, "go"));
     const asked = await agent.line();
     setLimits({ charsPerHour: 64_000 });
     const sub = crypto.randomUUID();
@@ -122,7 +111,7 @@ describe("over HTTP", () => {
     const own = await peer.stream();
     const codes: unknown[] = [];
     for (let n = 0; n < 3; n += 1) {
-      const asked = await peer.call("session/prompt", prompt());
+      const asked = await peer.call("session/prompt", prompt(NOWHERE));
       codes.push(
         codeOf(((await stream.until(asked)).at(-1) as { message: Record<string, unknown> }).message),
       );
@@ -149,7 +138,7 @@ describe("over HTTP", () => {
     const someone = await user();
     const response = await request("POST", someone.bearer, JSON_TYPE, INITIALIZE);
     const peer = new HttpPeer(someone.bearer, response.headers.get("Acp-Connection-Id") as string, {});
-    await peer.call("session/prompt", prompt());
+    await peer.call("session/prompt", prompt(NOWHERE));
     expect(await given(someone, "prompts")).toBeGreaterThan(1);
     await peer.delete();
     expect(await given(someone, "prompts")).toBe(1);

@@ -2,7 +2,9 @@ import { runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { expect, vi } from "vitest";
 import type { Allowance, Quota } from "../../../src/protocol/rpc.ts";
-import { Client } from "../harness.ts";
+import { prompt } from "../fixtures.ts";
+import { Client } from "../peers/client.ts";
+
 import { type Claims, mint } from "../tokens.ts";
 
 export const HOUR = 3_600_000;
@@ -33,14 +35,13 @@ export async function open(someone: User, query = "") {
 
 /** A session that is not there: who hears that has been let through. */
 export const NOWHERE = crypto.randomUUID();
-export const prompt = (text = "go", sessionId = NOWHERE) => ({ sessionId, prompt: [{ type: "text", text }] });
 export const codeOf = (response: Record<string, unknown>) => (response.error as { code: number }).code;
 export const TAKEN = -32002;
 export const REFUSED = -32004;
 
 /** Sends that many prompts at once; how many were let through. */
 export async function prompts(client: Client, count: number): Promise<number> {
-  for (let n = 0; n < count; n += 1) client.call("session/prompt", prompt());
+  for (let n = 0; n < count; n += 1) client.call("session/prompt", prompt(NOWHERE));
   const codes: number[] = [];
   // A refusal may overtake what a session has to say.
   while (codes.length < count) codes.push(codeOf(await client.takeJson()));

@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { eventsText, holdUp, openSession } from "../harness.ts";
+import { eventsText, holdUp, openSession, prompt } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
 import { mint } from "../tokens.ts";
 import {
@@ -9,8 +9,8 @@ import {
   given,
   HOUR,
   held,
+  NOWHERE,
   open,
-  prompt,
   prompts,
   REFUSED,
   startOfHour,
@@ -26,7 +26,7 @@ describe("prompts of an hour", () => {
     setLimits({ promptsPerHour: 250 });
     const { client } = await open(await user());
     expect(await prompts(client, 260)).toBe(250);
-    const { response } = await client.request("session/prompt", prompt());
+    const { response } = await client.request("session/prompt", prompt(NOWHERE));
     expect(response.error).toMatchObject({
       code: REFUSED,
       message: "One user may send 250 prompts an hour",
@@ -52,15 +52,15 @@ describe("prompts of an hour", () => {
     setLimits({ promptsPerHour: 1 });
     const { client: other } = await open(someone);
     await other.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
-    const first = other.call("session/prompt", prompt("first", sessionId));
+    const first = other.call("session/prompt", prompt(sessionId, "first"));
     agent.answer(await agent.line(), { stopReason: "end_turn" });
     expect((await other.until(first)).response.result).toEqual({ stopReason: "end_turn" });
-    const { response } = await other.request("session/prompt", prompt("second", sessionId));
+    const { response } = await other.request("session/prompt", prompt(sessionId, "second"));
     expect(codeOf(response)).toBe(REFUSED);
     expect(await eventsText(workspace, sessionId)).not.toContain("second");
     // Nobody else notices.
     setLimits({ promptsPerHour: 10_000 });
-    const turn = client.call("session/prompt", prompt("mine", sessionId));
+    const turn = client.call("session/prompt", prompt(sessionId, "mine"));
     agent.answer(await agent.line(), { stopReason: "end_turn" });
     expect((await client.until(turn)).response.result).toEqual({ stopReason: "end_turn" });
   });
@@ -129,7 +129,7 @@ describe("prompts of an hour", () => {
     expect(await prompts(client, 25)).toBe(20);
     vi.setSystemTime(Date.now() + HOUR - 2000);
     expect(await prompts(client, 1)).toBe(0);
-    const { response } = await client.request("session/prompt", prompt());
+    const { response } = await client.request("session/prompt", prompt(NOWHERE));
     const { retryAfterMs } = (response.error as { data: { retryAfterMs: number } }).data;
     vi.setSystemTime(Date.now() + retryAfterMs);
     expect(await prompts(client, 25)).toBe(20);

@@ -1,9 +1,9 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { openSession } from "../harness.ts";
+import { openSession, prompt } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
-import { Resumable } from "../resumable-peer.ts";
-import { codeOf, given, HOUR, prompt, startOfHour, TAKEN, type User, user } from "./fixtures.ts";
+import { Resumable } from "../peers/resumable-client.ts";
+import { codeOf, given, HOUR, NOWHERE, startOfHour, TAKEN, type User, user } from "./fixtures.ts";
 
 afterEach(() => {
   vi.useRealTimers();
@@ -22,7 +22,7 @@ describe("a resumable client", () => {
   /** Sends that many prompts in one message; how many were let through. */
   const prompts = async (client: Resumable, count: number) => {
     const ids = Array.from({ length: count }, () => `p${nextId++}`);
-    client.send(ids.map((id) => ({ id, method: "session/prompt", params: prompt() })));
+    client.send(ids.map((id) => ({ id, method: "session/prompt", params: prompt(NOWHERE) })));
     const mine = new Set<unknown>(ids);
     const answers = () => client.read.filter(({ id }) => mine.has(id));
     await client.until(() => answers().length === count);

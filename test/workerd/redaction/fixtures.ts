@@ -1,10 +1,11 @@
 import { expect } from "vitest";
-import { type Agent, type Client, get, type Opened, openSession, send } from "../harness.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { get, type Opened, openSession, send } from "../fixtures.ts";
+import type { Agent } from "../peers/agent.ts";
+import type { Client } from "../peers/client.ts";
 import { ALL_OF_A_CLIENT, mint } from "../tokens.ts";
 
 /** Links that show the conversation, and nothing that tools were given or that came out of them. */
-
-export type Json = Record<string, unknown>;
 
 /** Words that only the owner may read; each is used once. */
 export class Secrets {

@@ -2,9 +2,10 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import type { Caller } from "../../../src/protocol/caller.ts";
-import { get, openSession, send } from "../harness.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { get, openSession, send } from "../fixtures.ts";
 import { ALL_OF_A_CLIENT, mint } from "../tokens.ts";
-import { bytes, documents, ended, type Json, share } from "./fixtures.ts";
+import { bytes, documents, ended, share } from "./fixtures.ts";
 
 describe("a link that shows everything", () => {
   it("shows what it always did", async () => {

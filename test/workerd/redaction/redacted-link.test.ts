@@ -3,9 +3,12 @@ import { env, exports } from "cloudflare:workers";
 import { packTar, unpackTar } from "modern-tar";
 import { describe, expect, it, vi } from "vitest";
 import { joinMessage, RESUMABLE } from "../../../src/protocol/resumable-wire.ts";
-import { Client, get, openSession, Peer, sessionStub } from "../harness.ts";
-import { HttpPeer, INITIALIZE, JSON_TYPE, request } from "../http-peer.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { get, openSession, sessionStub } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
+import { Client } from "../peers/client.ts";
+import { HttpPeer, INITIALIZE, JSON_TYPE, request } from "../peers/http-client.ts";
+import { Peer } from "../peers/peer.ts";
 import { ALL_OF_A_CLIENT, mint } from "../tokens.ts";
 import {
   begun,
@@ -13,7 +16,6 @@ import {
   chunk,
   documents,
   ended,
-  type Json,
   OPTION,
   reply,
   Secrets,

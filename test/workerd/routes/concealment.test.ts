@@ -1,7 +1,9 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { clientRequestId } from "../../../src/protocol/ids.ts";
-import { Client, Host, openSession, sessionStub } from "../harness.ts";
+import { openSession, sessionStub, workspaceName } from "../fixtures.ts";
+import { Client } from "../peers/client.ts";
+import { Host } from "../peers/host.ts";
 import { ALL_OF_A_CLIENT, type Claims, mint } from "../tokens.ts";
 import { fetchAs, makePlace, type Place, sharedPlace } from "./place.ts";
 import { baseFor, ROUTES, statusOf } from "./table.ts";
@@ -69,7 +71,7 @@ describe("what belongs to others and what is not there", () => {
 
   it("look the same to a client on its connection", async () => {
     const { sessionId } = await openSession();
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     await Host.join(workspace);
     const stranger = await Client.open(workspace);
     const answers = async (id: string) => {

@@ -2,8 +2,9 @@ import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { app } from "../../../src/http/app.ts";
 import { RESUMABLE } from "../../../src/protocol/resumable-wire.ts";
-import { type Opened, openSession, permissionRequest, token } from "../harness.ts";
-import { ALL_OF_A_CLIENT, mint } from "../tokens.ts";
+import { type Opened, openSession } from "../fixtures.ts";
+import { permissionRequest } from "../peers/agent.ts";
+import { ALL_OF_A_CLIENT, mint, token } from "../tokens.ts";
 
 export const JSON_TYPE = { "Content-Type": "application/json" };
 

@@ -1,17 +1,11 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { unpackTar } from "modern-tar";
 import { describe, expect, it } from "vitest";
-import {
-  type Agent,
-  type Client,
-  eventsText,
-  get,
-  type Host,
-  openSession,
-  sessionStub,
-  token,
-  updateText,
-} from "../harness.ts";
+import { eventsText, get, openSession, prompt, sessionStub, workspaceName } from "../fixtures.ts";
+import { type Agent, updateText } from "../peers/agent.ts";
+import type { Client } from "../peers/client.ts";
+import type { Host } from "../peers/host.ts";
+import { token } from "../tokens.ts";
 import {
   archive,
   big,
@@ -19,7 +13,6 @@ import {
   download,
   filesOf,
   foreign,
-  prompt,
   segments,
   tarOf,
   upload,
@@ -123,7 +116,7 @@ describe("an archive", () => {
   });
 
   it("of another system keeps every byte: ids, sources, kinds, fields, order and white space", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const sessionId = crypto.randomUUID();
     const odd = [
       foreign(sessionId, 1, {

@@ -3,8 +3,9 @@ import { packTar } from "modern-tar";
 import { describe, expect, it, vi } from "vitest";
 import type { Caller } from "../../../src/protocol/caller.ts";
 import { LOG_SCHEMA } from "../../../src/session/log/event-log.ts";
-import { sessionStub } from "../harness.ts";
-import { archive, foreign, type Json, segments, tarOf, upload } from "./fixtures.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { sessionStub, workspaceName } from "../fixtures.ts";
+import { archive, foreign, segments, tarOf, upload } from "./fixtures.ts";
 
 const emptyState = (sessionId: string) =>
   runInDurableObject(sessionStub(sessionId), (_, state) =>
@@ -83,7 +84,7 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
   ];
 
   it.each(cases)("%s", async (_, files, where) => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const id = crypto.randomUUID();
     const { status, json } = await upload(await tarOf(files(id)), { workspace });
     expect(status).toBe(400);
@@ -94,7 +95,7 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
   });
 
   it("text that is not UTF-8", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const id = crypto.randomUUID();
     const body = new TextEncoder().encode(lines(id, 1, 2));
     body[body.length - 5] = 0xff;
@@ -109,7 +110,7 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
     ["between files", 1024 + 512],
     ["before its end mark", -1024],
   ])("a tar cut off %s", async (_, at) => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const id = crypto.randomUUID();
     const tar = await tarOf([
       [FIRST, lines(id, 1, 2, 3)],
@@ -127,7 +128,7 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
     ["random bytes", crypto.getRandomValues(new Uint8Array(5000))],
     ["nothing", new Uint8Array(0)],
   ])("%s instead of a tar", async (_, body) => {
-    const { status, json } = await upload(body, { workspace: `w-${crypto.randomUUID()}` });
+    const { status, json } = await upload(body, { workspace: workspaceName() });
     expect(status).toBe(400);
     expect(json.error).toBeDefined();
   });
@@ -160,7 +161,7 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
   });
 
   it("and a log larger than one call is imported whole or not at all", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const id = crypto.randomUUID();
     const many = Array.from({ length: 12_000 }, (_, i) => `${foreign(id, i + 1)}\n`);
     many[11_500] = "{}\n";

@@ -1,8 +1,10 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
-import { events, eventsText, get, openSession, sessionStub, token, updateText } from "../harness.ts";
-import { big, deleteSession, prompt } from "./fixtures.ts";
+import { events, eventsText, get, openSession, prompt, sessionStub } from "../fixtures.ts";
+import { updateText } from "../peers/agent.ts";
+import { token } from "../tokens.ts";
+import { big, deleteSession } from "./fixtures.ts";
 
 // ---- live ---------------------------------------------------------------------------------------------
 

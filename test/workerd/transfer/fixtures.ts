@@ -2,11 +2,9 @@ import { exports } from "cloudflare:workers";
 import { type ParsedTarEntryWithData, packTar, unpackTar } from "modern-tar";
 import { expect } from "vitest";
 import type { Caller } from "../../../src/protocol/caller.ts";
-import { get, sessionStub, token } from "../harness.ts";
-
-export type Json = Record<string, unknown>;
-
-export const prompt = (sessionId: string, text = "go") => ({ sessionId, prompt: [{ type: "text", text }] });
+import type { Json } from "../../fixtures/json.ts";
+import { get, sessionStub } from "../fixtures.ts";
+import { token } from "../tokens.ts";
 
 // ---- helpers ------------------------------------------------------------------------------------------
 

@@ -1,14 +1,18 @@
 import { env, exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { Client, events, get, Host, type Opened, openSession, token } from "../harness.ts";
-import { archive, deleteSession, download, type Json, prompt, tarOf, upload } from "./fixtures.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { events, get, type Opened, openSession, prompt, workspaceName } from "../fixtures.ts";
+import { Client } from "../peers/client.ts";
+import { Host } from "../peers/host.ts";
+import { token } from "../tokens.ts";
+import { archive, deleteSession, download, tarOf, upload } from "./fixtures.ts";
 
 describe("an imported session", () => {
   it("belongs to who imported it, and to nobody else", async () => {
     const { workspace, sessionId } = await openSession();
     const files = await archive(workspace, sessionId);
     await deleteSession(sessionId);
-    const other = `w-${crypto.randomUUID()}`;
+    const other = workspaceName();
     expect((await upload(await tarOf(files), { workspace: other })).status).toBe(201);
     const view = await get(`/api/sessions/${sessionId}`, await token({ workspace: other }));
     expect(await view.json()).toMatchObject({ workspace: { name: other }, agentStatus: "gone", host: null });
@@ -189,7 +193,7 @@ describe("the older record in one file", () => {
   };
 
   it("becomes a log of events marked as synthetic", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const { status, json } = await upload(JSON.stringify(RECORD), { workspace, type: "application/json" });
     expect({ status, json }).toMatchObject({ status: 201, json: { sessionId: RECORD.id } });
     const log = await events(workspace, RECORD.id);
@@ -214,7 +218,7 @@ describe("the older record in one file", () => {
   });
 
   it("goes on with an agent of the workspace", async () => {
-    const workspace = `w-${crypto.randomUUID()}`;
+    const workspace = workspaceName();
     const host = await Host.join(workspace);
     const { json } = await upload(JSON.stringify(RECORD), {
       workspace,
@@ -237,7 +241,7 @@ describe("the older record in one file", () => {
     ["no UUID", JSON.stringify({ ...RECORD, id: "ses_1" }), /as=new/],
   ])("is refused when it is %s", async (_, body, message) => {
     const { status, json } = await upload(body, {
-      workspace: `w-${crypto.randomUUID()}`,
+      workspace: workspaceName(),
       type: "application/json",
     });
     expect(status).toBe(400);

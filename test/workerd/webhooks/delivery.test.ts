@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 import { readAnswerLink } from "../../../src/auth/answer-link.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import type { WebhookInfo } from "../../../src/workspace/webhooks/store.ts";
-import { get, openSession } from "../harness.ts";
+import { get, openSession, workspaceName, workspaceStub } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
 import {
   adminOf,
@@ -13,12 +13,10 @@ import {
   kept,
   type Made,
   make,
-  newName,
   received,
   receiver,
   receiveWebhooks,
   turn,
-  workspaceStub,
 } from "./fixtures.ts";
 
 receiveWebhooks();
@@ -33,7 +31,7 @@ async function retry(workspace: string): Promise<void> {
 
 describe("a message", () => {
   async function withPing(order: object = {}) {
-    const workspace = newName();
+    const workspace = workspaceName();
     const made = await make(workspace, order);
     const admin = await adminOf(workspace);
     const ping = async () => {
@@ -176,7 +174,7 @@ describe("a message", () => {
   });
 
   it("for one that hangs keeps nobody else waiting", async () => {
-    const workspace = newName();
+    const workspace = workspaceName();
     const { path, bearer } = await adminOf(workspace);
     const hooks: Made[] = [];
     for (let n = 0; n < LIMITS.webhooksAtOnce + 2; n += 1) hooks.push(await make(workspace));

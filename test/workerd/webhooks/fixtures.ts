@@ -1,15 +1,15 @@
 import { runInDurableObject } from "cloudflare:test";
-import { env } from "cloudflare:workers";
 import { Webhook } from "standardwebhooks";
 import { afterEach, beforeEach, expect, vi } from "vitest";
 import type { AcpSession } from "../../../src/session/acp-session.ts";
 import type { WebhookInfo } from "../../../src/workspace/webhooks/store.ts";
 import type { WorkspaceState } from "../../../src/workspace/workspace-state.ts";
-import { get, type Opened, send, sessionStub, token } from "../harness.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { get, type Opened, send, sessionStub, workspaceStub } from "../fixtures.ts";
+import { token } from "../tokens.ts";
 
 /** Webhooks of a workspace: what its sessions have to tell, and how it reaches those who asked. */
 
-type Json = Record<string, unknown>;
 export type Made = WebhookInfo & { secret: string };
 type Message = { type: string; timestamp: string; data: Json };
 /** What came, as it was verified. */
@@ -85,9 +85,6 @@ export async function make(workspace: string, order: object = {}): Promise<Made>
   receiver.secrets.set(url, made.secret);
   return made;
 }
-
-export const workspaceStub = (workspace: string) => env.WORKSPACE_STATE_DO.getByName(`acme/${workspace}`);
-export const newName = () => `w-${crypto.randomUUID()}`;
 
 /** Lets the time come for a deadline of an object. */
 export async function due<O extends AcpSession | WorkspaceState>(

@@ -3,16 +3,16 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { Webhooks } from "../../../src/workspace/webhooks/webhooks.ts";
-import { get, send } from "../harness.ts";
+import { get, send, workspaceName, workspaceStub } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
-import { adminOf, dueOf, make, newName, receiver, receiveWebhooks, workspaceStub } from "./fixtures.ts";
+import { adminOf, dueOf, make, receiver, receiveWebhooks } from "./fixtures.ts";
 
 receiveWebhooks();
 
 describe("a webhook", () => {
   it("is made with a secret that is shown once, and stored in no clear text", async () => {
     const logs = [vi.spyOn(console, "log"), vi.spyOn(console, "warn"), vi.spyOn(console, "error")];
-    const workspace = newName();
+    const workspace = workspaceName();
     const made = await make(workspace);
     expect(made).toEqual({
       id: expect.stringMatching(/^wh_[0-9A-Z]{26}$/),
@@ -63,7 +63,7 @@ describe("a webhook", () => {
     [{ url: "https://receiver.test/", links: "yes" }],
     [{ url: "https://receiver.test/", secret: "mine" }],
   ])("as %j is refused", async (order) => {
-    const { path, bearer, list } = await adminOf(newName());
+    const { path, bearer, list } = await adminOf(workspaceName());
     expect((await send("POST", path, bearer, order)).status).toBe(400);
     expect(await list()).toEqual([]);
   });
@@ -71,7 +71,7 @@ describe("a webhook", () => {
   it.each(["http://127.0.0.1:7000/hook", "http://localhost:7000/hook", "https://receiver.test"])(
     "may be at %s",
     async (url) => {
-      const { path, bearer } = await adminOf(newName());
+      const { path, bearer } = await adminOf(workspaceName());
       const order = { url, events: ["turn.ended", "turn.ended"], links: true };
       const made = await send("POST", path, bearer, order);
       expect(await made.json()).toMatchObject({ events: ["turn.ended"], links: true });
@@ -80,7 +80,7 @@ describe("a webhook", () => {
 
   it("is one of a few", async () => {
     setLimits({ webhooksPerWorkspace: 2 });
-    const workspace = newName();
+    const workspace = workspaceName();
     const [first] = [await make(workspace), await make(workspace)];
     const { path, bearer } = await adminOf(workspace);
     const order = { url: "https://receiver.test/" };
@@ -90,7 +90,7 @@ describe("a webhook", () => {
   });
 
   it("cannot be made where no secret can be kept", async () => {
-    const stub = workspaceStub(newName());
+    const stub = workspaceStub(workspaceName());
     const made = await runInDurableObject(stub, (_, state) =>
       new Webhooks(
         state,
@@ -103,7 +103,7 @@ describe("a webhook", () => {
   });
 
   it("is its workspace's, and unknown to all others", async () => {
-    const [here, there] = [newName(), newName()];
+    const [here, there] = [workspaceName(), workspaceName()];
     const made = await make(here);
     const other = await adminOf(there);
     expect(await other.list()).toEqual([]);
@@ -116,7 +116,7 @@ describe("a webhook", () => {
   });
 
   it("is deleted with what waits for it, and its links with it", async () => {
-    const workspace = newName();
+    const workspace = workspaceName();
     const made = await make(workspace);
     const { path, bearer, list, audit } = await adminOf(workspace);
     receiver.answer = () => new Response(null, { status: 500 });

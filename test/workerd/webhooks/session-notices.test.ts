@@ -1,21 +1,11 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { WorkspaceState } from "../../../src/workspace/workspace-state.ts";
-import { Client, get, Host, openSession, sessionStub } from "../harness.ts";
+import { get, openSession, sessionStub, workspaceName, workspaceStub } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
-import {
-  adminOf,
-  ask,
-  due,
-  kept,
-  make,
-  newName,
-  received,
-  receiver,
-  receiveWebhooks,
-  turn,
-  workspaceStub,
-} from "./fixtures.ts";
+import { Client } from "../peers/client.ts";
+import { Host } from "../peers/host.ts";
+import { adminOf, ask, due, kept, make, received, receiver, receiveWebhooks, turn } from "./fixtures.ts";
 
 receiveWebhooks();
 
@@ -72,7 +62,7 @@ describe("a session", () => {
   });
 
   it("that gets its process later hears of it then", async () => {
-    const workspace = newName();
+    const workspace = workspaceName();
     const host = await Host.join(workspace);
     await make(workspace);
     const client = await Client.open(workspace);

@@ -1,11 +1,8 @@
-import { env } from "cloudflare:workers";
 import { expect, vi } from "vitest";
-import { events, get, send, token } from "../harness.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { events, get, send } from "../fixtures.ts";
+import { token } from "../tokens.ts";
 
-export type Json = Record<string, unknown>;
-
-export const name = () => `w-${crypto.randomUUID()}`;
-export const prompt = (sessionId: string, text = "go") => ({ sessionId, prompt: [{ type: "text", text }] });
 export const admin = (workspace: string) => token({ workspace, scopes: ["session:read", "workspace:admin"] });
 export const CAN_RESUME = { sessionCapabilities: { resume: {} } };
 
@@ -31,5 +28,3 @@ export async function kinds(workspace: string, sessionId: string): Promise<strin
 export async function logged(workspace: string, sessionId: string, kind: string): Promise<void> {
   await vi.waitUntil(async () => (await kinds(workspace, sessionId)).includes(kind), { timeout: 10_000 });
 }
-
-export const stub = (workspace: string) => env.WORKSPACE_STATE_DO.getByName(`acme/${workspace}`);

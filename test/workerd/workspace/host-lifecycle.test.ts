@@ -1,6 +1,10 @@
 import { describe, expect, it, vi } from "vitest";
-import { Client, HELLO, Host, openSession, Peer, texts } from "../harness.ts";
-import { CAN_RESUME, type Json, kinds, logged, name, prompt, session, set, view } from "./fixtures.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { openSession, prompt, texts, workspaceName } from "../fixtures.ts";
+import { Client } from "../peers/client.ts";
+import { HELLO, Host } from "../peers/host.ts";
+import { dialHost, Peer } from "../peers/peer.ts";
+import { CAN_RESUME, kinds, logged, session, set, view } from "./fixtures.ts";
 
 describe("draining", () => {
   it("ends idle processes at once, others after their turn, and places nothing new there", async () => {
@@ -100,9 +104,9 @@ describe("draining", () => {
 
 describe("two hosts of one name", () => {
   it("the one that is there keeps it", async () => {
-    const workspace = name();
+    const workspace = workspaceName();
     await Host.join(workspace);
-    const peer = new Peer(await Host.dial(workspace, "/host/control"));
+    const peer = new Peer(await dialHost(workspace, "/host/control"));
     peer.send(JSON.stringify({ ...HELLO, instance: "newcomer" }));
     expect(await peer.takeJson()).toMatchObject({
       t: "refused",
@@ -114,10 +118,10 @@ describe("two hosts of one name", () => {
   });
 
   it("one that does not answer loses it", async () => {
-    const workspace = name();
+    const workspace = workspaceName();
     const host = await Host.join(workspace);
     host.answersProbes = false;
-    const next = new Host(await Host.dial(workspace, "/host/control"), workspace);
+    const next = new Host(await dialHost(workspace, "/host/control"), workspace);
     const { instance } = next;
     const agents = [{ id: "better", name: "Better", default: true }];
     next.send(JSON.stringify({ ...HELLO, instance, agents }));
@@ -133,7 +137,7 @@ describe("two hosts of one name", () => {
   });
 
   it("one that comes back takes over its own old socket at once", async () => {
-    const workspace = name();
+    const workspace = workspaceName();
     const host = await Host.join(workspace);
     host.answersProbes = false;
     await Host.join(workspace, { instance: host.instance });

@@ -1,12 +1,24 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
-import { Client, events, Host, openSession, Peer, sessionStub, texts } from "../harness.ts";
-import { CAN_RESUME, type Json, logged, name, prompt, session, set, stub, view } from "./fixtures.ts";
+import type { Json } from "../../fixtures/json.ts";
+import {
+  events,
+  openSession,
+  prompt,
+  sessionStub,
+  texts,
+  workspaceName,
+  workspaceStub,
+} from "../fixtures.ts";
+import { Client } from "../peers/client.ts";
+import { Host } from "../peers/host.ts";
+import { dialHost, Peer } from "../peers/peer.ts";
+import { CAN_RESUME, logged, session, set, view } from "./fixtures.ts";
 
 describe("placement", () => {
   it("spreads new sessions over the hosts", async () => {
-    const workspace = name();
+    const workspace = workspaceName();
     const hosts = [await Host.join(workspace, { name: "a" }), await Host.join(workspace, { name: "b" })];
     const client = await Client.open(workspace);
     for (let i = 0; i < 4; i += 1) {
@@ -34,7 +46,7 @@ describe("placement", () => {
   });
 
   it("gives a session that was opened before any agent was known the default one", async () => {
-    const workspace = name();
+    const workspace = workspaceName();
     const client = await Client.open(workspace);
     const opening = client.newSession();
     await vi.waitUntil(async () => ((await view(workspace)).sessions as Json).total === 1);
@@ -67,7 +79,7 @@ describe("placement", () => {
   it.each(["is started again", "is drained"])(
     "opens a session elsewhere whose host %s while it opens it, and the client sees no difference",
     async (how) => {
-      const workspace = name();
+      const workspace = workspaceName();
       const host = await Host.join(workspace);
       const client = await Client.open(workspace);
       const opening = client.newSession();
@@ -135,7 +147,7 @@ describe("a host that is away for too long", () => {
     expect(request.params).toMatchObject({ prompt: [{ text: "two" }] });
 
     await Host.join(workspace, { instance: host.instance, runs: [{ sessionId, run: agent.run }] });
-    const stale = new Peer(await Host.dial(workspace, `/host/sessions/${sessionId}`));
+    const stale = new Peer(await dialHost(workspace, `/host/sessions/${sessionId}`));
     const { run, wish } = agent;
     stale.send(
       JSON.stringify({
@@ -217,7 +229,7 @@ describe("a host that is away for too long", () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     try {
       vi.setSystemTime(Date.now() + LIMITS.hostSilentMs + 1);
-      await runInDurableObject(stub(workspace), async (instance, { storage }) => {
+      await runInDurableObject(workspaceStub(workspace), async (instance, { storage }) => {
         storage.sql.exec("UPDATE deadline SET at = 0 WHERE name = 'silence'");
         await instance.alarm();
       });

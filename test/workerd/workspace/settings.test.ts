@@ -3,12 +3,15 @@ import { exports } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { AcpSession } from "../../../src/session/acp-session.ts";
-import { get, HELLO, Host, openSession, send, token } from "../harness.ts";
-import { admin, type Json, kinds, name, session, set, stub, view } from "./fixtures.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { get, openSession, send, workspaceName, workspaceStub } from "../fixtures.ts";
+import { HELLO, Host } from "../peers/host.ts";
+import { token } from "../tokens.ts";
+import { admin, kinds, session, set, view } from "./fixtures.ts";
 
 describe("a workspace", () => {
   it("that nobody knows looks empty, and looking leaves no trace", async () => {
-    const workspace = name();
+    const workspace = workspaceName();
     expect(await view(workspace)).toMatchObject({
       id: workspace,
       hosts: [],
@@ -17,16 +20,16 @@ describe("a workspace", () => {
       root: null,
     });
     const rights = { workspaces: [workspace], scopes: ["session:read"], expires: 0 } as const;
-    await stub(workspace).choose({ tenant: "acme", subject: "someone", ...rights }, null);
-    await stub(workspace).release("s", 1);
-    const tables = await runInDurableObject(stub(workspace), (_, { storage }) =>
+    await workspaceStub(workspace).choose({ tenant: "acme", subject: "someone", ...rights }, null);
+    await workspaceStub(workspace).release("s", 1);
+    const tables = await runInDurableObject(workspaceStub(workspace), (_, { storage }) =>
       storage.sql.exec("SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\'").toArray(),
     );
     expect(tables).toEqual([]);
   });
 
   it("is configured piece by piece", async () => {
-    const workspace = name();
+    const workspace = workspaceName();
     await set(workspace, { name: "Backend", sharedFiles: true });
     expect(await set(workspace, { defaultAgent: "scripted", clientIo: "client" })).toMatchObject({
       name: "Backend",
@@ -95,7 +98,9 @@ describe("a workspace", () => {
 
   it("remembers a host after a crash of its own, and knows that it is gone", async () => {
     const { workspace, host } = await openSession();
-    await expect(runInDurableObject(stub(workspace), (_, state) => state.abort("crash"))).rejects.toThrow();
+    await expect(
+      runInDurableObject(workspaceStub(workspace), (_, state) => state.abort("crash")),
+    ).rejects.toThrow();
     await host.closed;
     expect((await view(workspace)).hosts).toMatchObject([{ name: "h1", state: "gone" }]);
   });
@@ -108,7 +113,7 @@ describe("a workspace", () => {
     try {
       await set(workspace, { policy: { default: "reject" } });
       expect(await kinds(workspace, sessionId)).not.toContain("permission.policy");
-      await runInDurableObject(stub(workspace), async (instance, { storage }) => {
+      await runInDurableObject(workspaceStub(workspace), async (instance, { storage }) => {
         storage.sql.exec("UPDATE deadline SET at = 0 WHERE name = 'words'");
         await instance.alarm();
       });
@@ -120,7 +125,7 @@ describe("a workspace", () => {
   });
 
   it("is in the list of those who may use it", async () => {
-    const [one, two] = [name(), name()];
+    const [one, two] = [workspaceName(), workspaceName()];
     await set(one, { name: "One" });
     await Host.join(two);
     const list = async (bearer: string, query = "") =>
@@ -152,7 +157,7 @@ describe("a workspace", () => {
   });
 
   it("can be watched", async () => {
-    const workspace = name();
+    const workspace = workspaceName();
     const response = await exports.default.fetch(`https://edge.test/api/workspaces/${workspace}`, {
       headers: { Authorization: `Bearer ${await token({ workspace })}`, Accept: "text/event-stream" },
     });

@@ -3,7 +3,8 @@ import { translate, translateOpening } from "../../../../src/protocol/dialects/i
 import * as seed000 from "../../../fixtures/dialects/container-data-model.ts";
 import * as seed003 from "../../../fixtures/dialects/local-mcp-servers.ts";
 import * as seed002 from "../../../fixtures/dialects/web-gateway.ts";
-import { forwarded, frame, type Json, json, request } from "./fixtures.ts";
+import type { Json } from "../../../fixtures/json.ts";
+import { forwarded, frame, json, request } from "./fixtures.ts";
 
 /** What the session gets for a canonical client's session/new. */
 function opened(raw: string): Json {

@@ -3,7 +3,8 @@ import { translateBack } from "../../../../src/protocol/dialects/index.ts";
 import * as seed000 from "../../../fixtures/dialects/container-data-model.ts";
 import * as seed003 from "../../../fixtures/dialects/local-mcp-servers.ts";
 import * as seed002 from "../../../fixtures/dialects/web-gateway.ts";
-import { forwarded, type Json, json, paramsOf, updated } from "./fixtures.ts";
+import type { Json } from "../../../fixtures/json.ts";
+import { forwarded, json, paramsOf, updated } from "./fixtures.ts";
 
 describe("updates for seed 000", () => {
   const text = (words: string) => ({ type: "text", text: words });

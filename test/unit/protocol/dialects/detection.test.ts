@@ -3,7 +3,8 @@ import { type DialectName, readOffer } from "../../../../src/protocol/dialects/i
 import * as seed000 from "../../../fixtures/dialects/container-data-model.ts";
 import * as seed003 from "../../../fixtures/dialects/local-mcp-servers.ts";
 import * as seed002 from "../../../fixtures/dialects/web-gateway.ts";
-import { type Json, json, paramsOf } from "./fixtures.ts";
+import type { Json } from "../../../fixtures/json.ts";
+import { json, paramsOf } from "./fixtures.ts";
 
 describe("detection", () => {
   it.each<[unknown, DialectName | null]>([

@@ -1,8 +1,7 @@
 import { expect } from "vitest";
 import { type DialectName, translate, translateBack } from "../../../../src/protocol/dialects/index.ts";
 import { type Frame, isFault, readFrame } from "../../../../src/protocol/frame.ts";
-
-export type Json = Record<string, unknown>;
+import type { Json } from "../../../fixtures/json.ts";
 
 export const json = (text: string) => JSON.parse(text) as Json;
 export const paramsOf = (text: string) => json(text).params as Json;

@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { translateBack } from "../../../../src/protocol/dialects/index.ts";
 import * as seed003 from "../../../fixtures/dialects/local-mcp-servers.ts";
 import * as seed002 from "../../../fixtures/dialects/web-gateway.ts";
-import { type Json, json, paramsOf, updated } from "./fixtures.ts";
+import type { Json } from "../../../fixtures/json.ts";
+import { json, paramsOf, updated } from "./fixtures.ts";
 
 describe("updates for seed 002", () => {
   const text = (words: string) => ({ type: "text", text: words });

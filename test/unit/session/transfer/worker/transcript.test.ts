@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { markdownDiff } from "../../../../../src/session/transfer/worker/markdown-diff.ts";
 import { Transcript } from "../../../../../src/session/transfer/worker/transcript.ts";
-
-type Json = Record<string, unknown>;
+import type { Json } from "../../../../fixtures/json.ts";
 
 const SESSION = {
   acpxRecordId: "11111111-2222-4333-8444-555555555555",

@@ -8,8 +8,7 @@ import {
   type LogEvent,
 } from "../../../../../../src/session/core/events/event.ts";
 import { redacted } from "../../../../../../src/session/core/read/redaction/redaction.ts";
-
-export type Json = Record<string, unknown>;
+import type { Json } from "../../../../../fixtures/json.ts";
 
 export const SESSION = "11111111-2222-4333-8444-555555555555";
 export const SECRET = "hunter2";

@@ -4,9 +4,9 @@ import { project } from "../../../../../../src/session/core/read/projection.ts";
 import { sessionFor } from "../../../../../../src/session/core/read/redaction/redaction.ts";
 import { apply } from "../../../../../../src/session/core/state/fold.ts";
 import { initialState } from "../../../../../../src/session/core/state/state.ts";
+import type { Json } from "../../../../../fixtures/json.ts";
 import {
   asks,
-  type Json,
   LOCATIONS,
   MARK,
   note,

@@ -4,13 +4,13 @@ import { type Frame, readFrame } from "../../../../../../src/protocol/frame.ts";
 import { isLineFault, readEnvelope } from "../../../../../../src/session/core/events/envelope.ts";
 import { isFrame, type LogEvent } from "../../../../../../src/session/core/events/event.ts";
 import { redacted, redactedLine } from "../../../../../../src/session/core/read/redaction/redaction.ts";
+import type { Json } from "../../../../../fixtures/json.ts";
 import { faults } from "../../../../../fixtures/schema.ts";
 import {
   answers,
   asks,
   frame,
   HARMLESS,
-  type Json,
   lineOf,
   MARK,
   note,

@@ -7,12 +7,12 @@ import {
   redactedOptions,
   redactedResult,
 } from "../../../../../../src/session/core/read/redaction/redaction.ts";
+import type { Json } from "../../../../../fixtures/json.ts";
 import {
   answers,
   asks,
   frame,
   HARMLESS,
-  type Json,
   LOCATIONS,
   lineOf,
   MARK,

@@ -1,9 +1,9 @@
 import { exports } from "cloudflare:workers";
-import { token } from "./harness.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { token } from "../tokens.ts";
 
 /** A client of Streamable HTTP, as bare as it gets. */
 
-export type Json = Record<string, unknown>;
 export type StreamEvent = { id: string; message: Json };
 type Headers = Record<string, string>;
 

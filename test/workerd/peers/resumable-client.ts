@@ -1,9 +1,14 @@
 import { env, exports } from "cloudflare:workers";
 import { expect } from "vitest";
-import { joinMessage, RESUMABLE, readGatewayHead, splitMessage } from "../../src/protocol/resumable-wire.ts";
-import { Peer, token } from "./harness.ts";
-
-export type Json = Record<string, unknown>;
+import {
+  joinMessage,
+  RESUMABLE,
+  readGatewayHead,
+  splitMessage,
+} from "../../../src/protocol/resumable-wire.ts";
+import type { Json } from "../../fixtures/json.ts";
+import { token } from "../tokens.ts";
+import { Peer } from "./peer.ts";
 
 /** A client that comes back. It keeps what such a client has to keep, and acknowledges when told to. */
 export class Resumable {

@@ -1,0 +1,89 @@
+import { type HostControl, LINK_VERSION } from "../../../src/protocol/host-wire.ts";
+import { Agent, INITIALIZED } from "./agent.ts";
+import { dialHost, Peer } from "./peer.ts";
+
+/** What a host says first, but for which life of it says so. */
+export const HELLO = {
+  t: "hello",
+  version: LINK_VERSION,
+  name: "h1",
+  instance: "",
+  root: "/workspace",
+  software: { version: "1.2.3", node: "v24.0.0", platform: "linux x64" },
+  capacity: 8,
+  draining: false,
+  agents: [{ id: "scripted", name: "Scripted", default: true }],
+  runs: [] as { sessionId: string; run: string }[],
+} satisfies HostControl;
+
+type JoinOptions = {
+  initialize?: boolean;
+  runs?: { sessionId: string; run: string }[];
+  name?: string;
+  instance?: string;
+  capacity?: number;
+  maxAgents?: number;
+};
+
+/** A host whose agents do what the test says, one frame at a time. */
+export class Host extends Peer {
+  readonly workspace: string;
+  readonly name: string;
+  readonly instance: string;
+  /** Whether it says that it is there when it is asked. */
+  answersProbes = true;
+  /** Who serves its agents' files, as the workspace told it. */
+  io: "host" | "client" | undefined;
+  /** What its agents say they can do. */
+  capabilities: object = {};
+
+  constructor(socket: WebSocket, workspace: string, { name = "h1", instance }: JoinOptions = {}) {
+    super(socket);
+    this.workspace = workspace;
+    this.name = name;
+    this.instance = instance ?? crypto.randomUUID();
+    socket.addEventListener("message", ({ data }) => {
+      if (this.answersProbes && data === '{"t":"probe"}') this.send('{"t":"alive"}');
+    });
+  }
+
+  static async join(workspace: string, options: JoinOptions = {}): Promise<Host> {
+    const { initialize = true, runs = [], capacity = HELLO.capacity } = options;
+    const host = new Host(await dialHost(workspace, "/host/control"), workspace, options);
+    const { name, instance } = host;
+    host.send(JSON.stringify({ ...HELLO, name, instance, runs, capacity, maxAgents: options.maxAgents }));
+    const answer = await host.takeJson();
+    if (answer.t !== "welcome") throw new Error(`The host was not welcome: ${JSON.stringify(answer)}`);
+    host.io = answer.clientIo as "client" | undefined;
+    if (initialize) host.send(JSON.stringify({ t: "agent", id: "scripted", initialize: INITIALIZED }));
+    return host;
+  }
+
+  /** Is gone, without a goodbye unless the code is 1000; resolves when the workspace knows. */
+  async leave(code = 3000): Promise<void> {
+    this.socket.close(code);
+    await this.closed;
+  }
+
+  /** Says something to the workspace. */
+  tell(message: HostControl): void {
+    this.send(JSON.stringify(message));
+  }
+
+  /** Waits until the gateway wants an agent. */
+  async order(): Promise<{ sessionId: string; wish: number }> {
+    const order = await this.takeJson();
+    // Its agents are always warm.
+    if (order.t === "probe" || order.t === "warm") return this.order();
+    if (order.t !== "open") throw new Error(`Expected open, got ${JSON.stringify(order)}`);
+    return order as { sessionId: string; wish: number };
+  }
+
+  /** Waits until the gateway wants an agent, and starts one that has answered initialize. */
+  async agent(): Promise<Agent> {
+    const { sessionId, wish } = await this.order();
+    const agent = await Agent.start(this.workspace, sessionId, { host: this.name, wish, io: this.io });
+    agent.start(this.capabilities);
+    return agent;
+  }
+}
