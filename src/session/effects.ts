@@ -4,7 +4,8 @@ import { LIMITS } from "../protocol/limits.ts";
 import { type Act, audit } from "../tenant/client/audit.ts";
 import { idleCheck, unavailable } from "./core/decide/agent-process.ts";
 import { expirePermissions, nextTimeout, setPolicy } from "./core/decide/policy.ts";
-import { isFrame, type LogEvent } from "./core/events/event.ts";
+import { FACTS, type Facts } from "./core/events/catalogue.ts";
+import { type FactEvent, isFact, type LogEvent } from "./core/events/event.ts";
 import type { SessionState } from "./core/state/state.ts";
 import type { LiveSession } from "./loaded-session.ts";
 
@@ -38,42 +39,44 @@ export class FollowUp {
   after(state: SessionState, events: readonly LogEvent[]): void {
     const { deadlines, link, index, archive, notices } = this.#session;
     notices.note(state, events);
-    const kinds = new Set(events.map((event) => event.kind));
-    for (const event of events) this.#afterEvent(state, event);
-    if (READY.some((kind) => kinds.has(kind)) && state.agent === "ready") {
+    if (archive.wanted(state)) deadlines.setUnlessSet("archive", Date.now());
+    const facts = events.filter(isFact);
+    if (facts.length === 0) return;
+    const traits = facts.map(({ kind }) => FACTS[kind]);
+    for (const fact of facts) this.#afterFact(state, fact);
+    if (state.agent === "ready" && traits.some((fact) => fact.opensAgentSession)) {
       deadlines.clear("agent-start");
       deadlines.setUnlessSet("idle", Date.now() + LIMITS.idleMs);
     }
-    if (kinds.has("queue.owner.idle_expired")) link.stop("idle");
-    if (kinds.has("session.closed")) link.stop("closed");
-    if (kinds.has("queue.owner.drained")) link.stop("the host is being drained");
-    if (ENDINGS.some((kind) => kinds.has(kind)) && !state.run && state.agent !== "starting")
+    for (const { stopsProcess } of traits) if (stopsProcess !== undefined) link.stop(stopsProcess);
+    if (!state.run && state.agent !== "starting" && traits.some((fact) => fact.freesPlacement))
       deadlines.set("release", Date.now());
-    if (kinds.has("permission.requested") || kinds.has("permission.policy")) {
+    if (traits.some((fact) => fact.movesPermissionTimeout)) {
       const at = nextTimeout(state);
       if (at !== null) deadlines.set("permission", at);
     }
-    if (archive.wanted(state)) deadlines.setUnlessSet("archive", Date.now());
+    const listed = traits.map((fact) => fact.listed);
     // The deadline is the outbox: it outlives a crash.
-    if (index.isDue(kinds)) deadlines.setUnlessSet("index", Date.now() + LIMITS.indexDelayMs);
-    if (index.isUrgent(state, kinds)) this.#ctx.waitUntil(index.write(state));
+    if (index.isDue(listed)) deadlines.setUnlessSet("index", Date.now() + LIMITS.indexDelayMs);
+    if (index.isUrgent(state, listed)) this.#ctx.waitUntil(index.write(state));
   }
 
-  #afterEvent(state: SessionState, event: LogEvent): void {
+  #afterFact(state: SessionState, event: FactEvent): void {
     const { deadlines } = this.#session;
     switch (event.kind) {
       case "session.anticipated":
-        this.#seekPlace(state, event);
+        this.#seekPlace(state, event.seq);
         return deadlines.setUnlessSet("idle", Date.now() + LIMITS.idleMs);
       case "session.requested":
+        return this.#seekPlace(state, event.seq);
       case "runtime.reconnect_attempt":
-        return this.#seekPlace(state, event);
+        return this.#seekPlace(state, event.seq, event.payload.delayMs ?? 0);
       case "agent.login":
-        return this.#ctx.waitUntil(this.#relay(state, event));
+        return this.#ctx.waitUntil(this.#relay(state, event.payload));
       case "queue.owner.lease_renewed":
-        return deadlines.set("idle", numberIn(event, "until"));
+        return deadlines.set("idle", event.payload.until);
       case "permission.responded":
-        return this.#noteAnswer(state, event);
+        return this.#noteAnswer(state, event.payload);
     }
   }
 
@@ -106,16 +109,13 @@ export class FollowUp {
   }
 
   /** What a person has answered; the workspace's policy is no person. */
-  #noteAnswer(state: SessionState, event: LogEvent): void {
-    const { request, outcome, subject } = "payload" in event ? event.payload : {};
-    if (typeof subject !== "string") return;
-    const detail = { request: Number(request), outcome: JSON.stringify(outcome) };
+  #noteAnswer(state: SessionState, { request, outcome, subject }: Facts["permission.responded"]): void {
+    if (subject === undefined) return;
+    const detail = { request, outcome: JSON.stringify(outcome) };
     this.note(state, { kind: "permission.answered", subject, detail });
   }
 
-  async #relay({ sessionId }: SessionState, event: LogEvent): Promise<void> {
-    if (isFrame(event)) return;
-    const { request, connection } = event.payload as { request: number; connection: string };
+  async #relay({ sessionId }: SessionState, { request, connection }: Facts["agent.login"]): Promise<void> {
     const raw = this.#session.journal.frameAt(request)?.frame.raw;
     try {
       if (raw !== undefined) await this.#env.ACP_CONNECTION_DO.getByName(connection).relay(sessionId, raw);
@@ -125,12 +125,11 @@ export class FollowUp {
     }
   }
 
-  #seekPlace(state: SessionState, event: LogEvent): void {
+  #seekPlace(state: SessionState, seq: number, delayMs = 0): void {
     const { deadlines } = this.#session;
-    const delayMs = numberIn(event, "delayMs");
     deadlines.set("agent-start", Date.now() + delayMs + LIMITS.agentStartMs);
     // The process is there or on its way, and only asked to open a session.
-    if (event.seq !== state.wish) return;
+    if (seq !== state.wish) return;
     if (delayMs > 0) deadlines.set("place", Date.now() + delayMs);
     else this.#ctx.waitUntil(this.#place(state));
   }
@@ -212,14 +211,4 @@ export class FollowUp {
     const next = nextTimeout(state);
     if (next !== null) this.#session.deadlines.set("permission", next);
   }
-}
-
-/** Events after which a session may have no process and want none. */
-const ENDINGS = ["queue.owner.stopped", "session.closed", "error"];
-
-const READY = ["session.created", "session.rebound", "session.loaded"];
-
-function numberIn(event: LogEvent, key: string): number {
-  const value = "payload" in event ? event.payload[key] : undefined;
-  return typeof value === "number" ? value : 0;
 }

@@ -79,7 +79,7 @@ export class Archive {
         if (opening >= segment.first && opening <= segment.last)
           this.#journal.log.pin(state.sessionId, opening);
         this.#journal.log.remove(segment);
-        batch.note("gateway", "log.archived", segment);
+        batch.fact("gateway", "log.archived", segment);
       });
     }
   }

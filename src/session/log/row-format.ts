@@ -1,10 +1,14 @@
 import { isFault, readFrame } from "../../protocol/frame.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { isFactKind } from "../core/events/catalogue.ts";
 import { isLineFault, readEnvelope } from "../core/events/envelope.ts";
 import {
   type Context,
+  type EventBase,
   envelope,
   eventId,
+  type FactEvent,
+  type ForeignEvent,
   isFrame,
   type LogEvent,
   type Payload,
@@ -28,7 +32,8 @@ export type Row = { seq: number; at: number; ids: string; context: string; heads
 type Head =
   | number
   | { n: number; s: Source; q?: string; d: "in" | "out"; r?: Route }
-  | { n: number; s: Source; q?: string; k: string }
+  /** `f`: the event is foreign. */
+  | { n: number; s: Source; q?: string; k: string; f?: 1 }
   /** The text is the whole envelope. */
   | { n: number; line: 1 };
 
@@ -114,7 +119,7 @@ export function* rows(events: readonly LogEvent[]): Generator<NewRow> {
 function encodeHead(event: LogEvent, n: number): Head {
   const { source: s, requestId } = event;
   const q = requestId === undefined ? {} : { q: requestId };
-  if (!isFrame(event)) return { n, s, ...q, k: event.kind };
+  if (!isFrame(event)) return { n, s, ...q, k: event.kind, ...("foreign" in event ? { f: 1 } : {}) };
   const plain = Object.keys(event.route).length === 0;
   if (s === "agent" && event.direction === "in" && plain && requestId === undefined) return n;
   return { n, s, ...q, d: event.direction, ...(plain ? {} : { r: event.route }) };
@@ -130,8 +135,18 @@ function decode(head: Head, text: string, place: { seq: number; at: number; cont
     return { ...place, kind: "acp.frame", source: "agent", direction: "in", frame: frameOf(text), route: {} };
   }
   const base = { ...place, source: head.s, ...(head.q === undefined ? {} : { requestId: head.q }) };
-  if ("k" in head) return { ...base, kind: head.k, payload: JSON.parse(text) as Payload };
+  if ("k" in head) return factIn(head, base, JSON.parse(text) as Payload);
   return { ...base, kind: "acp.frame", direction: head.d, frame: frameOf(text), route: head.r ?? {} };
+}
+
+/** Rows hold what this code has written or checked: a payload is not checked again. */
+function factIn(
+  { k: kind, f }: { k: string; f?: 1 },
+  base: EventBase,
+  payload: Payload,
+): FactEvent | ForeignEvent {
+  if (f === 1 || !isFactKind(kind)) return { ...base, kind, payload, foreign: true };
+  return { ...base, kind, payload } as FactEvent;
 }
 
 export function eventOfLine(line: string): LogEvent {

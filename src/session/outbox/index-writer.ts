@@ -1,4 +1,5 @@
 import { removeSession, writeSession } from "../../index/session-index.ts";
+import type { Listing } from "../core/events/facts/definition.ts";
 import { indexEntry } from "../core/read/index-entry.ts";
 import type { SessionState } from "../core/state/state.ts";
 
@@ -19,9 +20,9 @@ export class IndexWriter {
   }
 
   /** Whether these events must be in the index at once: people wait for permissions. */
-  isUrgent({ asking }: SessionState, kinds: ReadonlySet<string>): boolean {
-    if (URGENT.some((kind) => kinds.has(kind))) return true;
-    if (!PERMISSIONS.some((kind) => kinds.has(kind))) return false;
+  isUrgent({ asking }: SessionState, listed: readonly Listing[]): boolean {
+    if (listed.includes("now")) return true;
+    if (!listed.includes("with-permissions")) return false;
     const open = Object.keys(asking).filter((seq) => asking[seq]?.permission);
     const changed = open.join() !== this.#pending;
     this.#pending = open.join();
@@ -29,8 +30,8 @@ export class IndexWriter {
   }
 
   /** Whether they change the line at all. */
-  isDue(kinds: ReadonlySet<string>): boolean {
-    return INDEXED.some((kind) => kinds.has(kind));
+  isDue(listed: readonly Listing[]): boolean {
+    return listed.some((when) => when !== "never");
   }
 
   write(state: SessionState): Promise<void> {
@@ -52,27 +53,3 @@ export class IndexWriter {
     if (identity) await removeSession(this.#index, { tenant: identity.tenant, sessionId });
   }
 }
-
-const URGENT = ["session.created", "session.imported"];
-
-/** Events that open or settle a permission. */
-const PERMISSIONS = ["permission.requested", "permission.responded", "permission.withdrawn"];
-
-const INDEXED = [
-  "session.requested",
-  "session.created",
-  "session.imported",
-  "session.rebound",
-  "session.loaded",
-  "session.closed",
-  "queue.owner.idle_expired",
-  "runtime.paused",
-  "runtime.reconnected",
-  "turn.started",
-  "turn.completed",
-  "turn.cancelled",
-  "turn.failed",
-  "queue.owner.stopped",
-  "error",
-  ...PERMISSIONS,
-];

@@ -25,7 +25,7 @@ export function wantAgent(batch: Batch): void {
   const attempt = { attempt: crashes + 1, delayMs };
   // The process may be there and only have refused to open a session.
   const same = state.run?.initialized === true && !state.run.stopping;
-  batch.note("gateway", "runtime.reconnect_attempt", same ? { ...attempt, process: "same" } : attempt);
+  batch.fact("gateway", "runtime.reconnect_attempt", same ? { ...attempt, process: "same" } : attempt);
   if (same) bind(batch);
 }
 
@@ -99,12 +99,12 @@ export function bound(batch: Batch, frame: Frame, re: number, asked: Asked): voi
   }
   if (!anew) {
     batch.frame("agent", "in", frame, answerRoute(re, asked));
-    batch.note("gateway", "session.loaded", { acpSessionId: previous, method: asked.method });
+    batch.fact("gateway", "session.loaded", { acpSessionId: previous, method: asked.method });
   } else {
     const acpSessionId = frame.sessionId as string;
     const now = { ...context, acpSessionId };
     batch.frame("agent", "in", frame, answerRoute(re, asked), now);
-    batch.note(
+    batch.fact(
       "gateway",
       previous === null ? "session.created" : "session.rebound",
       { acpSessionId, previous },
@@ -125,7 +125,7 @@ function noteAgentSessionId(batch: Batch, frame: Frame): void {
   );
   if (typeof agentSessionId !== "string" || agentSessionId === context.agentSessionId) return;
   const payload = { agentSessionId, previous: context.agentSessionId };
-  batch.note("gateway", "session.agent_session_id.updated", payload, { ...context, agentSessionId });
+  batch.fact("gateway", "session.agent_session_id.updated", payload, { ...context, agentSessionId });
 }
 
 /** The conversation goes on with an agent that does not remember it; the user should know. */
@@ -159,7 +159,7 @@ export function processEnded(
       : `exit code ${exit.code}`;
   const reason = [exit.error, how].filter(Boolean).join(", ");
   endQuestions(batch, `the agent process ended: ${reason}`, () =>
-    batch.note("host", "queue.owner.stopped", { run: state.run?.id ?? null, ...exit, reason, expected }),
+    batch.fact("host", "queue.owner.stopped", { run: state.run?.id ?? null, ...exit, reason, expected }),
   );
   if (leaving) return wishLost(batch, reason);
   if (expected) return leftHost(batch);
@@ -184,7 +184,7 @@ function leftHost(batch: Batch): void {
 export function drain(batch: Batch, host: string): void {
   const { run, agent, turn } = batch.state;
   if (run?.host !== host || run.draining || run.stopping) return;
-  batch.note("gateway", "queue.owner.draining", { run: run.id, host });
+  batch.fact("gateway", "queue.owner.draining", { run: run.id, host });
   if (agent !== "starting" && !turn) leave(batch);
 }
 
@@ -194,27 +194,27 @@ export function hostAbsent(batch: Batch, host: string, reason: string): void {
   if (run?.host !== host || run.absent) return;
   if (run.stopping) return processLost(batch, reason);
   hostGone(batch, reason);
-  batch.note("gateway", "runtime.paused", { run: run.id, host, reason });
+  batch.fact("gateway", "runtime.paused", { run: run.id, host, reason });
   tell(batch, "runtime.paused", `Paused: ${reason}. The session goes on when it is back`);
 }
 
 /** The socket to the host is gone; its process may well be alive. */
 export function hostGone(batch: Batch, reason: string): void {
   if (batch.state.run?.connected)
-    batch.note("gateway", "runtime.disconnected", { run: batch.state.run.id, reason });
+    batch.fact("gateway", "runtime.disconnected", { run: batch.state.run.id, reason });
 }
 
 /** The process is there again. */
 export function hostBack(batch: Batch, run: string, host: string): void {
   const wasAbsent = batch.state.run?.absent;
-  batch.note("gateway", "runtime.reconnected", { run, host });
+  batch.fact("gateway", "runtime.reconnected", { run, host });
   if (wasAbsent) tell(batch, "runtime.reconnected", `Host ${host} is back; the session goes on`);
 }
 
 /** What was asked of a host that is gone may never have begun: it is asked for anew. */
 export function wishLost(batch: Batch, reason: string): void {
   if (batch.state.agent === "starting" && !batch.state.run)
-    batch.note("gateway", "runtime.reconnect_attempt", {
+    batch.fact("gateway", "runtime.reconnect_attempt", {
       attempt: batch.state.crashes + 1,
       delayMs: 0,
       reason,
@@ -240,7 +240,7 @@ export function processReplaced(batch: Batch): void {
 function runGone(batch: Batch, { id: run }: Run, reason: string, expected: boolean): void {
   const opening = batch.state.agent === "starting";
   endQuestions(batch, `the agent process was lost: ${reason}`, () =>
-    batch.note("gateway", "queue.owner.stopped", {
+    batch.fact("gateway", "queue.owner.stopped", {
       run,
       code: null,
       signal: null,
@@ -270,7 +270,7 @@ export function unavailable(
 
 function noteFailure(batch: Batch, detailCode: string, message: string, stderr = ""): void {
   const { internal: code } = ErrorCode;
-  batch.note("gateway", "error", { origin: "agent", code, detailCode, message, stderr });
+  batch.fact("gateway", "error", { origin: "agent", code, detailCode, message, stderr });
 }
 
 /**
@@ -283,10 +283,10 @@ export function idleCheck(batch: Batch): void {
   const busy = state.turn !== null || state.queue.length > 0;
   const until = (busy ? batch.at : state.activeAt) + LIMITS.idleMs;
   if (until > batch.at) {
-    batch.note("gateway", "queue.owner.lease_renewed", { run: state.run.id, until });
+    batch.fact("gateway", "queue.owner.lease_renewed", { run: state.run.id, until });
     return;
   }
-  batch.note("gateway", "queue.owner.idle_expired", { run: state.run.id, idleMs: batch.at - state.activeAt });
+  batch.fact("gateway", "queue.owner.idle_expired", { run: state.run.id, idleMs: batch.at - state.activeAt });
   endAbsent(batch);
 }
 
@@ -305,13 +305,13 @@ export function close(batch: Batch, by: string): void {
   cancelQuestions(batch, "session/close");
   if (turn) {
     settle(batch, turn.prompt, { result: { stopReason: "cancelled" } });
-    batch.note("gateway", "turn.cancelled", {
+    batch.fact("gateway", "turn.cancelled", {
       turnId: turn.turnId,
       prompt: turn.prompt,
       stopReason: "cancelled",
     });
   }
   failRunning(batch, "closed", { code: ErrorCode.requestCancelled, message: "The session was closed" });
-  batch.note("gateway", "session.closed", { by });
+  batch.fact("gateway", "session.closed", { by });
   endAbsent(batch);
 }

@@ -4,6 +4,7 @@ import { clientRequestId } from "../../../protocol/ids.ts";
 import { ioOf } from "../../../protocol/methods.ts";
 import type { PermissionChoice, PermissionOption } from "../../../protocol/permission.ts";
 import { accepted, type Result, refused, unknownPermission } from "../../../protocol/refusal.ts";
+import type { FactKind } from "../events/catalogue.ts";
 import { findToolCall } from "../state/agent-report.ts";
 import { isRecord } from "../state/bounded-values.ts";
 import type { Asking, SessionState } from "../state/state.ts";
@@ -65,7 +66,7 @@ export function decide(batch: Batch, seq: number, outcome: Outcome, decision: De
   const asking = batch.state.asking[seq];
   if (!asking) return;
   const answer = batch.frame("gateway", "out", resultResponse(asking.id, { outcome }), { re: seq });
-  batch.note("gateway", "permission.responded", { request: seq, answer, outcome, ...decision });
+  batch.fact("gateway", "permission.responded", { request: seq, answer, outcome, ...decision });
   if (!asking.hidden) withdraw(batch, seq, asking, decision.by);
 }
 
@@ -83,14 +84,14 @@ export function clientAnswer(
   if (asking.permission) {
     const outcome = (frame.value.result as { outcome?: unknown } | null | undefined)?.outcome ?? null;
     const decision: Decision = { by: connection, subject, why: "answered" };
-    batch.note("gateway", "permission.responded", { request: seq, answer, outcome, ...decision });
+    batch.fact("gateway", "permission.responded", { request: seq, answer, outcome, ...decision });
   }
   if (ioOf(asking.method)) noteClientOperation(batch, seq, asking, answer, !("error" in frame.value));
   // It was shown to nobody else.
   else withdraw(batch, seq, asking, connection);
 }
 
-/** What was done for the agent: `client.fs.read` for `fs/read_text_file`, `client.terminal.create`, and so on. */
+/** Logs that a file or terminal request of the agent was served. */
 export function noteClientOperation(
   batch: Batch,
   request: number,
@@ -98,9 +99,19 @@ export function noteClientOperation(
   answer: number,
   ok: boolean,
 ): void {
-  const kind = `client.${method.replace("_text_file", "").replace("/", ".")}`;
-  batch.note("gateway", kind, { request, answer, ok });
+  const kind = OPERATIONS.get(method);
+  if (kind) batch.fact("gateway", kind, { request, answer, ok });
 }
+
+const OPERATIONS: ReadonlyMap<string, Extract<FactKind, `client.${string}`>> = new Map([
+  ["fs/read_text_file", "client.fs.read"],
+  ["fs/write_text_file", "client.fs.write"],
+  ["terminal/create", "client.terminal.create"],
+  ["terminal/output", "client.terminal.output"],
+  ["terminal/wait_for_exit", "client.terminal.wait_for_exit"],
+  ["terminal/kill", "client.terminal.kill"],
+  ["terminal/release", "client.terminal.release"],
+]);
 
 /** A client that cancels owes an answer to each open question; nobody may be there to give it. */
 export function cancelQuestions(batch: Batch, by: string): void {
@@ -133,7 +144,7 @@ export function endQuestions(batch: Batch, why: string, note: () => void): void 
 
 /** Nobody has decided, and nobody need do so any more. */
 function noteWithdrawn(batch: Batch, seq: number, why: string): void {
-  batch.note("gateway", "permission.withdrawn", { request: seq, why });
+  batch.fact("gateway", "permission.withdrawn", { request: seq, why });
 }
 
 /** Everyone who was shown a request of the agent learns that it is settled, except who settled it. */

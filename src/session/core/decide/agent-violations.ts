@@ -21,8 +21,8 @@ function report(batch: Batch, frame: number, kind: keyof Violations): void {
   const { detailCode, message } = RULES[kind];
   const inTurn = batch.state.violations[kind] ?? 0;
   if (inTurn > PER_TURN) return;
-  const last = inTurn === PER_TURN ? { last: true } : {};
-  batch.note("gateway", "error", {
+  const last = inTurn === PER_TURN ? ({ last: true } as const) : {};
+  batch.fact("gateway", "error", {
     origin: "agent",
     code: null,
     detailCode,

@@ -1,6 +1,8 @@
 import { type Frame, isFault, readFrame } from "../../../protocol/frame.ts";
+import { FACTS, type FactKind, type Facts } from "../events/catalogue.ts";
 import {
   type Context,
+  type FactEvent,
   type FrameEvent,
   isFrame,
   type LogEvent,
@@ -60,13 +62,10 @@ export class Batch {
     });
   }
 
-  note(source: Source, kind: string, payload: Payload, context?: Context): number {
-    const prompt = kind.startsWith("turn.")
-      ? payload.prompt
-      : kind.startsWith("queue.")
-        ? payload.seq
-        : undefined;
-    return this.#add({ ...this.#place(context), ...request(prompt), kind, source, payload });
+  fact<Kind extends FactKind>(source: Source, kind: Kind, payload: Facts[Kind], context?: Context): number {
+    const event = { ...this.#place(context), ...request(promptIn(kind, payload)), kind, source, payload };
+    // The compiler cannot follow that `kind` and `payload` vary together.
+    return this.#add(event as FactEvent);
   }
 
   /** The prompt that a frame is, or answers. */
@@ -84,6 +83,12 @@ export class Batch {
     apply(this.state, event);
     return event.seq;
   }
+}
+
+/** The sequence number of the prompt that a fact belongs to. */
+function promptIn(kind: FactKind, payload: Payload): unknown {
+  const field = FACTS[kind].prompt;
+  return field && payload[field];
 }
 
 /** What belongs to one prompt, from the queue to its answer, has one request id: the prompt's place in the log. */

@@ -30,14 +30,14 @@ type Owner = { tenant: string; owner: string; workspace: string; agent: string }
 
 /** A client that has not opened a session yet needs a process all the same, to log in. */
 export function anticipate(batch: Batch, owner: Owner): void {
-  batch.note("gateway", "session.anticipated", { ...owner, cwd: "/", request: null });
+  batch.fact("gateway", "session.anticipated", { ...owner, cwd: "/", request: null });
 }
 
 /** A client opens the session. There may be a process already, in which it has logged in. */
 export function open(batch: Batch, connection: string, frame: Frame, identity: Owner): void {
   const request = batch.frame("client", "out", frame, { connection, stop: "held" });
   const cwd = (frame.value.params as { cwd: string }).cwd;
-  batch.note("gateway", "session.requested", { ...identity, cwd, request });
+  batch.fact("gateway", "session.requested", { ...identity, cwd, request });
   const { agent, run } = batch.state;
   if (agent === "starting" && run?.initialized && !run.stopping) bind(batch);
   else wantAgent(batch);
@@ -177,10 +177,10 @@ function dispatch(batch: Batch, connection: string, frame: Frame, turnId: string
     context,
   );
   if (waits) {
-    batch.note("gateway", "queue.enqueued", { seq, turnId, position: state.queue.length }, context);
+    batch.fact("gateway", "queue.enqueued", { seq, turnId, position: state.queue.length }, context);
     wantAgent(batch);
   } else if (turnId !== null) {
-    batch.note("gateway", "turn.started", { turnId, prompt: seq }, context);
+    batch.fact("gateway", "turn.started", { turnId, prompt: seq }, context);
   }
 }
 
@@ -229,7 +229,7 @@ function attach(batch: Batch, connection: string, frame: Frame, role: Role): voi
     batch.frame("gateway", "in", error, { to: connection, re: seq });
     return;
   }
-  batch.note("gateway", "session.loaded", { connection, request: seq, replay, role });
+  batch.fact("gateway", "session.loaded", { connection, request: seq, replay, role });
   batch.frame("gateway", "in", resultResponse(frame.idText as string, currentSetup(batch.state.acp)), {
     to: connection,
     re: seq,

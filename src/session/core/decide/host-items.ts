@@ -1,8 +1,7 @@
 import { ErrorCode, errorResponse, type RpcError } from "../../../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../../../protocol/frame.ts";
-import { type HostEvent, parseHostEvent } from "../../../protocol/host-wire.ts";
+import { type HostEvent, type HostHead, parseHostEvent } from "../../../protocol/host-wire.ts";
 import { ioOf } from "../../../protocol/methods.ts";
-import type { HostHello } from "../../readers/host-link.ts";
 import type { Route } from "../events/event.ts";
 import { chunkText } from "../state/fold-frame.ts";
 import type { SessionState } from "../state/state.ts";
@@ -26,8 +25,10 @@ import { answerRoute, drainForProcess, endTurn, forProcess } from "./turns.ts";
 
 /** What a session does about what the host and the agent say: events, as for clients. */
 
+type HostHello = Extract<HostHead, { t: "hello" }>;
+
 /** A host's socket says hello: for a process we know, or for a new one. */
-export function hostHello(batch: Batch, { t: _, draining, ...hello }: HostHello): void {
+export function hostHello(batch: Batch, { t: _, draining, wish, ...hello }: HostHello): void {
   const { run } = batch.state;
   if (run?.id === hello.run) {
     // After a crash of ours nobody noted that the socket was lost.
@@ -35,7 +36,7 @@ export function hostHello(batch: Batch, { t: _, draining, ...hello }: HostHello)
     hostBack(batch, hello.run, hello.host);
   } else {
     processReplaced(batch);
-    batch.note("gateway", "runtime.connected", hello);
+    batch.fact("gateway", "runtime.connected", { ...hello, processRequest: wish });
   }
   if (draining) drain(batch, hello.host);
 }
@@ -71,7 +72,7 @@ export function hostItem(batch: Batch, line: string, clients: () => readonly IoC
 function hostEvent(batch: Batch, [kind, body]: HostEvent): void {
   switch (kind) {
     case "started":
-      batch.note("host", "queue.owner.started", { run: batch.state.run?.id, ...body });
+      batch.fact("host", "queue.owner.started", { run: batch.state.run?.id ?? null, ...body });
       return;
     case "sent":
       return hostSent(batch, body);
@@ -86,7 +87,7 @@ function hostEvent(batch: Batch, [kind, body]: HostEvent): void {
 
 /** What cannot be a frame is kept as what it was: text. */
 function noise(batch: Batch, text: string): void {
-  checked(batch, () => batch.note("host", "runtime.noise", { text: text.slice(0, NOISE_CHARS) }));
+  checked(batch, () => batch.fact("host", "runtime.noise", { text: text.slice(0, NOISE_CHARS) }));
 }
 
 const NOISE_CHARS = 4096;
@@ -171,7 +172,7 @@ function askPermission(batch: Batch, frame: Frame): void {
   const params = frame.value.params as { toolCall?: unknown; options?: unknown } | null | undefined;
   const ruling = rulingOn(batch.state, params);
   const seq = checked(batch, () => batch.frame("agent", "in", frame, ruling ? { stop: "gateway" } : {}));
-  batch.note("gateway", "permission.requested", {
+  batch.fact("gateway", "permission.requested", {
     request: seq,
     toolCall: params?.toolCall ?? null,
     options: params?.options ?? [],
@@ -225,6 +226,6 @@ function agentAnswer(batch: Batch, frame: Frame): void {
   batch.frame("agent", "in", frame, answerRoute(seq, asked));
   const { method, connection } = asked;
   if (forProcess(method) && connection !== undefined && "result" in frame.value)
-    batch.note("gateway", "agent.login", { request: seq, method, connection });
+    batch.fact("gateway", "agent.login", { request: seq, method, connection });
   if (asked.method === "session/prompt") endTurn(batch, seq, asked, frame);
 }

@@ -2,6 +2,7 @@ import type { Caller } from "../../../protocol/caller.ts";
 import { ErrorCode, notification } from "../../../protocol/errors.ts";
 import { type Frame, readFrame } from "../../../protocol/frame.ts";
 import { countConcealed } from "../../../protocol/mcp-credentials.ts";
+import type { Facts } from "../events/catalogue.ts";
 import { isFrame, type LogEvent } from "../events/event.ts";
 import type { Batch } from "./batch.ts";
 import { dropQueued, failRunning } from "./turns.ts";
@@ -57,7 +58,7 @@ export function imported(
   const wanted = order.opening === undefined ? undefined : (JSON.parse(order.opening) as { cwd: string });
   const cwd = wanted?.cwd ?? before?.cwd ?? opening?.cwd ?? order.cwd ?? "/";
   const own = wanted ?? (opening ? undefined : { cwd, mcpServers: [] });
-  const payload = {
+  const payload: Facts["session.imported"] = {
     from: {
       format: order.format,
       acpxRecordId: order.recordId,
@@ -72,9 +73,9 @@ export function imported(
     workspace: order.workspace,
     agent: order.agent ?? before?.agent ?? order.defaultAgent,
     cwd,
-    request: own ? batch.nextSeq + 1 : opening?.seq,
+    request: own || !opening ? batch.nextSeq + 1 : opening.seq,
   };
-  batch.note("gateway", "session.imported", payload, { ...state.context, turnId: null });
+  batch.fact("gateway", "session.imported", payload, { ...state.context, turnId: null });
   if (own) {
     const request = { jsonrpc: "2.0", id: 0, method: "session/new", params: own };
     const frame = readFrame(JSON.stringify(request)) as Frame;
@@ -87,7 +88,7 @@ export function imported(
   for (const item of [...state.queue]) dropQueued(batch, item, error);
   if (run || Object.keys(state.asked).length > 0 || Object.keys(state.asking).length > 0) {
     const exit = { run: run?.id ?? null, code: null, signal: null, reason, expected: true };
-    batch.note("gateway", "queue.owner.stopped", exit);
+    batch.fact("gateway", "queue.owner.stopped", exit);
   }
   failRunning(batch, "imported", error);
 }

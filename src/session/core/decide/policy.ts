@@ -36,7 +36,7 @@ function ruling(verdict: "allow" | "reject", params: unknown, why: string): Ruli
 /** The workspace's policy as of now; it also holds for what is open. */
 export function setPolicy(batch: Batch, policy: PermissionPolicy): void {
   if (JSON.stringify(policy) === JSON.stringify(batch.state.policy)) return;
-  batch.note("gateway", "permission.policy", policy);
+  batch.fact("gateway", "permission.policy", policy);
   for (const seq of openToClients(batch.state)) {
     if (!batch.state.asking[seq]?.permission) continue;
     const found = rulingOn(batch.state, batch.frameAt(seq).frame.value.params);
@@ -60,6 +60,6 @@ export function expirePermissions(batch: Batch): void {
     const { params } = batch.frameAt(seq).frame.value;
     const found = ruling(onTimeout, params, `nobody answered within ${timeoutMs} ms`);
     if (found) decide(batch, seq, found.outcome, found.decision);
-    else batch.note("gateway", "permission.expired", { request: seq, why: "there is no option allow_once" });
+    else batch.fact("gateway", "permission.expired", { request: seq, why: "there is no option allow_once" });
   }
 }

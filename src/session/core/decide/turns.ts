@@ -37,7 +37,7 @@ export function forProcess(method: string | undefined): boolean {
 export function drainForProcess(batch: Batch): void {
   const { queue, asked } = batch.state;
   for (const { seq, turnId } of queue.filter((item) => forProcess(asked[item.seq]?.method)))
-    batch.note("gateway", "queue.dequeued", { seq, turnId });
+    batch.fact("gateway", "queue.dequeued", { seq, turnId });
 }
 
 /** Sends what waited, in order; a prompt goes when there is no turn before it. */
@@ -49,15 +49,15 @@ export function drainQueue(batch: Batch): void {
     if (!next || state.agent !== "ready") return;
     const { seq, turnId } = next;
     const context = turnId === null ? state.context : { ...state.context, turnId };
-    batch.note("gateway", "queue.dequeued", { seq, turnId }, context);
-    if (turnId !== null) batch.note("gateway", "turn.started", { turnId, prompt: seq }, context);
+    batch.fact("gateway", "queue.dequeued", { seq, turnId }, context);
+    if (turnId !== null) batch.fact("gateway", "turn.started", { turnId, prompt: seq }, context);
   }
 }
 
 /** The process is to end because its host wants to leave; what waits stays in the queue for the next one. */
 export function leave(batch: Batch): void {
   const { run } = batch.state;
-  if (run) batch.note("gateway", "queue.owner.drained", { run: run.id, host: run.host });
+  if (run) batch.fact("gateway", "queue.owner.drained", { run: run.id, host: run.host });
 }
 
 /** The agent answered the prompt. */
@@ -70,16 +70,16 @@ export function endTurn(batch: Batch, prompt: number, asked: Asked, response: Fr
   if (turn?.prompt === prompt) {
     const { turnId } = turn;
     const result = response.value.result as { stopReason?: unknown } | null | undefined;
-    const stopReason = result?.stopReason ?? null;
+    const stopReason = typeof result?.stopReason === "string" ? result.stopReason : null;
     if (!result)
-      batch.note("gateway", "turn.failed", {
+      batch.fact("gateway", "turn.failed", {
         turnId,
         prompt,
         reason: "agent_error",
         error: response.value.error,
       });
     else
-      batch.note("gateway", stopReason === "cancelled" ? "turn.cancelled" : "turn.completed", {
+      batch.fact("gateway", stopReason === "cancelled" ? "turn.cancelled" : "turn.completed", {
         turnId,
         prompt,
         stopReason,
@@ -90,18 +90,19 @@ export function endTurn(batch: Batch, prompt: number, asked: Asked, response: Fr
 
 /** Takes every prompt out of the queue as if it had been cancelled while it ran. */
 export function cancelQueued(batch: Batch): void {
-  for (const { seq, turnId } of batch.state.queue.filter((item) => item.turnId !== null)) {
-    batch.note("gateway", "queue.dequeued", { seq, turnId, dropped: "cancelled" });
+  for (const { seq, turnId } of [...batch.state.queue]) {
+    if (turnId === null) continue;
+    batch.fact("gateway", "queue.dequeued", { seq, turnId, dropped: "cancelled" });
     settle(batch, seq, { result: { stopReason: "cancelled" } });
-    batch.note("gateway", "turn.cancelled", { turnId, prompt: seq, stopReason: "cancelled" });
+    batch.fact("gateway", "turn.cancelled", { turnId, prompt: seq, stopReason: "cancelled" });
   }
 }
 
 export function dropQueued(batch: Batch, { seq, turnId }: Queued, error: RpcError): void {
-  batch.note("gateway", "queue.dequeued", { seq, turnId, dropped: error.message });
+  batch.fact("gateway", "queue.dequeued", { seq, turnId, dropped: error.message });
   settle(batch, seq, { error });
   if (turnId !== null)
-    batch.note("gateway", "turn.failed", { turnId, prompt: seq, reason: "dropped", error });
+    batch.fact("gateway", "turn.failed", { turnId, prompt: seq, reason: "dropped", error });
 }
 
 /** Fails the running turn and answers every request the agent had been given, but for those of method `kept`. */
@@ -111,7 +112,7 @@ export function failRunning(batch: Batch, reason: string, error: RpcError, kept?
   for (const key of Object.keys(batch.state.asked)) {
     if (!waiting.has(key) && batch.state.asked[key]?.method !== kept) settle(batch, Number(key), { error });
   }
-  if (turn) batch.note("gateway", "turn.failed", { turnId: turn.turnId, prompt: turn.prompt, reason, error });
+  if (turn) batch.fact("gateway", "turn.failed", { turnId: turn.turnId, prompt: turn.prompt, reason, error });
 }
 
 /** Answers a request in the agent's place. */

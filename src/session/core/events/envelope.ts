@@ -1,6 +1,7 @@
 import { frameOf, isFault } from "../../../protocol/frame.ts";
 import { eachMember, isObjectAt, type Span, skipSpace, skipValue } from "../../../protocol/json-text.ts";
-import type { Context, LogEvent, Payload, Route } from "./event.ts";
+import type { Context, LogEvent, Route } from "./event.ts";
+import { readFact } from "./fact-reader.ts";
 
 /** The other way round from `envelope`: an event from a line of NDJSON, of our own or of another system. */
 export type EnvelopeLine = {
@@ -73,12 +74,11 @@ function eventOf(line: string, value: Json): LogEvent {
     ...(requestId == null ? {} : { requestId }),
   };
   const kind = value.kind as string;
-  if (kind !== "acp.frame") return { ...base, kind, payload: payload as Payload };
+  if (kind !== "acp.frame") return readFact(base, kind, payload);
   const { direction, message, ...route } = payload;
   const frame = frameOf(messageText(line), message);
-  // Kept like anything else, but there is nothing to be done with it.
   if (isFault(frame) || (direction !== "in" && direction !== "out"))
-    return { ...base, kind: "acp.frame.unreadable", payload: payload as Payload };
+    return { ...base, kind: "acp.frame.unreadable", payload, foreign: true };
   return { ...base, kind, direction, frame, route: isRoute(route) ? route : {} };
 }
 

@@ -1,10 +1,11 @@
 import { type Frame, oneLine } from "../../../protocol/frame.ts";
+import type { FactKind, Facts } from "./catalogue.ts";
 
 /**
  * The log's unit. Readers see each event as the envelope of the acpx session model (`acpx.event.v1`);
  * in memory and in storage the fields that many events share are kept once.
  */
-export type LogEvent = FrameEvent | NoteEvent;
+export type LogEvent = FrameEvent | FactEvent | ForeignEvent;
 
 /**
  * Who wrote it: a client, the agent process, the host it runs on, or the gateway itself; in events that
@@ -19,7 +20,7 @@ export type Context = {
   readonly turnId: string | null;
 };
 
-type EventBase = {
+export type EventBase = {
   readonly seq: number;
   /** Milliseconds since the epoch. */
   readonly at: number;
@@ -37,10 +38,19 @@ export type FrameEvent = EventBase & {
   readonly route: Route;
 };
 
-/** Anything else worth remembering, derived from frames or told by the host. */
-export type NoteEvent = EventBase & {
-  readonly kind: Exclude<string, "acp.frame">;
+/** Anything else worth remembering, derived from frames or told by the host. The catalogue has every kind. */
+export type FactEvent<Kind extends FactKind = FactKind> = {
+  [K in Kind]: EventBase & { readonly kind: K; readonly payload: Facts[K] };
+}[Kind];
+
+/**
+ * An event of another system, of a kind or in a form that the catalogue does not know: kept verbatim, shown, never
+ * folded.
+ */
+export type ForeignEvent = EventBase & {
+  readonly kind: string;
   readonly payload: Payload;
+  readonly foreign: true;
 };
 
 export type Payload = Readonly<Record<string, unknown>>;
@@ -81,6 +91,10 @@ export type Route = {
 
 export function isFrame(event: LogEvent): event is FrameEvent {
   return event.kind === "acp.frame";
+}
+
+export function isFact(event: LogEvent): event is FactEvent {
+  return event.kind !== "acp.frame" && !("foreign" in event);
 }
 
 /** The event as readers see it: one line of NDJSON, the peer's own text inside. */

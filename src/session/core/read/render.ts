@@ -8,7 +8,8 @@ import { notification } from "../../../protocol/errors.ts";
 import { type Frame, oneLine, rewrite } from "../../../protocol/frame.ts";
 import { clientRequestId } from "../../../protocol/ids.ts";
 import { hasMcpServers } from "../../../protocol/mcp-credentials.ts";
-import { type FrameEvent, isFrame, type LogEvent, type NoteEvent, type Payload } from "../events/event.ts";
+import type { Facts } from "../events/catalogue.ts";
+import { type FactEvent, type FrameEvent, isFact, isFrame, type LogEvent } from "../events/event.ts";
 
 /**
  * What each reader of the log gets to see of an event. Pure functions of the event, so that a live stream,
@@ -35,7 +36,7 @@ function isViewer({ connection, as }: Viewer, other: string | undefined): boolea
 /** The messages a client gets for an event, mostly one or none. */
 export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): string[] {
   const replay = event.seq <= viewer.replayUntil;
-  if (!isFrame(event)) return replay || !viewer.hears.agent ? [] : agentNews(event);
+  if (!isFrame(event)) return replay || !viewer.hears.agent || !isFact(event) ? [] : agentNews(event);
   if (event.direction === "out") {
     // A prompt that was refused or repeats another is not part of the conversation.
     const said = event.frame.method === "session/prompt" && event.route.stop !== "gateway";
@@ -59,12 +60,12 @@ function turnEnd({ frame, route, requestId }: FrameEvent, { connection }: Viewer
   return [notification(TURN_ENDED, error === undefined ? { result } : { error })];
 }
 
-function agentNews({ kind, payload }: NoteEvent): string[] {
-  const news = newsOf(kind, payload);
+function agentNews(event: FactEvent): string[] {
+  const news = newsOf(event);
   return news ? [notification(AGENT_NEWS, news)] : [];
 }
 
-function newsOf(kind: string, payload: Payload): AgentNews | undefined {
+function newsOf({ kind, payload }: FactEvent): AgentNews | undefined {
   switch (kind) {
     case "error":
       return isAgentFailure(payload) ? { status: "error", error: String(payload.message) } : undefined;
@@ -81,7 +82,7 @@ function newsOf(kind: string, payload: Payload): AgentNews | undefined {
 }
 
 /** Whether an `error` means that the agent failed. What it does wrong while it is well is no failure. */
-export function isAgentFailure({ origin, violation }: Payload): boolean {
+export function isAgentFailure({ origin, violation }: Facts["error"]): boolean {
   return origin === "agent" && violation === undefined;
 }
 
@@ -144,8 +145,9 @@ export function forAgent(event: LogEvent, sources: AgentSources): string | undef
 
 function sentToAgent(event: LogEvent, { frameAt }: AgentSources): FrameEvent | undefined {
   if (isFrame(event)) return event.direction === "out" && event.route.stop === undefined ? event : undefined;
-  if (event.kind !== "queue.dequeued" || event.payload.dropped !== undefined) return undefined;
-  return frameAt(event.payload.seq as number);
+  if (!isFact(event) || event.kind !== "queue.dequeued" || event.payload.dropped !== undefined)
+    return undefined;
+  return frameAt(event.payload.seq);
 }
 
 function toAgent({ frame, route, source, seq }: FrameEvent, { context }: LogEvent): string {

@@ -7,7 +7,8 @@ import type {
   TurnEnd,
 } from "../../../protocol/webhook-messages.ts";
 import { optionsIn } from "../decide/agent-requests.ts";
-import { isFrame, type LogEvent, type NoteEvent, type Payload } from "../events/event.ts";
+import { FACTS, type Facts } from "../events/catalogue.ts";
+import { type FactEvent, isFact, type LogEvent } from "../events/event.ts";
 import { clip, isRecord } from "../state/bounded-values.ts";
 import type { Identity, SessionState } from "../state/state.ts";
 import { pendingPermissions } from "./projection.ts";
@@ -22,21 +23,26 @@ export function noticesOf(
   const { identity } = state;
   if (!identity) return [];
   return events.flatMap((event) => {
-    const notice = isFrame(event) ? undefined : noticeOf(state, identity, event);
-    return notice && wanted.includes(notice.type) ? { seq: event.seq, notice } : [];
+    if (!isFact(event) || !isWanted(FACTS[event.kind].webhook, wanted)) return [];
+    const notice = noticeOf(state, identity, event);
+    return notice ? { seq: event.seq, notice } : [];
   });
+}
+
+function isWanted(type: NoticeType | undefined, wanted: readonly NoticeType[]): boolean {
+  return type !== undefined && wanted.includes(type);
 }
 
 function noticeOf(
   state: SessionState,
   { workspace, agent }: Identity,
-  { kind, payload, at }: NoteEvent,
+  event: FactEvent,
 ): SessionNotice | undefined {
-  const timestamp = new Date(at).toISOString();
+  const timestamp = new Date(event.at).toISOString();
   const about = { workspace, sessionId: state.sessionId, sessionTitle: state.acp.info.title };
-  switch (kind) {
+  switch (event.kind) {
     case "permission.requested": {
-      const permission = pendingPermission(state, payload);
+      const permission = pendingPermission(state, event.payload);
       if (!permission) return undefined;
       return {
         type: "permission.pending",
@@ -47,10 +53,10 @@ function noticeOf(
     case "turn.completed":
     case "turn.cancelled":
     case "turn.failed":
-      return { type: "turn.ended", timestamp, data: { ...about, ...turnEnd(kind, payload) } };
+      return { type: "turn.ended", timestamp, data: { ...about, ...turnEnd(event) } };
     case "error": {
-      if (!isAgentFailure(payload)) return undefined;
-      const { detailCode, message } = payload;
+      if (!isAgentFailure(event.payload)) return undefined;
+      const { detailCode, message } = event.payload;
       const failure = {
         agent,
         detailCode: textOrNull(detailCode, KEEP.wordChars),
@@ -64,7 +70,10 @@ function noticeOf(
 }
 
 /** Undefined when nobody has to answer: the workspace's policy has, or the turn was over in the same step. */
-function pendingPermission(state: SessionState, payload: Payload): PendingPermission | undefined {
+function pendingPermission(
+  state: SessionState,
+  payload: Facts["permission.requested"],
+): PendingPermission | undefined {
   const open = pendingPermissions(state).find(({ seq }) => seq === payload.request);
   if (!open) return undefined;
   const { seq, toolCallId, title, kind } = open;
@@ -80,12 +89,12 @@ function pendingPermission(state: SessionState, payload: Payload): PendingPermis
   return { id: clientRequestId(state.sessionId, seq), toolCallId, title, kind, options };
 }
 
-function turnEnd(kind: string, payload: Payload): TurnEnd {
-  const stopReason = textOrNull(payload.stopReason, KEEP.wordChars);
-  const { error } = payload;
+function turnEnd({ kind, payload }: FactEvent<"turn.completed" | "turn.cancelled" | "turn.failed">): TurnEnd {
+  const stopReason = kind === "turn.failed" ? null : textOrNull(payload.stopReason, KEEP.wordChars);
+  const error = kind === "turn.failed" ? payload.error : undefined;
   return {
-    turnId: textOrNull(payload.turnId, KEEP.idChars),
-    outcome: kind.slice("turn.".length) as TurnEnd["outcome"],
+    turnId: clip(payload.turnId, KEEP.idChars),
+    outcome: OUTCOMES[kind],
     ...(stopReason === null ? {} : { stopReason }),
     // What comes with an error in `data`, such as what the process printed, is in the log alone.
     ...(isRecord(error) && {
@@ -96,6 +105,12 @@ function turnEnd(kind: string, payload: Payload): TurnEnd {
     }),
   };
 }
+
+const OUTCOMES = {
+  "turn.completed": "completed",
+  "turn.cancelled": "cancelled",
+  "turn.failed": "failed",
+} as const;
 
 function textOrNull(value: unknown, maxChars: number): string | null {
   return typeof value === "string" ? clip(value, maxChars) : null;

@@ -1,5 +1,5 @@
-import { isFrame, type LogEvent } from "../events/event.ts";
-import { applyNote } from "./fold-fact.ts";
+import { isFact, isFrame, type LogEvent } from "../events/event.ts";
+import { foldFact } from "./fold-fact.ts";
 import { applyFrame } from "./fold-frame.ts";
 import type { SessionState } from "./state.ts";
 
@@ -11,5 +11,5 @@ export function apply(state: SessionState, event: LogEvent): void {
   // What the host sends is numbered per run, one event for each item: counting them is the acknowledgement.
   if (state.run && (event.source === "agent" || event.source === "host")) state.run.received += 1;
   if (isFrame(event)) applyFrame(state, event);
-  else applyNote(state, event.kind, event.payload, event);
+  else if (isFact(event)) foldFact(state, event);
 }

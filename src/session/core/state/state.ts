@@ -176,3 +176,9 @@ export function initialState(sessionId: string): SessionState {
     lastExit: null,
   };
 }
+
+/** The process is told to end, or will be once its host is back. */
+export function stopRun(state: SessionState): void {
+  state.agent = "gone";
+  if (state.run) state.run.stopping = true;
+}

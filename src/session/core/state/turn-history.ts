@@ -45,7 +45,7 @@ export function addTurn(
   },
 ): TurnRecord {
   const record: TurnRecord = {
-    turnId: text(turn.turnId),
+    turnId: label(turn.turnId),
     prompt: turn.prompt,
     status: "queued",
     queuedAt: turn.at,
@@ -65,62 +65,57 @@ export function addTurn(
   return record;
 }
 
-/**
- * What the notes of a turn say. Those of other systems may name it by its id alone, and those made from a
- * mere record of the past bring previews instead of frames.
- */
-export type TurnNote = {
-  readonly turnId: string | null;
-  readonly prompt?: unknown;
-  readonly promptPreview?: unknown;
-  readonly replyPreview?: unknown;
-  readonly stopReason?: unknown;
-  readonly reason?: unknown;
+/** The end of a turn. A log that was made from a record of the past names the turn by its id alone. */
+export type TurnEnd = {
+  readonly turnId: string;
+  readonly prompt?: number | null | undefined;
+  readonly replyPreview?: string | undefined;
+  readonly stopReason?: string | null | undefined;
+  readonly reason?: string | null | undefined;
 };
 
-export function startTurn(history: TurnHistory, note: TurnNote & { prompt: number }, at: number): void {
-  const { turnId, prompt } = note;
-  const record = findTurn(history, note) ?? addTurn(history, { turnId, prompt, at });
-  record.turnId = text(turnId);
+export function startTurn(
+  history: TurnHistory,
+  turn: { readonly turnId: string; readonly prompt: number; readonly promptPreview?: string | undefined },
+  at: number,
+): void {
+  const { turnId, prompt, promptPreview } = turn;
+  const record = findTurn(history, turn) ?? addTurn(history, { turnId, prompt, at });
+  record.turnId = label(turnId);
   record.status = "running";
   record.startedAt = at;
-  addPreviews(record, note);
+  if (record.promptPreview === "" && promptPreview !== undefined)
+    record.promptPreview = extend("", promptPreview);
 }
 
 export function finishTurn(
   history: TurnHistory,
   status: "completed" | "cancelled" | "failed",
-  note: TurnNote,
+  { turnId, prompt, stopReason, reason, replyPreview }: TurnEnd,
   at: number,
 ): void {
-  const record = findTurn(history, note);
+  const record = findTurn(history, { turnId, prompt });
   if (!record || record.endedAt !== null) return;
   record.status = status;
   record.endedAt = at;
-  record.stopReason = text(note.stopReason);
-  record.reason = text(note.reason);
-  addPreviews(record, note);
+  record.stopReason = label(stopReason);
+  record.reason = label(reason);
+  if (record.replyPreview === "" && replyPreview !== undefined)
+    record.replyPreview = extend("", replyPreview);
 }
 
 /** By the prompt's number or, without one, by the turn's id. */
 export function findTurn(
   { recent }: TurnHistory,
-  { prompt, turnId = null }: { readonly prompt?: unknown; readonly turnId?: string | null },
+  { prompt, turnId }: { readonly prompt?: number | null | undefined; readonly turnId?: string },
 ): TurnRecord | undefined {
-  const byPrompt = typeof prompt === "number";
-  if (!byPrompt && turnId === null) return undefined;
+  const byPrompt = prompt != null;
+  if (!byPrompt && turnId === undefined) return undefined;
   for (let i = recent.length - 1; i >= 0; i -= 1) {
     const record = recent[i] as TurnRecord;
     if (byPrompt ? record.prompt === prompt : record.turnId === turnId) return record;
   }
   return undefined;
-}
-
-function addPreviews(record: TurnRecord, { promptPreview, replyPreview }: TurnNote): void {
-  if (record.promptPreview === "" && typeof promptPreview === "string")
-    record.promptPreview = extend("", promptPreview);
-  if (record.replyPreview === "" && typeof replyPreview === "string")
-    record.replyPreview = extend("", replyPreview);
 }
 
 /** An update of the agent during the turn, which began `newToolCalls` tool calls. Runs for every chunk. */
@@ -166,6 +161,6 @@ function makeRoom(recent: TurnRecord[]): void {
   else if (recent.length > KEEP.turns) recent.shift();
 }
 
-function text(value: unknown): string | null {
-  return typeof value === "string" ? clip(value, KEEP.labelChars) : null;
+function label(value: string | null | undefined): string | null {
+  return value == null ? null : clip(value, KEEP.labelChars);
 }

@@ -1,4 +1,5 @@
-import type { LogEvent } from "../../core/events/event.ts";
+import { FACTS, type FactKind } from "../../core/events/catalogue.ts";
+import { type FactEvent, isFact, type LogEvent } from "../../core/events/event.ts";
 import type { Envelope } from "../../log/row-format.ts";
 import { concatBytes } from "../concat-bytes.ts";
 
@@ -23,12 +24,12 @@ export type SegmentPage = {
   turns: TurnMark[];
 };
 
-/** A `turn.*` event as the archive's `index/turns.json` needs it. */
+/** A fact about a turn as the archive's `index/turns.json` needs it. */
 export type TurnMark = {
-  kind: string;
+  status: string;
   seq: number;
   at: string;
-  turnId: string | null;
+  turnId: string;
   prompt: number | null;
   stopReason: string | null;
 };
@@ -52,7 +53,8 @@ export function segmentPage(
     full = cursor.events > 0 && (isFull(cursor, bytes.length) || event().kind === "session.imported");
     if (full) break;
     if (size > 0 && size + bytes.length > maxBytes) break;
-    if (event().kind.startsWith("turn.")) turns.push(turnMark(event()));
+    const logged = event();
+    if (isTurnFact(logged)) turns.push(turnMark(logged));
     lines.push(bytes);
     size += bytes.length;
     cursor.after = seq;
@@ -66,15 +68,20 @@ function isFull({ bytes, events }: SegmentCursor, more: number): boolean {
   return bytes + more > SEGMENT.bytes || events >= SEGMENT.events;
 }
 
-function turnMark(event: LogEvent): TurnMark {
-  const { turnId, prompt, stopReason } = "payload" in event ? event.payload : {};
+type TurnFact = FactEvent<Extract<FactKind, `turn.${string}`>>;
+
+function isTurnFact(event: LogEvent): event is TurnFact {
+  return isFact(event) && FACTS[event.kind].turn !== undefined;
+}
+
+function turnMark({ kind, payload, seq, at }: TurnFact): TurnMark {
   return {
-    kind: event.kind,
-    seq: event.seq,
-    at: new Date(event.at).toISOString(),
-    turnId: typeof turnId === "string" ? turnId : event.context.turnId,
-    prompt: typeof prompt === "number" ? prompt : null,
-    stopReason: typeof stopReason === "string" ? stopReason : null,
+    status: FACTS[kind].turn ?? "running",
+    seq,
+    at: new Date(at).toISOString(),
+    turnId: payload.turnId,
+    prompt: payload.prompt,
+    stopReason: "stopReason" in payload ? payload.stopReason : null,
   };
 }
 

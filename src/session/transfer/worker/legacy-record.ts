@@ -1,6 +1,7 @@
 import { ulid } from "ulid";
 import { z } from "zod";
-import { type Context, envelope, type NoteEvent, type Payload } from "../../core/events/event.ts";
+import type { FactKind, Facts } from "../../core/events/catalogue.ts";
+import { type Context, envelope, type FactEvent } from "../../core/events/event.ts";
 import { ImportError } from "../import-error.ts";
 
 /**
@@ -64,23 +65,29 @@ function parseRecord(bytes: Uint8Array): OldRecord {
   throw new ImportError(`not a session record: ${z.prettifyError(checked.error)}`, "record", 1);
 }
 
-function eventsOf(record: OldRecord): NoteEvent[] {
-  const events: NoteEvent[] = [];
+function eventsOf(record: OldRecord): FactEvent[] {
+  const events: FactEvent[] = [];
   const session: Context = {
     acpSessionId: record.acpSessionId ?? record.sessionId ?? null,
     agentSessionId: record.agentSessionId ?? record.runtimeSessionId ?? null,
     turnId: null,
   };
-  const add = (at: number, kind: string, payload: Payload, turnId: string | null = null) => {
-    const context = { ...session, turnId };
-    events.push({
+  const add = <Kind extends FactKind>(
+    at: number,
+    kind: Kind,
+    payload: Facts[Kind],
+    turnId: string | null = null,
+  ) => {
+    const event = {
       seq: events.length + 1,
       at,
-      context,
+      context: { ...session, turnId },
       source: "gateway",
       kind,
       payload: { synthetic: true, ...payload },
-    });
+    };
+    // The compiler cannot follow that `kind` and `payload` vary together.
+    events.push(event as FactEvent);
   };
   const { createdAt, agentCommand = null, cwd = null, name = null, pid = null } = record;
   const lastUsedAt = record.lastUsedAt ?? createdAt;

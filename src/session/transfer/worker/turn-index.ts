@@ -18,14 +18,14 @@ export class TurnIndex {
   readonly #turns = new Map<string, IndexedTurn>();
 
   add(marks: readonly TurnMark[], segment: string): void {
-    for (const mark of marks) if (mark.turnId !== null) this.#add(mark, mark.turnId, segment);
+    for (const mark of marks) this.#add(mark, segment);
   }
 
   list(): IndexedTurn[] {
     return [...this.#turns.values()];
   }
 
-  #add({ kind, seq, at, prompt, stopReason }: TurnMark, turnId: string, segment: string): void {
+  #add({ status, seq, at, turnId, prompt, stopReason }: TurnMark, segment: string): void {
     const turn = this.#turns.get(turnId) ?? {
       turnId,
       prompt,
@@ -38,9 +38,9 @@ export class TurnIndex {
       stopReason: null,
     };
     const change =
-      kind === "turn.started"
+      status === "running"
         ? { prompt, startSeq: seq, startedAt: at, startSegment: segment }
-        : { endSeq: seq, endedAt: at, status: kind.slice("turn.".length), stopReason };
+        : { endSeq: seq, endedAt: at, status, stopReason };
     this.#turns.set(turnId, { ...turn, ...change });
   }
 }

@@ -10,7 +10,7 @@ import {
   OUTCOME,
   TOKENS,
   TOOL_CALL,
-} from "./parts.ts";
+} from "../../events/visible-parts.ts";
 import { updateOf } from "./updates.ts";
 
 /** What of a message may be shown. */

@@ -10,7 +10,7 @@ import {
   PLAN_ENTRIES,
   TOKENS,
   TOOL_CALL_KEPT,
-} from "./parts.ts";
+} from "../../events/visible-parts.ts";
 
 /** A list as the state keeps it. */
 function kept(items: Allowed): Allowed {

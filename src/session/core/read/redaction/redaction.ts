@@ -2,9 +2,9 @@ import { members, scalars, shown } from "../../../../protocol/allow-list.ts";
 import type { Caller } from "../../../../protocol/caller.ts";
 import { isFault, readFrame } from "../../../../protocol/frame.ts";
 import { isFrame, type LogEvent } from "../../events/event.ts";
+import { OPTIONS } from "../../events/visible-parts.ts";
 import { payloadOf } from "./facts.ts";
 import { messageOf, RESULT, ROUTE } from "./messages.ts";
-import { OPTIONS } from "./parts.ts";
 import { SESSION } from "./projection.ts";
 
 /**
@@ -18,7 +18,8 @@ export function redacted(event: LogEvent): LogEvent {
   if (!isFrame(event)) {
     const text = JSON.stringify(event.payload);
     const left = shown(text, payloadOf(event.kind));
-    return left === text ? event : { ...event, payload: JSON.parse(left) };
+    // Its readers look only at fields that are visible.
+    return left === text ? event : ({ ...event, payload: JSON.parse(left) } as LogEvent);
   }
   const raw = shown(event.frame.raw, messageOf(event));
   if (raw === event.frame.raw) return event;

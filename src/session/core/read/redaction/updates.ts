@@ -7,7 +7,7 @@ import {
   NAMED_PLAN,
   PLAN_ENTRIES,
   TOOL_CALL_UPDATE,
-} from "./parts.ts";
+} from "../../events/visible-parts.ts";
 
 /** What may be shown of the `update` in the parameters of a session/update. */
 export function updateOf(params: unknown, source: string): Allowed {

@@ -23,12 +23,12 @@ function running() {
   const state = initialState("s");
   const before = new Batch(state, 1000, () => undefined);
   const identity = { tenant: "t", owner: "o", workspace: "w", agent: "codex", cwd: "/w", request: 1 };
-  before.note("gateway", "session.requested", identity);
+  before.fact("gateway", "session.requested", identity);
   const context = { acpSessionId: "agent-session", agentSessionId: null, turnId: null };
-  before.note("gateway", "session.created", { acpSessionId: "agent-session" }, context);
+  before.fact("gateway", "session.created", { acpSessionId: "agent-session" }, context);
   const turn = { ...context, turnId: "turn_1" };
   const prompt = before.frame("client", "out", request("session/prompt", {}), { connection: "c" }, turn);
-  before.note("gateway", "turn.started", { turnId: "turn_1", prompt }, turn);
+  before.fact("gateway", "turn.started", { turnId: "turn_1", prompt }, turn);
   state.acp.info.title = "A title";
   state.run = { id: "r", initialized: true, io: "host" } as NonNullable<typeof state.run>;
   const batch = new Batch(state, AT, (seq) => before.events.find((event) => event.seq === seq));
@@ -47,7 +47,7 @@ function ask(batch: Batch, more: { toolCall?: object; options?: unknown[] } = {}
   const params = { sessionId: "agent-session", toolCall, options: OPTIONS, ...more };
   const ruling = rulingOn(batch.state, params);
   const seq = batch.frame("agent", "in", request("session/request_permission", params));
-  batch.note("gateway", "permission.requested", {
+  batch.fact("gateway", "permission.requested", {
     request: seq,
     toolCall: params.toolCall,
     options: params.options,
@@ -189,8 +189,9 @@ describe("agent.failed", () => {
 
   test("is not for what an agent does wrong while it is well", () => {
     const { batch, notices } = running();
-    batch.note("gateway", "error", { origin: "agent", violation: "noMessage", message: "noise" });
-    batch.note("gateway", "error", { origin: "client", message: "somebody else" });
+    const error = { code: null, detailCode: null };
+    batch.fact("gateway", "error", { ...error, origin: "agent", violation: "noMessage", message: "noise" });
+    batch.fact("gateway", "error", { ...error, origin: "client", message: "somebody else" });
     expect(notices()).toEqual([]);
   });
 });

@@ -1,13 +1,8 @@
 import fc from "fast-check";
 import { isFault, readFrame } from "../../../../../src/protocol/frame.ts";
 import { Batch } from "../../../../../src/session/core/decide/batch.ts";
-import type {
-  Context,
-  FrameEvent,
-  LogEvent,
-  NoteEvent,
-  Route,
-} from "../../../../../src/session/core/events/event.ts";
+import type { Context, FrameEvent, LogEvent, Route } from "../../../../../src/session/core/events/event.ts";
+import { readFact } from "../../../../../src/session/core/events/fact-reader.ts";
 import { initialState } from "../../../../../src/session/core/state/state.ts";
 
 // ---- sessions by hand ---------------------------------------------------------------------------------
@@ -17,12 +12,12 @@ export function session() {
   const state = initialState("s");
   const batch = new Batch(state, 1000, () => undefined);
   const identity = { tenant: "t", owner: "o", workspace: "w", agent: "codex", cwd: "/w", request: 1 };
-  batch.note("gateway", "session.requested", identity);
+  batch.fact("gateway", "session.requested", identity);
   const context = { acpSessionId: "agent-session", agentSessionId: null, turnId: null };
-  batch.note("gateway", "session.created", { acpSessionId: "agent-session" }, context);
+  batch.fact("gateway", "session.created", { acpSessionId: "agent-session" }, context);
   const turn = { ...context, turnId: "turn_1" };
   const asked = batch.frame("client", "out", prompt("Do this"), { connection: "c" }, turn);
-  batch.note("gateway", "turn.started", { turnId: "turn_1", prompt: asked }, turn);
+  batch.fact("gateway", "turn.started", { turnId: "turn_1", prompt: asked }, turn);
   const agent = (raw: string, route: Route = {}) => batch.frame("agent", "in", raw, route);
   return { state, batch, agent };
 }
@@ -86,8 +81,9 @@ export function frameEvent(
   };
 }
 
-export function noteEvent(seq: number, kind: string, payload: object, context = NO_CONTEXT): NoteEvent {
-  return { seq, at: seq * 10, kind, source: "gateway", payload: payload as NoteEvent["payload"], context };
+/** The payload may hold anything: it is read like that of a line from elsewhere. */
+export function factEvent(seq: number, kind: string, payload: object, context = NO_CONTEXT): LogEvent {
+  return readFact({ seq, at: seq * 10, source: "gateway", context }, kind, { ...payload });
 }
 
 /** Mostly what belongs there, sometimes anything at all. */
@@ -288,8 +284,7 @@ const payloads = members({
   method: fc.string(),
   expected: fc.boolean(),
   stopReason: fc.string(),
-  promptPreview: fc.string(),
-  replyPreview: fc.string(),
+  textPreview: fc.string(),
   detailCode: fc.constantFrom("agent_unavailable", "crash_loop", "x"),
 });
 
@@ -314,7 +309,7 @@ const drafts: fc.Arbitrary<Draft> = fc.oneof(
   fc.record({ kind: kinds, payload: payloads, context: contexts }).map(
     ({ kind, payload, context }): Draft =>
       (seq) =>
-        noteEvent(seq, kind, JSON.parse(JSON.stringify(payload)) as object, context),
+        factEvent(seq, kind, JSON.parse(JSON.stringify(payload)) as object, context),
   ),
 );
 

@@ -20,8 +20,8 @@ describe("the projection", () => {
   it("shows the turn, those that wait and those that ended", () => {
     const { state, batch } = session();
     const second = batch.frame("client", "out", prompt("Then that"), { connection: "c", stop: "held" });
-    batch.note("gateway", "queue.enqueued", { seq: second, turnId: "turn_2" });
-    batch.note("gateway", "turn.completed", { turnId: "turn_1", prompt: 3, stopReason: "end_turn" });
+    batch.fact("gateway", "queue.enqueued", { seq: second, turnId: "turn_2", position: 1 });
+    batch.fact("gateway", "turn.completed", { turnId: "turn_1", prompt: 3, stopReason: "end_turn" });
     expect(project(state)).toMatchObject({
       turn: null,
       turns: {
@@ -86,18 +86,19 @@ describe("the projection", () => {
   it("says whether the session is active, paused, completed or in error", () => {
     const { state, batch } = session();
     expect(sessionStatus(state)).toBe("active");
-    batch.note("gateway", "queue.owner.idle_expired", {});
+    batch.fact("gateway", "queue.owner.idle_expired", { run: "r", idleMs: 1 });
     expect(sessionStatus(state)).toBe("paused");
-    batch.note("gateway", "runtime.reconnect_attempt", {});
+    batch.fact("gateway", "runtime.reconnect_attempt", { attempt: 1, delayMs: 0 });
     expect(sessionStatus(state)).toBe("active");
-    batch.note("gateway", "error", { detailCode: "agent_unavailable", message: "no" });
+    const error = { origin: "agent", code: null, detailCode: "agent_unavailable", message: "no" };
+    batch.fact("gateway", "error", error);
     expect(sessionStatus(state)).toBe("error");
-    batch.note("gateway", "session.closed", {});
+    batch.fact("gateway", "session.closed", { by: "c" });
     expect(sessionStatus(state)).toBe("completed");
     expect(project(state)).toMatchObject({
       lifecycle: { closed: true, closedAt: "1970-01-01T00:00:01.000Z" },
     });
-    batch.note("gateway", "session.loaded", { connection: "c" });
+    batch.fact("gateway", "session.loaded", { connection: "c" });
     expect(project(state)).toMatchObject({ lifecycle: { closed: false, closedAt: null } });
   });
 });

@@ -6,7 +6,7 @@ import type { FrameEvent, LogEvent } from "../../../../../src/session/core/event
 import { project } from "../../../../../src/session/core/read/projection.ts";
 import { apply } from "../../../../../src/session/core/state/fold.ts";
 import { initialState, type SessionState } from "../../../../../src/session/core/state/state.ts";
-import { frameEvent, log, noteEvent, request, session, sessionUpdate, update } from "./fixtures.ts";
+import { factEvent, frameEvent, log, request, session, sessionUpdate, update } from "./fixtures.ts";
 
 describe("the state", () => {
   it("never throws, whatever is in the log", () => {
@@ -40,9 +40,9 @@ describe("the state", () => {
     for (let i = 1; i <= 10_000; i += 1) {
       if (i % 40 === 1) {
         apply(state, frameEvent(i, '{"id":1,"method":"session/prompt","params":{}}', { source: "client" }));
-        apply(state, noteEvent(i, "turn.started", { turnId: `turn_${i}`, prompt: i }));
+        apply(state, factEvent(i, "turn.started", { turnId: `turn_${i}`, prompt: i }));
       } else if (i % 40 === 0) {
-        apply(state, noteEvent(i, "turn.completed", { turnId: `turn_${i - 39}`, prompt: i - 39 }));
+        apply(state, factEvent(i, "turn.completed", { turnId: `turn_${i - 39}`, prompt: i - 39 }));
         state.asked = {};
       } else {
         apply(state, updateEvent(i, updates[(i * 7) % updates.length]));

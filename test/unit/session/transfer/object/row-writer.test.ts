@@ -183,6 +183,7 @@ function ownEvents(): LogEvent[] {
     source: "gateway" as const,
     kind: "vendor.note",
     payload: { i },
+    foreign: true as const,
     ...(i % 9 === 0 ? { requestId: `req_${i}` } : {}),
   }));
 }

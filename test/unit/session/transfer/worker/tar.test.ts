@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readFact } from "../../../../../src/session/core/events/fact-reader.ts";
 import type { Envelope } from "../../../../../src/session/log/row-format.ts";
 import { type SegmentCursor, segmentPage } from "../../../../../src/session/transfer/object/segments.ts";
 import { type ImportSink, readSessionTar } from "../../../../../src/session/transfer/worker/tar-reader.ts";
@@ -41,14 +42,7 @@ function envelopes(lines: readonly string[], after: number, kinds: Record<number
     return {
       seq,
       line: text,
-      event: () => ({
-        seq,
-        at: 0,
-        context,
-        source: "acpx",
-        kind: kinds[seq] ?? "x",
-        payload: { turnId: "t" },
-      }),
+      event: () => readFact({ seq, at: 0, context, source: "acpx" }, kinds[seq] ?? "x", { turnId: "t" }),
     };
   });
 }

@@ -37,7 +37,7 @@ export function frame(
 }
 
 export function note(kind: string, payload: Json): LogEvent {
-  return { ...PLACE, kind, source: "gateway", payload };
+  return { ...PLACE, kind, source: "gateway", payload } as LogEvent;
 }
 
 export const update = (value: unknown, source?: string) =>
@@ -145,7 +145,7 @@ export const OTHERS: readonly LogEvent[] = [
   says("session/set_config_option", { sessionId: "s", configId: "fast", type: "boolean", value: true }),
   frame("out", { method: "session/cancel", params: { sessionId: "s" } }),
   note("session.requested", { tenant: "t", owner: "o", workspace: "w", agent: "a", cwd: "/", request: 1 }),
-  note("runtime.connected", { run: "r", agent: "a", host: "h", root: "/", wish: 1, delivered: 0 }),
+  note("runtime.connected", { run: "r", agent: "a", host: "h", root: "/", processRequest: 1, delivered: 0 }),
   note("queue.owner.stopped", { run: "r", code: 1, signal: null, reason: "exit code 1", expected: false }),
   note("turn.failed", { turnId: "t", prompt: 1, reason: "agent_exited", error: { code: 1, message: "m" } }),
   note("permission.requested", { request: 1, toolCall: TOOL, options: [OPTION] }),

@@ -61,7 +61,7 @@ function withMore(event: LogEvent, which: number, name: string, value: unknown):
   const objects = objectsIn(body);
   const target = objects[which % objects.length] as Json;
   Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });
-  if (!isFrame(event)) return { ...event, payload: body };
+  if (!isFrame(event)) return { ...event, payload: body } as LogEvent;
   return { ...event, frame: readFrame(JSON.stringify(body)) as Frame };
 }
 

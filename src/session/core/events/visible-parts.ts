@@ -1,4 +1,4 @@
-import { each, members, REDACTED, scalars } from "../../../../protocol/allow-list.ts";
+import { each, members, REDACTED, scalars } from "../../../protocol/allow-list.ts";
 
 /** What may be shown of the things that messages, notes and the projection have in common. */
 

@@ -1,0 +1,148 @@
+import { z } from "zod";
+import { fact, NUMBER_OR_NULL, SEQ, SYNTHETIC, shown, TEXT, TEXT_OR_NULL } from "./definition.ts";
+
+const ON_HOST = { run: TEXT_OR_NULL, host: TEXT_OR_NULL };
+
+/** The agent's processes, called runs, and the hosts they are on. */
+export const PROCESS_FACTS = {
+  "runtime.connected": fact({
+    meaning:
+      "The host's socket for a new process arrived. `processRequest` is the event that asked for the process.",
+    source: "gateway",
+    listed: "never",
+    payload: {
+      run: TEXT,
+      agent: TEXT,
+      host: TEXT,
+      root: TEXT,
+      processRequest: NUMBER_OR_NULL,
+      delivered: NUMBER_OR_NULL,
+      io: z.enum(["host", "client"]).optional(),
+    },
+    visible: shown("run", "agent", "host", "root", "processRequest", "delivered", "io"),
+  }),
+  "runtime.reconnected": fact({
+    meaning: "The host's socket for a known process is back.",
+    source: "gateway",
+    listed: "soon",
+    payload: ON_HOST,
+    visible: shown("run", "host"),
+  }),
+  "runtime.disconnected": fact({
+    meaning: "The host's socket was lost; the process may be alive.",
+    source: "gateway",
+    listed: "never",
+    payload: { run: TEXT_OR_NULL, reason: TEXT_OR_NULL },
+    visible: shown("run", "reason"),
+  }),
+  "runtime.paused": fact({
+    meaning: "The host has been away for so long that clients are told; the session waits for it.",
+    source: "gateway",
+    listed: "soon",
+    payload: { ...ON_HOST, reason: TEXT_OR_NULL },
+    visible: shown("run", "host", "reason"),
+  }),
+  "runtime.reconnect_attempt": fact({
+    meaning:
+      'The session asks for a process after `delayMs`; with `process: "same"` the process it has is to open the session again.',
+    source: "gateway",
+    listed: "never",
+    payload: {
+      attempt: NUMBER_OR_NULL,
+      delayMs: NUMBER_OR_NULL,
+      reason: TEXT.optional(),
+      process: z.literal("same").optional(),
+    },
+    visible: shown("attempt", "delayMs", "reason", "process"),
+  }),
+  "runtime.noise": fact({
+    meaning: "The agent wrote something that is not one JSON-RPC message.",
+    source: "host",
+    listed: "never",
+    payload: { text: TEXT },
+    visible: { text: "hidden" },
+  }),
+  "queue.owner.started": fact({
+    meaning: "The process runs.",
+    source: "host",
+    listed: "never",
+    payload: { run: TEXT_OR_NULL, pid: NUMBER_OR_NULL, command: TEXT_OR_NULL },
+    visible: shown("run", "pid", "command"),
+  }),
+  "queue.owner.stopped": fact({
+    meaning:
+      "The process ended: as it was told to (`expected`), with its host (`lost`), or by itself. What it had not answered fails.",
+    source: "host or gateway",
+    listed: "soon",
+    freesPlacement: true,
+    payload: {
+      run: TEXT_OR_NULL,
+      pid: NUMBER_OR_NULL.optional(),
+      code: NUMBER_OR_NULL,
+      signal: TEXT_OR_NULL,
+      error: TEXT.optional(),
+      stderr: TEXT.optional(),
+      reason: TEXT_OR_NULL,
+      expected: z.boolean().nullable(),
+      lost: z.literal(true).optional(),
+      synthetic: SYNTHETIC,
+    },
+    visible: {
+      ...shown("run", "pid", "code", "signal", "error", "reason", "expected", "lost", "synthetic"),
+      stderr: "hidden",
+    },
+  }),
+  "queue.owner.draining": fact({
+    meaning: "The host wants to leave: no turn begins in the process any more.",
+    source: "gateway",
+    listed: "never",
+    payload: ON_HOST,
+    visible: shown("run", "host"),
+  }),
+  "queue.owner.drained": fact({
+    meaning:
+      "The process is told to end because its host wants to leave; the queue waits for the next process.",
+    source: "gateway",
+    listed: "never",
+    stopsProcess: "the host is being drained",
+    payload: ON_HOST,
+    visible: shown("run", "host"),
+  }),
+  "queue.owner.lease_renewed": fact({
+    meaning: "The process had work; it is checked again at `until`, in milliseconds since the epoch.",
+    source: "gateway",
+    listed: "never",
+    payload: { run: TEXT_OR_NULL, until: z.number() },
+    visible: shown("run", "until"),
+  }),
+  "queue.owner.idle_expired": fact({
+    meaning: "The process had no work for `idleMs` and is told to end; the next prompt starts another.",
+    source: "gateway",
+    listed: "soon",
+    stopsProcess: "idle",
+    payload: { run: TEXT_OR_NULL, idleMs: NUMBER_OR_NULL },
+    visible: shown("run", "idleMs"),
+  }),
+  error: fact({
+    meaning:
+      "Something went wrong. With `violation` the agent broke a rule in event `frame` and goes on (`last`: further cases of this turn are only counted); without it, `origin` failed.",
+    source: "gateway",
+    listed: "soon",
+    freesPlacement: true,
+    webhook: "agent.failed",
+    payload: {
+      origin: TEXT_OR_NULL,
+      code: NUMBER_OR_NULL,
+      detailCode: TEXT_OR_NULL,
+      message: TEXT_OR_NULL,
+      stderr: TEXT.optional(),
+      violation: TEXT.optional(),
+      frame: SEQ.optional(),
+      last: z.literal(true).optional(),
+    },
+    visible: {
+      ...shown("origin", "code", "detailCode", "message", "violation", "frame", "last"),
+      stderr: "hidden",
+    },
+  }),
+};

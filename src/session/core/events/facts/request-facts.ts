@@ -1,0 +1,77 @@
+import { z } from "zod";
+import { OPTIONS, OUTCOME, TOOL_CALL } from "../visible-parts.ts";
+import { fact, NUMBER_OR_NULL, SEQ, shown, TEXT, TEXT_OR_NULL } from "./definition.ts";
+
+/** `request` is the agent's request, `answer` the frame that answered it. */
+const operation = (meaning: string) =>
+  fact({
+    meaning,
+    source: "gateway",
+    listed: "never",
+    payload: { request: SEQ, answer: SEQ, ok: z.boolean() },
+    visible: shown("request", "answer", "ok"),
+  });
+
+const VERDICT = z.enum(["ask", "allow", "reject"]);
+
+/** Requests of the agent: permissions, and the files and terminals that a host or a client served. */
+export const REQUEST_FACTS = {
+  "permission.policy": fact({
+    meaning: "The workspace's permission policy, as it holds from here on.",
+    source: "gateway",
+    listed: "never",
+    movesPermissionTimeout: true,
+    payload: {
+      default: VERDICT,
+      byKind: z.record(z.string(), VERDICT),
+      timeoutMs: NUMBER_OR_NULL,
+      onTimeout: z.enum(["reject", "allow"]),
+    },
+    visible: { ...shown("default", "timeoutMs", "onTimeout"), byKind: "open" },
+  }),
+  "permission.requested": fact({
+    meaning: "The agent asked for a permission; `toolCall` and `options` are those of its request.",
+    source: "gateway",
+    listed: "with-permissions",
+    webhook: "permission.pending",
+    movesPermissionTimeout: true,
+    payload: { request: SEQ, toolCall: z.unknown(), options: z.unknown() },
+    visible: { request: "scalar", toolCall: TOOL_CALL, options: OPTIONS },
+  }),
+  "permission.responded": fact({
+    meaning:
+      "The permission request was answered: by a connection, by `policy`, by a cancel; `subject` is the person, if it was one.",
+    source: "gateway",
+    listed: "with-permissions",
+    payload: {
+      request: SEQ,
+      answer: NUMBER_OR_NULL,
+      outcome: z.unknown(),
+      by: TEXT_OR_NULL,
+      subject: TEXT.optional(),
+      why: TEXT_OR_NULL,
+    },
+    visible: { ...shown("request", "answer", "by", "subject", "why"), outcome: OUTCOME },
+  }),
+  "permission.withdrawn": fact({
+    meaning: "The permission request needs no answer any more.",
+    source: "gateway",
+    listed: "with-permissions",
+    payload: { request: SEQ, why: TEXT_OR_NULL },
+    visible: shown("request", "why"),
+  }),
+  "permission.expired": fact({
+    meaning: "Nobody answered in time and the policy had no answer; the request goes on waiting.",
+    source: "gateway",
+    listed: "never",
+    payload: { request: SEQ, why: TEXT_OR_NULL },
+    visible: shown("request", "why"),
+  }),
+  "client.fs.read": operation("A file was read for the agent."),
+  "client.fs.write": operation("A file was written for the agent."),
+  "client.terminal.create": operation("A terminal was created for the agent."),
+  "client.terminal.output": operation("The agent was given a terminal's output."),
+  "client.terminal.wait_for_exit": operation("A command that the agent waited for ended."),
+  "client.terminal.kill": operation("The command in a terminal was killed for the agent."),
+  "client.terminal.release": operation("A terminal was released for the agent."),
+};

@@ -1,0 +1,126 @@
+import { z } from "zod";
+import { members, scalars } from "../../../../protocol/allow-list.ts";
+import { fact, NUMBER_OR_NULL, SEQ, SYNTHETIC, shown, TEXT, TEXT_OR_NULL } from "./definition.ts";
+
+const IDENTITY = {
+  tenant: TEXT,
+  owner: TEXT,
+  workspace: TEXT,
+  agent: TEXT,
+  cwd: TEXT,
+  /** The client's session/new; null while the client has only logged in. */
+  request: NUMBER_OR_NULL,
+};
+const SHOWN_IDENTITY = shown("tenant", "owner", "workspace", "agent", "cwd", "request");
+
+/** The life of the session itself, and of the agent's session behind it. */
+export const SESSION_FACTS = {
+  "session.anticipated": fact({
+    meaning: "A client needs an agent process before it opens the session, to log in.",
+    source: "gateway",
+    listed: "never",
+    payload: IDENTITY,
+    visible: SHOWN_IDENTITY,
+  }),
+  "session.requested": fact({
+    meaning: "A client asked for the session with the session/new that `request` names.",
+    source: "gateway",
+    listed: "soon",
+    payload: IDENTITY,
+    visible: SHOWN_IDENTITY,
+  }),
+  "session.imported": fact({
+    meaning:
+      "The events before this one came from elsewhere; `from` says from where, the other fields whose the session is now.",
+    source: "gateway",
+    listed: "now",
+    payload: {
+      from: z.object({
+        format: z.enum(["acpx", "record", "fork"]),
+        acpxRecordId: TEXT,
+        lastSeq: SEQ,
+        /** Of a copy: whether it has all events of the original. */
+        whole: z.boolean().optional(),
+        tenant: TEXT_OR_NULL,
+        owner: TEXT_OR_NULL,
+        workspace: TEXT_OR_NULL,
+      }),
+      ...IDENTITY,
+    },
+    visible: {
+      from: members(scalars("format", "acpxRecordId", "lastSeq", "whole", "tenant", "owner", "workspace")),
+      ...SHOWN_IDENTITY,
+    },
+  }),
+  "session.created": fact({
+    meaning: "The agent opened the first agent session.",
+    source: "gateway",
+    listed: "now",
+    opensAgentSession: true,
+    payload: {
+      acpSessionId: TEXT_OR_NULL,
+      previous: TEXT_OR_NULL.optional(),
+      synthetic: SYNTHETIC,
+      agentCommand: TEXT_OR_NULL.optional(),
+      cwd: TEXT_OR_NULL.optional(),
+      name: TEXT_OR_NULL.optional(),
+    },
+    visible: shown("acpSessionId", "previous", "synthetic", "agentCommand", "cwd", "name"),
+  }),
+  "session.rebound": fact({
+    meaning: "The agent opened another agent session in place of `previous`, which it cannot continue.",
+    source: "gateway",
+    listed: "soon",
+    opensAgentSession: true,
+    payload: { acpSessionId: TEXT_OR_NULL, previous: TEXT_OR_NULL },
+    visible: shown("acpSessionId", "previous"),
+  }),
+  "session.loaded": fact({
+    meaning:
+      "A new process continued the agent session (`acpSessionId`, `method`), or a client attached (`connection`, `request`, `replay`, `role`).",
+    source: "gateway",
+    listed: "soon",
+    opensAgentSession: true,
+    payload: {
+      acpSessionId: TEXT_OR_NULL.optional(),
+      method: TEXT.optional(),
+      connection: TEXT.optional(),
+      request: SEQ.optional(),
+      replay: z.boolean().optional(),
+      role: z.enum(["controller", "observer"]).optional(),
+    },
+    visible: shown("acpSessionId", "method", "connection", "request", "replay", "role"),
+  }),
+  "session.agent_session_id.updated": fact({
+    meaning: "The agent told the id that its harness has for the session.",
+    source: "gateway",
+    listed: "never",
+    payload: { agentSessionId: TEXT_OR_NULL, previous: TEXT_OR_NULL.optional(), synthetic: SYNTHETIC },
+    visible: shown("agentSessionId", "previous", "synthetic"),
+  }),
+  "session.closed": fact({
+    meaning: "The session was closed; a client that loads or resumes it opens it again.",
+    source: "gateway",
+    listed: "soon",
+    freesPlacement: true,
+    stopsProcess: "closed",
+    payload: { by: TEXT_OR_NULL, synthetic: SYNTHETIC },
+    visible: shown("by", "synthetic"),
+  }),
+  "agent.login": fact({
+    meaning:
+      "The agent accepted a login or logout of this connection; the connection's other sessions are told.",
+    source: "gateway",
+    listed: "never",
+    payload: { request: SEQ, method: TEXT, connection: TEXT },
+    visible: shown("request", "method", "connection"),
+  }),
+  "log.archived": fact({
+    meaning:
+      "Events `first` to `last`, with `chars` characters of frames, were moved to the archive under `key`.",
+    source: "gateway",
+    listed: "never",
+    payload: { first: SEQ, last: SEQ, key: TEXT, chars: z.number() },
+    visible: shown("first", "last", "key", "chars"),
+  }),
+};

@@ -1,0 +1,33 @@
+import { assertNever } from "../events/catalogue.ts";
+import type { FactEvent } from "../events/event.ts";
+import type { REQUEST_FACTS } from "../events/facts/request-facts.ts";
+import type { SessionState } from "./state.ts";
+
+/** Folds what happened to the agent's requests. That a request is open, or answered, its frames say. */
+export function foldRequestFact(state: SessionState, event: FactEvent<keyof typeof REQUEST_FACTS>): void {
+  switch (event.kind) {
+    case "permission.policy": {
+      const { default: otherwise, byKind, timeoutMs, onTimeout } = event.payload;
+      state.policy = { default: otherwise, byKind, timeoutMs, onTimeout };
+      return;
+    }
+    case "permission.expired": {
+      const request = state.asking[event.payload.request];
+      if (request) request.expired = true;
+      return;
+    }
+    case "permission.requested":
+    case "permission.responded":
+    case "permission.withdrawn":
+    case "client.fs.read":
+    case "client.fs.write":
+    case "client.terminal.create":
+    case "client.terminal.output":
+    case "client.terminal.wait_for_exit":
+    case "client.terminal.kill":
+    case "client.terminal.release":
+      return;
+    default:
+      assertNever(event);
+  }
+}

@@ -1,0 +1,64 @@
+import { ASK_ALWAYS } from "../../../protocol/permission-policy.ts";
+import { assertNever, type Facts } from "../events/catalogue.ts";
+import type { FactEvent } from "../events/event.ts";
+import type { SESSION_FACTS } from "../events/facts/session-facts.ts";
+import { type Identity, type SessionState, stopRun } from "./state.ts";
+
+/** Folds what happened to the session itself, and to the agent's session behind it. */
+export function foldSessionFact(state: SessionState, event: FactEvent<keyof typeof SESSION_FACTS>): void {
+  switch (event.kind) {
+    case "session.anticipated":
+    case "session.requested":
+      // The process of a session that was anticipated is on its way.
+      if (!state.identity) state.wish = event.seq;
+      state.identity = identityIn(event.payload);
+      return;
+    case "session.imported":
+      return foldImport(state, event.payload);
+    case "session.created":
+    case "session.rebound":
+      state.context = event.context;
+      state.agent = "ready";
+      state.fork = null;
+      return;
+    case "session.loaded":
+      // With a method a process continued the session; otherwise a client attached, and opened it unless it looks on.
+      if (event.payload.method !== undefined) state.agent = "ready";
+      else if (event.payload.role !== "observer") {
+        state.closed = false;
+        state.closedAt = null;
+      }
+      return;
+    case "session.agent_session_id.updated":
+      state.context = event.context;
+      return;
+    case "session.closed":
+      state.closed = true;
+      state.closedAt = event.at;
+      return stopRun(state);
+    case "log.archived":
+      state.historyChars -= event.payload.chars;
+      state.archivedUpTo = event.payload.last;
+      return;
+    case "agent.login":
+      return;
+    default:
+      assertNever(event);
+  }
+}
+
+/** The owner elsewhere is part of the history; nothing runs here yet. */
+function foldImport(state: SessionState, payload: Facts["session.imported"]): void {
+  const { whole } = payload.from;
+  state.identity = identityIn(payload);
+  state.agent = "gone";
+  state.policy = ASK_ALWAYS;
+  // A fork that is moved before its agent has run is still a fork.
+  if (whole !== undefined) state.fork = { whole };
+  // A fork is made where the original's files are; the files of any other import are elsewhere.
+  if (!state.fork) state.home = null;
+}
+
+function identityIn({ tenant, owner, workspace, agent, cwd, request }: Identity): Identity {
+  return { tenant, owner, workspace, agent, cwd, request };
+}
