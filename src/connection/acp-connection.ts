@@ -3,13 +3,14 @@ import { closeUnreadable, socketKind } from "../durable/attachments.ts";
 import { Deadlines } from "../durable/deadlines.ts";
 import { sessionObject } from "../durable/object-names.ts";
 import type { Caller } from "../protocol/caller.ts";
-import { answerClose, GOING_AWAY } from "../protocol/close-codes.ts";
+import { answerClose, CloseCode } from "../protocol/close-codes.ts";
 import { notification } from "../protocol/errors.ts";
+import { ExtensionMethod } from "../protocol/extensions.ts";
 import { HANDOVER, RESUMPTION, STREAM, type StreamRequest } from "../protocol/internal-headers.ts";
 import { RESUMABLE } from "../protocol/resumable-wire.ts";
 import type { ClientPort, DeliveryResult, Handover, Page, ReaderPosition } from "../protocol/rpc.ts";
 import { ConnectionStore } from "./connection-store.ts";
-import { expiresAt, TOKEN_EXPIRING } from "./methods/renew-token.ts";
+import { expiresAt } from "./methods/renew-token.ts";
 import { type ConnectionDeadline, EXPIRED, REVOKED, TokenLife } from "./token-lifetime.ts";
 import { ResumableClient } from "./transports/resumable.ts";
 import { HttpClient, type Outcome, type Post } from "./transports/streamable-http.ts";
@@ -84,7 +85,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
 
   /** No close event follows an error. */
   override webSocketError(ws: WebSocket): Promise<void> {
-    return this.#closed(ws, LOST);
+    return this.#closed(ws, CloseCode.lost);
   }
 
   async #closed(ws: WebSocket, code: number): Promise<void> {
@@ -134,7 +135,9 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
       idle: () => this.#withoutSocket().expire(),
       silence: () => this.#listen(),
       "token-warning": () =>
-        this.#client().notify((caller) => notification(TOKEN_EXPIRING, { expiresAt: expiresAt(caller) })),
+        this.#client().notify((caller) =>
+          notification(ExtensionMethod.tokenExpiring, { expiresAt: expiresAt(caller) }),
+        ),
       "token-expiry": () => (this.#socket() ? this.#end(EXPIRED) : this.#withoutSocket().hangUp(EXPIRED)),
     });
   }
@@ -143,7 +146,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
   async #endUnused(): Promise<void> {
     const client = this.#socket() ?? (this.#store.state?.resumable ? this.#resumable() : undefined);
     if (client && !client.state.initialized && !client.state.control)
-      await client.end("not initialized in time", NOT_BEGUN);
+      await client.end("not initialized in time", CloseCode.protocolError);
   }
 
   /** One who has said nothing for long is asked, or let go. That decides nothing: what it has begun goes on. */
@@ -152,7 +155,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     if (!client) return this.#store.state?.resumable ? this.#resumable().listen() : undefined;
     const verdict = client.listen(Date.now());
     if (typeof verdict === "number") return this.#deadlines.set("silence", verdict);
-    client.end(verdict, GOING_AWAY);
+    client.end(verdict, CloseCode.goingAway);
     await this.#left(client);
   }
 
@@ -223,8 +226,3 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     return this.#resumableClient;
   }
 }
-
-/** A protocol error: the client has not said what it has to say first. */
-const NOT_BEGUN = 1002;
-/** What stands for the end of a socket without a close. */
-const LOST = 1006;

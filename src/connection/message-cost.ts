@@ -1,8 +1,9 @@
+import { CloseCode } from "../protocol/close-codes.ts";
+import { ExtensionMethod } from "../protocol/extensions.ts";
 import type { Frame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { Ways } from "../tenant/client/quota-spender.ts";
 import type { Exceeded } from "../tenant/quotas.ts";
-import { RENEW } from "./methods/renew-token.ts";
 
 /** A message that asks for nothing, and so cannot be answered, is more than its sender may send in this hour. */
 export class QuotaExceeded extends Error {
@@ -15,7 +16,7 @@ export class QuotaExceeded extends Error {
 }
 
 /** Why a socket ends that has sent such a message. */
-export const QUOTA_EXCEEDED = { code: 1008, reason: "quota exceeded" } as const;
+export const QUOTA_EXCEEDED = { code: CloseCode.policyViolation, reason: "quota exceeded" } as const;
 
 /**
  * What a message costs. A small one by which something is cancelled, answered or allowed to go on can be paid for from
@@ -32,4 +33,8 @@ export function costOf(chars: number, frame: Frame | undefined): Ways {
 const ANSWERS: ReadonlySet<string> = new Set(["notification", "response"] satisfies Frame["kind"][]);
 
 /** Requests that answer or end something, in the older forms, and the one without which a connection ends. */
-const NEEDED: ReadonlySet<string> = new Set(["session/respond_to_permission", "session/cancel", RENEW]);
+const NEEDED: ReadonlySet<string> = new Set([
+  "session/respond_to_permission",
+  "session/cancel",
+  ExtensionMethod.renewToken,
+]);

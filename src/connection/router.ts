@@ -8,6 +8,7 @@ import {
   resultResponse,
   unknownSession,
 } from "../protocol/errors.ts";
+import { ExtensionMethod } from "../protocol/extensions.ts";
 import type { Frame } from "../protocol/frame.ts";
 import { derivedUuid, isUuid, parseClientRequestId } from "../protocol/ids.ts";
 import { LIMITS } from "../protocol/limits.ts";
@@ -21,7 +22,7 @@ import { costOf, QuotaExceeded } from "./message-cost.ts";
 import { answerPermission } from "./methods/answer-permission.ts";
 import { checkInitialize, initializeResult } from "./methods/initialize.ts";
 import { ownMethod } from "./methods/local-methods.ts";
-import { RENEW, renew } from "./methods/renew-token.ts";
+import { renew } from "./methods/renew-token.ts";
 import { Outbox, type Refusal } from "./session-outbox.ts";
 
 /**
@@ -83,7 +84,7 @@ export class Router {
 
   route(frame: Frame, exchange: Exchange): Promise<void> {
     // Before all else: a token must not get into anybody's log.
-    if (frame.method === RENEW) return this.#renew(frame, exchange);
+    if (frame.method === ExtensionMethod.renewToken) return this.#renew(frame, exchange);
     const { dialect } = this.#client.state;
     return dialect === null ? this.#route(frame, exchange) : this.#translate(dialect, frame, exchange);
   }

@@ -1,5 +1,5 @@
 import type { Caller } from "../protocol/caller.ts";
-import { UNAUTHORIZED } from "../protocol/close-codes.ts";
+import { CloseCode } from "../protocol/close-codes.ts";
 import type { Allowance, ObjectAddress, SocketRegistration } from "../protocol/rpc.ts";
 
 /**
@@ -88,5 +88,5 @@ export function registeredSockets(ctx: DurableObjectState, id: string): WebSocke
 }
 
 export function closeRegistered(ctx: DurableObjectState, id: string, reason: string): void {
-  for (const ws of registeredSockets(ctx, id)) ws.close(UNAUTHORIZED, reason);
+  for (const ws of registeredSockets(ctx, id)) ws.close(CloseCode.unauthorized, reason);
 }

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { addAbortSignal } from "node:stream";
 import { text } from "node:stream/consumers";
 import { WebSocket } from "ws";
-import { UNAUTHORIZED } from "../protocol/close-codes.ts";
+import { CloseCode } from "../protocol/close-codes.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { Backoff } from "./backoff.ts";
 import { type Log, reasonOf } from "./log.ts";
@@ -33,7 +33,7 @@ export type SocketHandlers = {
 /** How long a closing handshake may take. */
 const CLOSE_MS = 2_000;
 /** Close codes of a gateway over its limits (policy violation, try again later). Retrying sooner does not help. */
-const RETRY_LATER: ReadonlySet<number> = new Set([1008, 1013]);
+const RETRY_LATER: ReadonlySet<number> = new Set([CloseCode.policyViolation, CloseCode.tryAgainLater]);
 /** How long to read the body of a refused upgrade. */
 const BODY_MS = 2_000;
 /** The slowest network we support. The reply to a heartbeat queues behind everything sent before it. */
@@ -87,7 +87,7 @@ export class GatewaySocket {
   drop(reason: string): void {
     if (!this.#socket) return;
     this.#abandon();
-    this.#lost({ code: 1006, reason });
+    this.#lost({ code: CloseCode.lost, reason });
   }
 
   /** Replaces the current socket by a new one immediately. */
@@ -104,7 +104,7 @@ export class GatewaySocket {
     const socket = this.#socket;
     this.#socket = null;
     if (!socket) return;
-    socket.close(1000);
+    socket.close(CloseCode.normal);
     // The peer may never answer the close frame.
     setTimeout(() => socket.terminate(), CLOSE_MS).unref();
   }
@@ -116,7 +116,7 @@ export class GatewaySocket {
     if (typeof token === "string") return this.#dialWith(token);
     token.then(
       (text) => this.#closed || this.#dialWith(text),
-      (error: unknown) => this.#closed || this.#lost({ code: 1006, reason: reasonOf(error) }),
+      (error: unknown) => this.#closed || this.#lost({ code: CloseCode.lost, reason: reasonOf(error) }),
     );
   }
 
@@ -164,7 +164,7 @@ export class GatewaySocket {
     });
     socket.on("close", (code, closeReason) => {
       if (socket !== this.#socket) return;
-      if (code === UNAUTHORIZED || status === 401) this.#refused = token;
+      if (code === CloseCode.unauthorized || status === 401) this.#refused = token;
       this.#abandon();
       this.#lost({
         code,

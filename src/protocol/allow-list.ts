@@ -1,3 +1,4 @@
+import { MetaKey } from "./extensions.ts";
 import {
   eachElement,
   eachMember,
@@ -27,9 +28,7 @@ export type Allowed =
 /** `mark` is the member an object gets that has lost something. */
 type Members = { readonly members: Readonly<Record<string, Allowed>>; readonly mark: string };
 
-/** Its name within `_meta`, where ACP leaves room for such. */
-export const REDACTED = "acp-edge/redacted";
-const IN_META = `"_meta":{"${REDACTED}":true}`;
+const IN_META = `"_meta":{"${MetaKey.redacted}":true}`;
 
 export function members(allowed: Readonly<Record<string, Allowed>>, mark = IN_META): Members {
   return { members: allowed, mark };

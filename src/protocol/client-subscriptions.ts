@@ -14,11 +14,3 @@ export type Hears = {
   /** What it can do for the agent in turn. */
   readonly serves?: readonly WorkspaceIo[];
 };
-
-/** `params` has the `result` or the `error` of the prompt. */
-export const TURN_ENDED = "_acp-edge/turn_ended";
-
-/** `params` is an AgentNews. */
-export const AGENT_NEWS = "_acp-edge/agent";
-
-export type AgentNews = { status: "ready" | "error" | "restarting"; error?: string };

@@ -116,9 +116,6 @@ export type GatewayControl =
   | { t: "renewed"; expiresAt: string }
   | { t: "not_renewed"; reason: string };
 
-/** A control socket is closed with this when another host has taken over the name. */
-export const SUPERSEDED = 4409;
-
 /** Session socket, heads of host → session messages. */
 export type HostHead =
   /**

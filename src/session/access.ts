@@ -1,6 +1,6 @@
 import { closeRegistered, register, registrationOf, unregister } from "../durable/socket-registration.ts";
 import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
-import { UNAUTHORIZED } from "../protocol/close-codes.ts";
+import { CloseCode } from "../protocol/close-codes.ts";
 import type { SocketRegistration } from "../protocol/rpc.ts";
 
 /** Whose a session is. Its log says so too; this is what can be known without reading that. */
@@ -85,7 +85,7 @@ export class Access {
     const open = sockets.filter((ws) => ws.readyState === WebSocket.OPEN);
     const ends = open.map((ws) => ({ ws, at: (registrationOf(this.#ctx, ws)?.expires ?? 0) * 1000 }));
     const later = ends.filter(({ at }) => at > Date.now());
-    for (const { ws, at } of ends) if (at <= Date.now()) ws.close(UNAUTHORIZED, "token expired");
+    for (const { ws, at } of ends) if (at <= Date.now()) ws.close(CloseCode.unauthorized, "token expired");
     return later.length === 0 ? null : Math.min(...later.map(({ at }) => at));
   }
 }

@@ -5,7 +5,7 @@ import { objectName, sessionObject } from "../durable/object-names.ts";
 import { closeRegistered, registrationFor, registrationTags } from "../durable/socket-registration.ts";
 import { type Caller, isHost, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
 import type { Hears } from "../protocol/client-subscriptions.ts";
-import { answerClose } from "../protocol/close-codes.ts";
+import { answerClose, CloseCode } from "../protocol/close-codes.ts";
 import { ErrorCode } from "../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../protocol/frame.ts";
 import { decodeLink, encodeLink } from "../protocol/host-wire.ts";
@@ -322,7 +322,7 @@ export class AcpSession extends DurableObject<Env> {
   #fromHost(ws: WebSocket, session: LiveSession, message: string): void {
     const { head, lines } = decodeLink(message);
     const checked = readHead(head);
-    if (!checked) return ws.close(4400, "unknown message");
+    if (!checked) return ws.close(CloseCode.badMessage, "unknown message");
     if (checked.t === "hello") this.#hello(ws, session, checked);
     else this.#items(ws, session, checked.first, lines);
   }
@@ -347,7 +347,7 @@ export class AcpSession extends DurableObject<Env> {
 
   #hello(ws: WebSocket, session: LiveSession, hello: HostHello): void {
     const { state, link } = session;
-    if (!isWelcome(state, hello)) return ws.close(4409, "superseded");
+    if (!isWelcome(state, hello)) return ws.close(CloseCode.superseded, "superseded");
     session.record((batch) => {
       hostHello(batch, hello);
       const { since, received } = state.run ?? { since: 0, received: 0 };
@@ -359,9 +359,9 @@ export class AcpSession extends DurableObject<Env> {
 
   #items(ws: WebSocket, session: LiveSession, first: number, lines: string[]): void {
     const { run } = session.state;
-    if (!run || session.link.runOf(ws) !== run.id) return ws.close(4409, "superseded");
+    if (!run || session.link.runOf(ws) !== run.id) return ws.close(CloseCode.superseded, "superseded");
     const repeated = run.received + 1 - first;
-    if (repeated < 0) return ws.close(4400, "items are missing");
+    if (repeated < 0) return ws.close(CloseCode.badMessage, "items are missing");
     session.record((batch) => {
       const clients = () => session.clients.serving();
       for (const line of lines.slice(repeated)) hostItem(batch, line, clients);

@@ -11,7 +11,7 @@ import {
 } from "../durable/socket-registration.ts";
 import { type WorkspaceRow, writeWorkspace } from "../index/workspace-index.ts";
 import type { Caller } from "../protocol/caller.ts";
-import { answerClose, UNAUTHORIZED } from "../protocol/close-codes.ts";
+import { answerClose, CloseCode } from "../protocol/close-codes.ts";
 import { type GitState, type HostSettings, LINK_VERSION } from "../protocol/host-wire.ts";
 import { HOST, WATCH_WORKSPACE, type WorkspaceWatchRequest } from "../protocol/internal-headers.ts";
 import { LIMITS } from "../protocol/limits.ts";
@@ -191,7 +191,7 @@ export class WorkspaceState extends DurableObject<Env> {
     const ws = this.#sockets.of(CONTAINER_HOST)?.ws;
     // If it is there after all, it dials again and is greeted anew.
     if (ws) this.#forget(ws, "ended");
-    ws?.close(4408, "ended");
+    ws?.close(CloseCode.abandoned, "ended");
     this.#hosts.ended(CONTAINER_HOST, Date.now());
     this.#departures.giveUpAbsent();
     await this.#goOn();
@@ -317,7 +317,7 @@ export class WorkspaceState extends DurableObject<Env> {
   override async webSocketMessage(ws: WebSocket, text: string | ArrayBuffer): Promise<void> {
     if (this.#watchers.isWatcher(ws)) return this.#watchers.next(ws);
     const message = typeof text === "string" ? parseControl(text) : undefined;
-    if (!message) return ws.close(4400, "unknown message");
+    if (!message) return ws.close(CloseCode.badMessage, "unknown message");
     if (message.t === "version") {
       this.#note(ws, "host.refused", { linkVersion: message.version });
       return refuseVersion(ws, message.version);
@@ -369,7 +369,7 @@ export class WorkspaceState extends DurableObject<Env> {
 
   /** After this there is no close. */
   override webSocketError(ws: WebSocket): Promise<void> {
-    return this.#closed(ws, 1006, "socket broken");
+    return this.#closed(ws, CloseCode.lost, "socket broken");
   }
 
   async #closed(ws: WebSocket, code: number, reason: string): Promise<void> {
@@ -378,7 +378,7 @@ export class WorkspaceState extends DurableObject<Env> {
     const name = this.#forget(ws, reason);
     this.#tokens.remove(ws);
     if (name === undefined) return;
-    this.#goes(name, Date.now(), code === GOODBYE);
+    this.#goes(name, Date.now(), code === CloseCode.normal);
     this.#choices.wake();
   }
 
@@ -400,7 +400,7 @@ export class WorkspaceState extends DurableObject<Env> {
   /** Its token is good no more. A host may come back with another one, and its processes with it. */
   #dismiss(ws: WebSocket, reason: string): void {
     const name = this.#watchers.isWatcher(ws) ? undefined : this.#forget(ws, reason);
-    ws.close(UNAUTHORIZED, reason);
+    ws.close(CloseCode.unauthorized, reason);
     if (name === undefined) return;
     this.#goes(name, Date.now(), false);
     this.#choices.wake();
@@ -421,7 +421,7 @@ export class WorkspaceState extends DurableObject<Env> {
         reason: `Another host with the name "${name}" is connected; it keeps the name until it is gone`,
         why: "name",
       });
-      return ws.close(4410, "name in use");
+      return ws.close(CloseCode.nameInUse, "name in use");
     }
     // While the other one was asked, this one may have gone.
     if (this.#sockets.hostOf(ws) === undefined) return;
@@ -475,7 +475,7 @@ export class WorkspaceState extends DurableObject<Env> {
         if (heard + LIMITS.hostSilentMs > Date.now()) return;
         if ((await this.#sockets.isAlive(ws)) || this.#sockets.hostOf(ws) === undefined) return;
         this.#forget(ws, "silent");
-        ws.close(4408, "silent");
+        ws.close(CloseCode.abandoned, "silent");
         this.#goes(host, heard, false);
       }),
     );
@@ -585,11 +585,8 @@ export class WorkspaceState extends DurableObject<Env> {
   }
 }
 
-/** How a host closes its socket when it ends, after all its processes have. */
-const GOODBYE = 1000;
-
 function refuseVersion(ws: WebSocket, version: number): void {
   const reason = `This gateway speaks link version ${LINK_VERSION}, the host ${version}`;
   sendControl(ws, { t: "refused", reason, why: "version" });
-  ws.close(4426, "link version");
+  ws.close(CloseCode.linkVersion, "link version");
 }

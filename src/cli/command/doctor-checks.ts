@@ -3,6 +3,7 @@ import { connect as connectTcp, isIP } from "node:net";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import { type ClientConnection, client, type InitializeResponse, methods } from "@agentclientprotocol/sdk";
 import type { WebSocket } from "ws";
+import { CloseCode } from "../../protocol/close-codes.ts";
 import { CliError, EXIT, type ExitCode, reasonOf } from "../exit.ts";
 import { initialize, openSocket, socketStream } from "../gateway/acp-client.ts";
 import { ApiClient, type Workspace } from "../gateway/api-client.ts";
@@ -67,7 +68,7 @@ export class Doctor {
       }
     } finally {
       this.#connection?.close();
-      this.#socket?.close(1000);
+      this.#socket?.close(CloseCode.normal);
     }
   }
 

@@ -1,6 +1,7 @@
 import type { Loss } from "../../node/gateway-socket.ts";
 import { type Log, reasonOf } from "../../node/log.ts";
 import { DEFAULT_TIMING, type Timing } from "../../node/timing.ts";
+import { CloseCode } from "../../protocol/close-codes.ts";
 import { HEARTBEAT_MS } from "../../protocol/resumable-wire.ts";
 import { CliError, EXIT } from "../exit.ts";
 import { refusal } from "../gateway/api-client.ts";
@@ -95,7 +96,7 @@ function timing(heartbeatMs: number): Timing {
 }
 
 function isRefusedToken({ code, status }: Loss): boolean {
-  return status === 401 || code === 4401;
+  return status === 401 || code === CloseCode.unauthorized;
 }
 
 /** Whether trying again could help, or why not. */
@@ -106,7 +107,8 @@ function judge(
   const { code, status, body = "", reason } = loss;
   // Another token may be to be had.
   if (isRefusedToken(loss) && refusals === 0) return "retry";
-  if (code === 4401) return new CliError("the gateway does not accept the token", EXIT.unauthorized);
+  if (code === CloseCode.unauthorized)
+    return new CliError("the gateway does not accept the token", EXIT.unauthorized);
   if (status !== undefined && status >= 400 && status < 500 && status !== 429 && status !== 408)
     return refusal(status, body);
   if (!online && !patient)

@@ -1,4 +1,5 @@
 import { parseCursor } from "../../protocol/cursor.ts";
+import { MetaKey } from "../../protocol/extensions.ts";
 import { type Frame, type FrameKind, isFault, readFrame, rewrite } from "../../protocol/frame.ts";
 
 /** How far a session's stream has been read, in which connection. */
@@ -20,7 +21,7 @@ export function restoration(
   };
   const resumptions = [...places].map(([sessionId, { connection, cursor }]) => {
     const id = `${PREFIX}${sessionId}`;
-    const _meta = { "acp-edge/after": parseCursor(cursor)?.seq ?? 0, "acp-edge/as": connection };
+    const _meta = { [MetaKey.after]: parseCursor(cursor)?.seq ?? 0, [MetaKey.as]: connection };
     const params = { sessionId, cwd: "/", mcpServers: [], _meta };
     return { id, line: JSON.stringify({ jsonrpc: "2.0", id, method: "session/resume", params }) };
   });

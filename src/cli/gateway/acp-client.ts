@@ -13,6 +13,7 @@ import {
 import { WebSocket } from "ws";
 import type { Log } from "../../node/log.ts";
 import { VERSION } from "../../node/version.ts";
+import { CloseCode } from "../../protocol/close-codes.ts";
 import { ErrorCode } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { openLink } from "../connect/reconnecting-link.ts";
@@ -149,7 +150,7 @@ export function socketStream(socket: WebSocket): Stream {
     },
     cancel: () => {
       cancelled = true;
-      socket.close(1000);
+      socket.close(CloseCode.normal);
     },
   });
   const writable = new WritableStream<AnyMessage>({
@@ -157,8 +158,8 @@ export function socketStream(socket: WebSocket): Stream {
       new Promise((resolve, reject) => {
         socket.send(JSON.stringify(message), (error) => (error ? reject(error) : resolve()));
       }),
-    close: () => socket.close(1000),
-    abort: () => socket.close(1000),
+    close: () => socket.close(CloseCode.normal),
+    abort: () => socket.close(CloseCode.normal),
   });
   return { readable, writable };
 }

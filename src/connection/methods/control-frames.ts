@@ -1,6 +1,6 @@
 import { sessionObject, workspaceObject } from "../../durable/object-names.ts";
 import type { Caller } from "../../protocol/caller.ts";
-import { AGENT_NEWS, type AgentNews } from "../../protocol/client-subscriptions.ts";
+import { type AgentStatusNotice, ExtensionMethod } from "../../protocol/extensions.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { whyNot } from "../../workspace/agents/availability.ts";
 import type { WorkspaceView } from "../../workspace/workspace-state.ts";
@@ -67,9 +67,9 @@ export class AgentControl {
 
   /** Tells what a session says of its agent; false: it is something else. */
   tells(frame: string): boolean {
-    if (!frame.includes(AGENT_NEWS)) return false;
-    const { method, params } = JSON.parse(frame) as { method?: unknown; params?: AgentNews };
-    if (method !== AGENT_NEWS || !params) return false;
+    if (!frame.includes(ExtensionMethod.agentStatus)) return false;
+    const { method, params } = JSON.parse(frame) as { method?: unknown; params?: AgentStatusNotice };
+    if (method !== ExtensionMethod.agentStatus || !params) return false;
     this.#say(agentStatus(params.status, this.#client.state.agent ?? "", params.error));
     return true;
   }

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { sessionObject } from "../../durable/object-names.ts";
 import { translateOpening } from "../../protocol/dialects/index.ts";
 import { ErrorCode, unknownSession } from "../../protocol/errors.ts";
+import { MetaKey } from "../../protocol/extensions.ts";
 import type { Frame } from "../../protocol/frame.ts";
 import { isUuid } from "../../protocol/ids.ts";
 import { mayOpenSession } from "../../tenant/quotas.ts";
@@ -16,7 +17,7 @@ export async function forkSession(env: Env, { connection, caller, hears }: Here,
     return { error: { code: ErrorCode.invalidParams, message: z.prettifyError(read.error) } };
   const { sessionId: from, _meta, ...params } = read.data;
   if (!isUuid(from)) return { error: unknownSession(from) };
-  const { [AT]: at, ...meta } = _meta ?? {};
+  const { [MetaKey.at]: at, ...meta } = _meta ?? {};
   const opening = { ...params, ...(Object.keys(meta).length > 0 ? { _meta: meta } : {}) };
   const spent = await mayOpenSession(env, caller);
   if (spent) return { error: spent };
@@ -37,11 +38,8 @@ export async function forkSession(env: Env, { connection, caller, hears }: Here,
   return { result: { sessionId, ...setup }, opened: { sessionId, attach: fork.attach } };
 }
 
-/** The last event the new session shares with the old one. */
-const AT = "acp-edge/at";
-
 const PARAMS = z.looseObject({
   sessionId: z.string(),
   cwd: z.string(),
-  _meta: z.looseObject({ [AT]: z.number().int().min(1).nullish() }).nullish(),
+  _meta: z.looseObject({ [MetaKey.at]: z.number().int().min(1).nullish() }).nullish(),
 });

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { listSessions, type SessionSummary } from "../../index/session-index.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
+import { MetaKey } from "../../protocol/extensions.ts";
 
 /** `session/list` for any agent: the gateway's own index, over the caller's workspaces. */
 export async function listForClient(
@@ -29,7 +30,7 @@ function sessionInfo(session: SessionSummary, cwd: string | undefined) {
     cwd: cwd ?? clientCwd,
     title,
     updatedAt,
-    _meta: { "acp-edge/workspace": workspace, "acp-edge/agent": agent, "acp-edge/state": state },
+    _meta: { [MetaKey.workspace]: workspace, [MetaKey.agent]: agent, [MetaKey.state]: state },
   };
 }
 

@@ -7,10 +7,6 @@ import type { Frame } from "../../protocol/frame.ts";
 import { isRevoked } from "../../tenant/client/revocation-cache.ts";
 import type { Client } from "../client.ts";
 
-/** A client's request to go on with another token, and what it is told when it should. */
-export const RENEW = "_acp-edge/renew";
-export const TOKEN_EXPIRING = "_acp-edge/token_expiring";
-
 /** The same client goes on with another token, and with the rights that one gives. Nothing it does is interrupted. */
 export async function renew(
   env: Env,

@@ -1,5 +1,6 @@
 import { type AttachmentOf, readAttachment, writeAttachment } from "../../durable/attachments.ts";
 import { textChunks } from "../../durable/text-chunks.ts";
+import { CloseCode } from "../../protocol/close-codes.ts";
 import type { Cursor } from "../../protocol/cursor.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 
@@ -81,7 +82,7 @@ export class Readers {
     this.#ctx.acceptWebSocket(server, [TAG]);
     const attachment: Attachment = { kind: "stream-reader", stream, waiting: false, cursor };
     writeAttachment(server, attachment);
-    readers.get(stream)?.socket.close(1000, "replaced");
+    readers.get(stream)?.socket.close(CloseCode.normal, "replaced");
     readers.set(stream, new StreamReader(server, attachment));
     return client;
   }
@@ -114,7 +115,7 @@ export class Readers {
 
   /** Ends what is being read; where each reader was is kept. */
   hangUp(reason: string): void {
-    for (const { socket } of this.#known().values()) socket.close(1000, reason);
+    for (const { socket } of this.#known().values()) socket.close(CloseCode.normal, reason);
   }
 
   dismiss(reason: string): void {

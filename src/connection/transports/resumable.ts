@@ -7,7 +7,7 @@ import {
 import type { Deadlines } from "../../durable/deadlines.ts";
 import { sessionObject } from "../../durable/object-names.ts";
 import type { Caller } from "../../protocol/caller.ts";
-import { GOING_AWAY, UNAUTHORIZED } from "../../protocol/close-codes.ts";
+import { CloseCode } from "../../protocol/close-codes.ts";
 import { cursorAfter, type EventCursor, isSameCursor, parseCursor } from "../../protocol/cursor.ts";
 import { translateBack } from "../../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../../protocol/errors.ts";
@@ -77,7 +77,7 @@ export class ResumableClient implements Client {
         { ...handover, initialized: false, dialect: null, sent: 0, resumable: true },
         Date.now(),
       );
-    for (const old of this.#ctx.getWebSockets(LINK)) old.close(4408, "replaced");
+    for (const old of this.#ctx.getWebSockets(LINK)) old.close(CloseCode.abandoned, "replaced");
     const { 0: client, 1: server } = new WebSocketPair();
     this.#ctx.acceptWebSocket(server, [LINK]);
     // Whoever only wants to know that we are here does not wake us.
@@ -111,7 +111,8 @@ export class ResumableClient implements Client {
     link.hears(Date.now());
     const { head, lines } = typeof message === "string" ? splitMessage(message) : { head: null, lines: [] };
     const said = readClientHead(head);
-    if (!said || (said.t !== "hello" && !link.greeted)) return link.close(4400, "unknown message");
+    if (!said || (said.t !== "hello" && !link.greeted))
+      return link.close(CloseCode.badMessage, "unknown message");
     switch (said.t) {
       case "hello":
         return this.#hello(link, said.own, said.cursors);
@@ -151,7 +152,7 @@ export class ResumableClient implements Client {
 
   async #frames(link: Link, first: number, lines: readonly string[]): Promise<void> {
     // It has asked for more than it wants to read.
-    if (this.#store.isFull()) return link.close(1013, "read your messages first");
+    if (this.#store.isFull()) return link.close(CloseCode.tryAgainLater, "read your messages first");
     const handedOver: Promise<void>[] = [];
     const routed = this.#routing.then(async () => {
       // Those before these were not taken. They come again on another socket, and these with them.
@@ -172,7 +173,7 @@ export class ResumableClient implements Client {
       // It stays unacknowledged, and so comes again.
       if (error instanceof QuotaExceeded) return link.close(QUOTA_EXCEEDED.code, QUOTA_EXCEEDED.reason);
       console.error("connection failed", { error: String(error) });
-      link.close(1011, "internal error");
+      link.close(CloseCode.internalError, "internal error");
     });
     this.#acking = Promise.all([this.#acking, routed.then(() => Promise.all(handedOver))]).then(
       () => this.#received(first + lines.length - 1),
@@ -230,7 +231,7 @@ export class ResumableClient implements Client {
     // Should this be what has woken us, nobody has looked at the socket yet.
     this.#allowance ??= readAttachment(socket, "resumable")?.allowance;
     this.#link = undefined;
-    if (code === 1000) return this.end();
+    if (code === CloseCode.normal) return this.end();
     this.#save({ sent: this.#handedOver });
     this.#deadlines.set("idle", Date.now() + LIMITS.resumeMs);
   }
@@ -242,8 +243,8 @@ export class ResumableClient implements Client {
     const ponged = this.#ctx.getWebSocketAutoResponseTimestamp(link.socket)?.getTime() ?? 0;
     const until = Math.max(link.heard, ponged) + LIMITS.resumeSilentMs;
     if (until > Date.now()) return this.#deadlines.set("silence", until);
-    link.close(GOING_AWAY, "no answer");
-    await this.closed(link.socket, GOING_AWAY);
+    link.close(CloseCode.goingAway, "no answer");
+    await this.closed(link.socket, CloseCode.goingAway);
   }
 
   /** Forgets a client that has not come back for long. */
@@ -253,7 +254,7 @@ export class ResumableClient implements Client {
   }
 
   /** For good: one that comes back finds nothing. */
-  async end(reason = "connection closed", code = UNAUTHORIZED): Promise<void> {
+  async end(reason = "connection closed", code: number = CloseCode.unauthorized): Promise<void> {
     if (!this.#store.state) return;
     const { state } = this;
     const sessions = this.sessions().map((id) => this.#session(id));
@@ -290,7 +291,7 @@ export class ResumableClient implements Client {
   }
 
   /** Its token has expired. With another one it goes on where it was. */
-  hangUp(reason: string, code = UNAUTHORIZED): void {
+  hangUp(reason: string, code: number = CloseCode.unauthorized): void {
     this.#socket()?.close(code, reason);
   }
 

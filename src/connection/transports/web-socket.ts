@@ -5,10 +5,11 @@ import {
   writeAttachment,
 } from "../../durable/attachments.ts";
 import type { Caller } from "../../protocol/caller.ts";
-import { UNAUTHORIZED } from "../../protocol/close-codes.ts";
+import { CloseCode } from "../../protocol/close-codes.ts";
 import { cursorAfter, type EventCursor } from "../../protocol/cursor.ts";
 import { translateBack } from "../../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../../protocol/errors.ts";
+import { ExtensionMethod } from "../../protocol/extensions.ts";
 import { isFault, readFrame } from "../../protocol/frame.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { DeliveryResult, Handover, Page, ReaderPosition } from "../../protocol/rpc.ts";
@@ -85,7 +86,7 @@ export class SocketClient implements Client {
       .catch((error: unknown) => {
         if (error instanceof QuotaExceeded) return this.end(QUOTA_EXCEEDED.reason, QUOTA_EXCEEDED.code);
         console.error("connection failed", { error: String(error) });
-        this.#ws.close(1011, "internal error");
+        this.#ws.close(CloseCode.internalError, "internal error");
       });
     return this.#routing;
   }
@@ -107,7 +108,7 @@ export class SocketClient implements Client {
         message: `Message exceeds ${LIMITS.frameChars} characters`,
       };
       ws.send(errorResponse("null", error));
-      return ws.close(1009, "message too big");
+      return ws.close(CloseCode.messageTooBig, "message too big");
     }
     const frame = readFrame(message);
     if (!(await this.#router.admit(message.length, isFault(frame) ? undefined : frame, this.#exchange)))
@@ -115,12 +116,12 @@ export class SocketClient implements Client {
     if (isFault(frame)) return answer(errorResponse("null", FAULTS[frame.fault]));
     if (frame.kind === "invalid" && (await this.#control?.receive(frame.value))) return;
     if (frame.kind === "invalid") return answer(errorResponse("null", FAULTS["not-object"]));
-    if (idTooLong(frame)) return ws.close(1008, "id too long");
+    if (idTooLong(frame)) return ws.close(CloseCode.policyViolation, "id too long");
     if (frame.kind === "response" && frame.idText === STILL_THERE) return this.#isThere();
     if (frame.method === "initialize" && frame.kind === "request" && frame.value.id !== null)
       return this.#router.initialize(frame, this.#exchange);
     if (!this.state.initialized)
-      return frame.kind === "response" ? undefined : ws.close(1002, "initialize first");
+      return frame.kind === "response" ? undefined : ws.close(CloseCode.protocolError, "initialize first");
     await this.#router.route(frame, this.#exchange);
   }
 
@@ -137,7 +138,7 @@ export class SocketClient implements Client {
     if (this.state.initialized) this.#ws.send(text(this.state.caller));
   }
 
-  end(reason: string, code = UNAUTHORIZED): void {
+  end(reason: string, code: number = CloseCode.unauthorized): void {
     this.#ws.close(code, reason);
   }
 
@@ -203,7 +204,7 @@ export class SocketClient implements Client {
   }
 
   #ask(): void {
-    this.#ws.send(`{"jsonrpc":"2.0","id":${STILL_THERE},"method":"_acp-edge/ping","params":{}}`);
+    this.#ws.send(`{"jsonrpc":"2.0","id":${STILL_THERE},"method":"${ExtensionMethod.ping}","params":{}}`);
   }
 
   get #canBeAsked(): boolean {

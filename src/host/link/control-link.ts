@@ -1,12 +1,8 @@
 import { z } from "zod";
 import { type Gateway, GatewaySocket } from "../../node/gateway-socket.ts";
 import { reasonOf } from "../../node/log.ts";
-import {
-  type GatewayControl,
-  type HostControl,
-  type HostSettings,
-  SUPERSEDED,
-} from "../../protocol/host-wire.ts";
+import { CloseCode } from "../../protocol/close-codes.ts";
+import type { GatewayControl, HostControl, HostSettings } from "../../protocol/host-wire.ts";
 
 const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
   z.object({ t: z.literal("welcome"), clientIo: z.enum(["host", "client"]).optional() }),
@@ -61,7 +57,7 @@ export class ControlLink {
       },
       message: (text) => this.#received(text),
       lost: ({ status, code }) => {
-        if (code === SUPERSEDED)
+        if (code === CloseCode.superseded)
           handlers.refused("another host took over this name while this host was offline", "superseded");
         else if (status === 401 || status === 403)
           handlers.refused(`HTTP ${status}: check the host token`, "token");

@@ -1,19 +1,11 @@
 import { z } from "zod";
 import { type Gateway, GatewaySocket, type Loss } from "../../node/gateway-socket.ts";
 import { reasonOf } from "../../node/log.ts";
-import {
-  decodeLink,
-  encodeLink,
-  type SessionHead,
-  SUPERSEDED,
-  splitNumbered,
-} from "../../protocol/host-wire.ts";
+import { CloseCode } from "../../protocol/close-codes.ts";
+import { decodeLink, encodeLink, type SessionHead, splitNumbered } from "../../protocol/host-wire.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { IoServer } from "../../protocol/methods.ts";
 import type { AgentRun } from "../agent/agent-run.ts";
-
-/** With this close code, or that of a run it did not ask for, a session dismisses a run for good. */
-const SESSION_GONE = 4404;
 
 /** Which agent runs where, and for which process request of the session. */
 type Serving = { agent: string; host: string; root: string; wish: number; io?: IoServer };
@@ -105,9 +97,9 @@ export class SessionLink {
 
   #lost({ code, status }: Loss): "retry" | "give up" {
     this.#sent = undefined;
-    if (code !== SESSION_GONE && code !== SUPERSEDED && status !== 404) return "retry";
+    if (code !== CloseCode.sessionGone && code !== CloseCode.superseded && status !== 404) return "retry";
     this.#gateway.log(
-      `${this.#name}: ${code === SUPERSEDED ? "another run took over" : "the session is gone"}, agent stopped`,
+      `${this.#name}: ${code === CloseCode.superseded ? "another run took over" : "the session is gone"}, agent stopped`,
     );
     this.#run.stop();
     this.#finish();

@@ -1,3 +1,5 @@
+import { CloseCode } from "../../protocol/close-codes.ts";
+
 /** The reading end of a watcher's socket, as little of it as is needed here. */
 export type WatchSocket = {
   send(text: string): void;
@@ -36,7 +38,7 @@ export function eventStream(
   socket.addEventListener("close", end);
   socket.addEventListener("error", end);
   const letGo = (reason: string) => {
-    socket.close(1000, reason);
+    socket.close(CloseCode.normal, reason);
     end();
   };
   // A client that vanishes aborts its request; the stream itself is not cancelled then.

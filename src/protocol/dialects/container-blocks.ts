@@ -1,6 +1,7 @@
+import { MetaKey } from "../extensions.ts";
 import { unifiedDiff } from "./diff.ts";
 import { fileUri } from "./file-uri.ts";
-import { type Fields, fields, InvalidParams, isFields, META, text, without } from "./message.ts";
+import { type Fields, fields, InvalidParams, isFields, text, without } from "./message.ts";
 import { link } from "./requests.ts";
 
 /**
@@ -19,8 +20,8 @@ export function readBlock(block: unknown): Fields {
   if (typeof content !== "string") throw new InvalidParams("content of a content block must be a string");
   const known = fields(metadata);
   const kept: Fields = { ...fields(rest._meta) };
-  if (metadata !== undefined) kept[META.metadata] = metadata;
-  if (type === "diff" || type === "thought") kept[META.type] = type;
+  if (metadata !== undefined) kept[MetaKey.blockMetadata] = metadata;
+  if (type === "diff" || type === "thought") kept[MetaKey.blockType] = type;
   return {
     ...rest,
     ...canonicalBlock(type, content, known),
@@ -133,7 +134,7 @@ function shown(block: Fields): { type: string; content: string; metadata: Fields
   const { type, ...rest } = block;
   switch (type) {
     case "text": {
-      const sort = fields(rest._meta)[META.type] === "thought" ? "thought" : "text";
+      const sort = fields(rest._meta)[MetaKey.blockType] === "thought" ? "thought" : "text";
       return { type: sort, content: text(rest.text) ?? "", metadata: without(rest, "text") };
     }
     case "image":
@@ -164,11 +165,11 @@ function shown(block: Fields): { type: string; content: string; metadata: Fields
 /** What a client of this dialect had sent as metadata is metadata again. */
 function returned(metadata: Fields): Fields {
   const meta = fields(metadata._meta);
-  if (!(META.metadata in meta) && !(META.type in meta)) return metadata;
-  const rest = without(meta, META.metadata, META.type);
+  if (!(MetaKey.blockMetadata in meta) && !(MetaKey.blockType in meta)) return metadata;
+  const rest = without(meta, MetaKey.blockMetadata, MetaKey.blockType);
   return {
     ...without(metadata, "_meta"),
-    ...fields(meta[META.metadata]),
+    ...fields(meta[MetaKey.blockMetadata]),
     ...(Object.keys(rest).length > 0 ? { _meta: rest } : {}),
   };
 }

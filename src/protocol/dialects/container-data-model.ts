@@ -1,9 +1,9 @@
-import { TURN_ENDED } from "../client-subscriptions.ts";
 import { notification } from "../errors.ts";
+import { ExtensionMethod, MetaKey } from "../extensions.ts";
 import type { Frame } from "../frame.ts";
 import { plainBlock, readBlock, toolBlock } from "./container-blocks.ts";
 import type { Dialect } from "./dialect.ts";
-import { type Fields, fields, InvalidParams, META, text, withMeta, without } from "./message.ts";
+import { type Fields, fields, InvalidParams, text, withMeta, without } from "./message.ts";
 import { askPermission } from "./permission.ts";
 import { openingParams, type Translation, translateRequest } from "./requests.ts";
 
@@ -57,7 +57,7 @@ function open(params: Fields): Fields {
   if (mode === undefined) return openingParams(params);
   if (mode !== "conversation" && mode !== "development")
     throw new InvalidParams('params.mode must be "conversation" or "development"');
-  return openingParams(withMeta(rest, { [META.mode]: mode }));
+  return openingParams(withMeta(rest, { [MetaKey.sessionMode]: mode }));
 }
 
 function toClient(raw: string, sessionId: string): string[] {
@@ -67,7 +67,7 @@ function toClient(raw: string, sessionId: string): string[] {
       return [update(message)];
     case "session/request_permission":
       return [JSON.stringify(askPermission(message))];
-    case TURN_ENDED:
+    case ExtensionMethod.turnEnded:
       return turnEnd(fields(message.params), sessionId);
     case undefined:
       return [...turnEnd(message, sessionId), raw];

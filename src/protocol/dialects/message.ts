@@ -5,20 +5,6 @@ import { type Frame, isFault, readFrame } from "../frame.ts";
 
 export type Fields = Record<string, unknown>;
 
-/** Where what has no canonical place is kept, so that it is not lost on the way to the agent and back. */
-export const META = {
-  /** `metadata` of a content block. */
-  metadata: "acp-edge/metadata",
-  /** `type` of a content block that canonical ACP does not have. */
-  type: "acp-edge/type",
-  /** `mode` of a session/new. */
-  mode: "acp-edge/mode",
-  /** What a prompt's `message` had besides role and content. */
-  message: "acp-edge/message",
-  /** A tool's `kind`, where an older form uses that name for something else. */
-  kind: "acp-edge/kind",
-} as const;
-
 /** Thrown by a translator for parameters that its dialect does not allow. */
 export class InvalidParams extends Error {
   get rpcError(): RpcError {

@@ -1,16 +1,8 @@
+import { MetaKey } from "../extensions.ts";
 import type { Frame } from "../frame.ts";
 import { fileUri, pathOf } from "./file-uri.ts";
 import { stdioServers } from "./local-mcp-servers.ts";
-import {
-  type Fields,
-  fields,
-  InvalidParams,
-  isFields,
-  META,
-  withMeta,
-  without,
-  withParams,
-} from "./message.ts";
+import { type Fields, fields, InvalidParams, isFields, withMeta, without, withParams } from "./message.ts";
 
 /** What clients of the older forms ask for, in canonical ACP. */
 
@@ -62,7 +54,7 @@ function saidIn(params: Fields): { name: string; content: unknown; rest: Fields 
   return {
     name: "message.content",
     content,
-    rest: Object.keys(more).length === 0 ? rest : withMeta(rest, { [META.message]: more }),
+    rest: Object.keys(more).length === 0 ? rest : withMeta(rest, { [MetaKey.promptMessage]: more }),
   };
 }
 

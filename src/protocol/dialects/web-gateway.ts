@@ -1,6 +1,7 @@
+import { MetaKey } from "../extensions.ts";
 import type { Frame } from "../frame.ts";
 import type { Dialect } from "./dialect.ts";
-import { type Fields, fields, isFields, META, withMeta, without } from "./message.ts";
+import { type Fields, fields, isFields, withMeta, without } from "./message.ts";
 import { askPermission } from "./permission.ts";
 import { type Translation, translateRequest } from "./requests.ts";
 
@@ -74,5 +75,5 @@ function unwrapped(item: unknown): unknown {
 
 function kindToMeta(update: Fields): Fields {
   const { kind, ...rest } = update;
-  return kind === undefined ? rest : withMeta(rest, { [META.kind]: kind });
+  return kind === undefined ? rest : withMeta(rest, { [MetaKey.toolKind]: kind });
 }

@@ -1,5 +1,5 @@
 import { type Cursor, cursorAfter, type EventCursor } from "../../protocol/cursor.ts";
-import { notification } from "../../protocol/errors.ts";
+import { gatewayNotice } from "../../protocol/extensions.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { ClientPort, FrameMark, Page, PageMarks } from "../../protocol/rpc.ts";
 import type { LogEvent } from "../core/events/event.ts";
@@ -185,9 +185,7 @@ export class ClientCursor {
 
   /** A client that reads what no longer exists learns so, and gets the rest. */
   #goneNotice(at: Located, { message, last }: HistoryGone, sessionId: string): Page {
-    const meta = { "acp-edge/event": "history.gone", "acp-edge/message": message };
-    const update = { sessionUpdate: "session_info_update", _meta: meta };
-    const frames = [notification("session/update", { sessionId, update })];
+    const frames = [gatewayNotice(sessionId, "history.gone", message)];
     const end = { attachment: at.span.seq, seq: last };
     if (!at.isMarked) return { end, frames };
     return { end, frames, marks: this.#marks(at, [{ seq: last, part: null, isAnswer: false }]) };

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { readAttachment, writeAttachment } from "../../durable/attachments.ts";
-import { encodeLink, SUPERSEDED } from "../../protocol/host-wire.ts";
+import { CloseCode } from "../../protocol/close-codes.ts";
+import { encodeLink } from "../../protocol/host-wire.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type AgentSources, forAgent } from "../core/read/render.ts";
 import type { Hidden } from "../log/concealed-values.ts";
@@ -41,7 +42,7 @@ export class HostLink {
   /** Makes this socket the one for the run. `delivered` is what the process got through earlier sockets. */
   adopt(ws: WebSocket, run: string, delivered: number): void {
     for (const other of this.#ctx.getWebSockets(TAG)) {
-      if (other !== ws && runAt(other)) other.close(4408, "replaced");
+      if (other !== ws && runAt(other)) other.close(CloseCode.abandoned, "replaced");
     }
     writeAttachment(ws, { kind: "host-link", run: { id: run, sent: delivered } });
     this.#live = { ws, run, read: delivered };
@@ -76,7 +77,7 @@ export class HostLink {
     const run = this.#journal.state?.run?.id;
     for (const ws of this.#ctx.getWebSockets(TAG)) {
       const known = runAt(ws);
-      if (known && known.id !== run) ws.close(SUPERSEDED, reason);
+      if (known && known.id !== run) ws.close(CloseCode.superseded, reason);
     }
   }
 
@@ -84,7 +85,7 @@ export class HostLink {
   hangUp(): void {
     for (const ws of this.#ctx.getWebSockets(TAG)) {
       const ponged = this.#ctx.getWebSocketAutoResponseTimestamp(ws)?.getTime() ?? 0;
-      if (ponged + LIMITS.hostSilentMs <= Date.now()) ws.close(4408, "silent");
+      if (ponged + LIMITS.hostSilentMs <= Date.now()) ws.close(CloseCode.abandoned, "silent");
     }
   }
 

@@ -1,5 +1,6 @@
 import { readAttachment, writeAttachment } from "../../durable/attachments.ts";
 import { textChunks } from "../../durable/text-chunks.ts";
+import { CloseCode } from "../../protocol/close-codes.ts";
 import { oneLine } from "../../protocol/frame.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { Archive } from "../log/history-archive.ts";
@@ -51,7 +52,7 @@ export class Watchers {
 
   /** The session is gone. */
   dismiss(reason: string): void {
-    for (const ws of this.#ctx.getWebSockets(TAG)) ws.close(1000, reason);
+    for (const ws of this.#ctx.getWebSockets(TAG)) ws.close(CloseCode.normal, reason);
   }
 
   /** Events as an event stream has them. A line break in an envelope can only be white space. */

@@ -1,4 +1,5 @@
-import { type GatewayControl, SUPERSEDED } from "../../protocol/host-wire.ts";
+import { CloseCode } from "../../protocol/close-codes.ts";
+import type { GatewayControl } from "../../protocol/host-wire.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 
 /** The control sockets of hosts, and for whom each speaks: its attachment remembers that. */
@@ -59,7 +60,7 @@ export class HostSockets {
       const same = holder.instance === instance;
       if (!same && (await this.isAlive(holder.ws))) return false;
       this.#forget(holder.ws, same ? "replaced" : "superseded");
-      holder.ws.close(same ? 4408 : SUPERSEDED, same ? "replaced" : "superseded");
+      holder.ws.close(same ? CloseCode.abandoned : CloseCode.superseded, same ? "replaced" : "superseded");
     }
   }
 

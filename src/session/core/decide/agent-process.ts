@@ -1,4 +1,5 @@
-import { ErrorCode, notification, type RpcError } from "../../../protocol/errors.ts";
+import { ErrorCode, type RpcError } from "../../../protocol/errors.ts";
+import { gatewayNotice } from "../../../protocol/extensions.ts";
 import { type Frame, rewrite } from "../../../protocol/frame.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
 import { moved } from "../../../protocol/rebase-path.ts";
@@ -135,11 +136,7 @@ function tellRebound(batch: Batch): void {
 
 /** Says something to every client that no client has asked for. */
 function tell(batch: Batch, event: string, message: string): void {
-  const update = {
-    sessionUpdate: "session_info_update",
-    _meta: { "acp-edge/event": event, "acp-edge/message": message },
-  };
-  batch.frame("gateway", "in", notification("session/update", { sessionId: batch.state.sessionId, update }));
+  batch.frame("gateway", "in", gatewayNotice(batch.state.sessionId, event, message));
 }
 
 /** The agent process is gone, with everything it had not answered. */

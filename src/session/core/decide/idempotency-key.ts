@@ -1,3 +1,4 @@
+import { MetaKey } from "../../../protocol/extensions.ts";
 import type { Frame } from "../../../protocol/frame.ts";
 import { KEEP } from "../../../protocol/limits.ts";
 
@@ -10,12 +11,13 @@ export function promptKey(frame: Frame): string | null {
 /** Why a prompt's key cannot be one, if so. */
 export function badPromptKey(frame: Frame): string | undefined {
   if (statedKey(frame) == null || promptKey(frame) !== null) return undefined;
-  return `_meta["${IDEMPOTENCY_KEY}"] must be a string of at most ${KEEP.promptKeyChars} characters`;
+  return `_meta["${MetaKey.idempotencyKey}"] must be a string of at most ${KEEP.promptKeyChars} characters`;
 }
 
 function statedKey(frame: Frame): unknown {
-  const params = frame.value.params as { _meta?: { [IDEMPOTENCY_KEY]?: unknown } | null } | null | undefined;
-  return params?._meta?.[IDEMPOTENCY_KEY];
+  const params = frame.value.params as
+    | { _meta?: { [MetaKey.idempotencyKey]?: unknown } | null }
+    | null
+    | undefined;
+  return params?._meta?.[MetaKey.idempotencyKey];
 }
-
-const IDEMPOTENCY_KEY = "acp-edge/idempotencyKey";

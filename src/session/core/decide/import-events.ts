@@ -1,5 +1,6 @@
 import type { Caller } from "../../../protocol/caller.ts";
-import { ErrorCode, notification } from "../../../protocol/errors.ts";
+import { ErrorCode } from "../../../protocol/errors.ts";
+import { gatewayNotice } from "../../../protocol/extensions.ts";
 import { type Frame, readFrame } from "../../../protocol/frame.ts";
 import { countConcealed } from "../../../protocol/mcp-credentials.ts";
 import type { Facts } from "../events/catalogue.ts";
@@ -96,12 +97,7 @@ export function imported(
 /** The agent's MCP servers will do without their credentials; the user should know. */
 function tellConcealed(batch: Batch, count: number): void {
   const message = `The settings of its MCP servers came without ${count} secret values: open a new session to give them again`;
-  const update = {
-    sessionUpdate: "session_info_update",
-    _meta: { "acp-edge/event": "session.imported", "acp-edge/message": message },
-  };
-  const { sessionId } = batch.state;
-  batch.frame("gateway", "in", notification("session/update", { sessionId, update }));
+  batch.frame("gateway", "in", gatewayNotice(batch.state.sessionId, "session.imported", message));
 }
 
 const FORKED = "The session was forked while this was going on";

@@ -1,4 +1,5 @@
-import { each, members, REDACTED, scalars } from "../../../protocol/allow-list.ts";
+import { each, members, scalars } from "../../../protocol/allow-list.ts";
+import { MetaKey } from "../../../protocol/extensions.ts";
 
 /** What may be shown of the things that messages, notes and the projection have in common. */
 
@@ -51,5 +52,5 @@ export const TOKENS = members(
 );
 
 /** What it was that went wrong; its data may be anything, and so may have the mark. */
-export const ERROR_MARK = `"data":{"${REDACTED}":true}`;
+export const ERROR_MARK = `"data":{"${MetaKey.redacted}":true}`;
 export const ERROR = members(scalars("code", "message"), ERROR_MARK);

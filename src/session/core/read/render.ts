@@ -1,10 +1,6 @@
-import {
-  AGENT_NEWS,
-  type AgentNews,
-  type Hears,
-  TURN_ENDED,
-} from "../../../protocol/client-subscriptions.ts";
+import type { Hears } from "../../../protocol/client-subscriptions.ts";
 import { notification } from "../../../protocol/errors.ts";
+import { type AgentStatusNotice, ExtensionMethod } from "../../../protocol/extensions.ts";
 import { type Frame, oneLine, rewrite } from "../../../protocol/frame.ts";
 import { clientRequestId } from "../../../protocol/ids.ts";
 import { hasMcpServers } from "../../../protocol/mcp-credentials.ts";
@@ -57,15 +53,15 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
 function turnEnd({ frame, route, requestId }: FrameEvent, { connection }: Viewer): string[] {
   if (frame.kind !== "response" || requestId === undefined || route.also?.includes(connection)) return [];
   const { result, error } = frame.value;
-  return [notification(TURN_ENDED, error === undefined ? { result } : { error })];
+  return [notification(ExtensionMethod.turnEnded, error === undefined ? { result } : { error })];
 }
 
 function agentNews(event: FactEvent): string[] {
   const news = newsOf(event);
-  return news ? [notification(AGENT_NEWS, news)] : [];
+  return news ? [notification(ExtensionMethod.agentStatus, news)] : [];
 }
 
-function newsOf({ kind, payload }: FactEvent): AgentNews | undefined {
+function newsOf({ kind, payload }: FactEvent): AgentStatusNotice | undefined {
   switch (kind) {
     case "error":
       return isAgentFailure(payload) ? { status: "error", error: String(payload.message) } : undefined;

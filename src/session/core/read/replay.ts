@@ -1,4 +1,5 @@
 import { notification } from "../../../protocol/errors.ts";
+import { MetaKey } from "../../../protocol/extensions.ts";
 import type { Frame } from "../../../protocol/frame.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
 import { type FrameEvent, isFrame, type LogEvent } from "../events/event.ts";
@@ -37,7 +38,7 @@ export function attachmentFor(
   if (!asks || (after !== null && !validCursor(after, seq))) {
     return attached ? undefined : { seq: seq - 1, start: seq - 1, merge: false, offers };
   }
-  const as = metaOf(frame)?.[AS];
+  const as = metaOf(frame)?.[MetaKey.as];
   if (typeof as === "string" && after !== null)
     return { seq, start: after as number, merge: false, offers: [], as };
   return { seq, start: after ?? (load ? 0 : seq), merge: load && after === null, offers };
@@ -54,14 +55,11 @@ export function letsIn(event: LogEvent, connection: string, attach: number): boo
 export function badCursor(frame: Frame, seq: number): string | undefined {
   const after = cursorOf(frame);
   if (after === null || validCursor(after, seq)) return undefined;
-  return `_meta["${AFTER}"] must be a sequence number of this session, at most ${seq - 1}`;
+  return `_meta["${MetaKey.after}"] must be a sequence number of this session, at most ${seq - 1}`;
 }
 
-const AFTER = "acp-edge/after";
-const AS = "acp-edge/as";
-
 function cursorOf(frame: Frame): unknown {
-  return metaOf(frame)?.[AFTER] ?? null;
+  return metaOf(frame)?.[MetaKey.after] ?? null;
 }
 
 function metaOf(frame: Frame): Record<string, unknown> | null | undefined {

@@ -1,4 +1,4 @@
-import { REDACTED } from "../../../protocol/allow-list.ts";
+import { MetaKey } from "../../../protocol/extensions.ts";
 import { markdownDiff } from "./markdown-diff.ts";
 
 /** Parts of a transcript in Markdown. What agents and users sent is shown, never trusted to be well formed. */
@@ -65,7 +65,7 @@ export function toolCall(call: Json): string {
     `**Tool: ${title}** (${kind === "" ? "" : `${kind}, `}${status})`,
     ...(locations.length > 0 ? [locations.join(", ")] : []),
     ...(content.length > 0 ? content : rawOutput(call.rawOutput)),
-    ...(record(call._meta)[REDACTED] === true ? ["*[redacted]*"] : []),
+    ...(record(call._meta)[MetaKey.redacted] === true ? ["*[redacted]*"] : []),
   ].join("\n\n");
 }
 

@@ -1,4 +1,5 @@
 import { type Allowed, each, members, scalars } from "../../../../protocol/allow-list.ts";
+import { MetaKey } from "../../../../protocol/extensions.ts";
 import {
   COMMANDS,
   CONFIG_OPTIONS,
@@ -26,7 +27,7 @@ function update(allowed: Readonly<Record<string, Allowed>> = {}): Allowed {
 const GATEWAY_INFO = members(
   {
     ...scalars("sessionUpdate", "title", "updatedAt"),
-    _meta: members(scalars("acp-edge/event", "acp-edge/message"), ""),
+    _meta: members(scalars(MetaKey.noticeEvent, MetaKey.noticeMessage), ""),
   },
   "",
 );
