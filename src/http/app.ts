@@ -1,13 +1,11 @@
 import { Hono } from "hono";
-import type { AppEnv } from "./middleware/auth.ts";
-import {
-  headers,
-  limitAddress,
-  limitJson,
-  limitLength,
-  limitPace,
-  refuseForeignSockets,
-} from "./middleware/edges.ts";
+import type { AppEnv } from "./app-env.ts";
+import { provideLimits } from "./middleware/limits.ts";
+import { limitAddress } from "./middleware/rate-limits.ts";
+import { limitBody } from "./middleware/request-body.ts";
+import { limitLength } from "./middleware/request-length.ts";
+import { setResponseHeaders } from "./middleware/response-headers.ts";
+import { refuseForeignSockets } from "./middleware/socket-origin.ts";
 import { errorResponse } from "./refusal-response.ts";
 import { acp } from "./routes/acp/acp.ts";
 import { agentWs } from "./routes/acp/agent-ws.ts";
@@ -18,8 +16,8 @@ import { login } from "./routes/login.ts";
 
 export const app = new Hono<AppEnv>();
 
-app.use(headers, limitLength, refuseForeignSockets, limitAddress, limitPace);
-app.use("/api/*", limitJson);
+/** These checks hold for every request, before its caller is known. */
+app.use(setResponseHeaders, provideLimits, limitLength, refuseForeignSockets, limitAddress, limitBody);
 
 app.get("/healthz", (c) => c.json({ ok: true }));
 app.get("/", (c) => c.text("acp-edge: connect an ACP client to /acp, read sessions at /api/sessions\n"));

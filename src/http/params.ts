@@ -5,7 +5,7 @@ import { sessionObject } from "../durable/object-names.ts";
 import { isUuid } from "../protocol/ids.ts";
 import * as refusal from "../protocol/refusal.ts";
 import type { AcpSession } from "../session/acp-session.ts";
-import type { AppEnv } from "./middleware/auth.ts";
+import type { AppEnv } from "./app-env.ts";
 import { RefusalException } from "./refusal-response.ts";
 
 /** What requests name, checked before anything is asked of an object. */

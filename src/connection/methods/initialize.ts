@@ -1,3 +1,4 @@
+import { version } from "../../../package.json";
 import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
 
 /** What the gateway adds to any agent: it has the history and the index, so it can do all of this itself. */
@@ -10,7 +11,7 @@ const OWN_CAPABILITIES = {
 export function initializeResult(agent: Record<string, unknown> | null): Record<string, unknown> {
   const own = record(agent?.agentCapabilities);
   return {
-    ...(agent ?? { agentInfo: { name: "acp-edge", version: VERSION } }),
+    ...(agent ?? { agentInfo: { name: "acp-edge", version } }),
     protocolVersion: 1,
     agentCapabilities: {
       ...own,
@@ -27,8 +28,6 @@ export function checkInitialize(params: unknown): RpcError | undefined {
   if (typeof version === "number" && Number.isInteger(version) && version >= 0) return undefined;
   return { code: ErrorCode.invalidParams, message: "protocolVersion must be an integer" };
 }
-
-const VERSION = "0.1.0";
 
 function record(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value)

@@ -2,17 +2,24 @@ import { createMiddleware } from "hono/factory";
 import { HTTPException } from "hono/http-exception";
 import { agreedProtocol } from "./credential.ts";
 
+export function isUpgrade({ headers }: Request): boolean {
+  return headers.has("Upgrade");
+}
+
+export function isWebSocketUpgrade({ headers }: Request): boolean {
+  return headers.get("Upgrade")?.toLowerCase() === "websocket";
+}
+
 export const requireUpgrade = createMiddleware(async (c, next) => {
-  if (c.req.header("Upgrade")?.toLowerCase() !== "websocket")
-    throw new HTTPException(426, { message: "Connect with a WebSocket" });
+  if (!isWebSocketUpgrade(c.req.raw)) throw new HTTPException(426, { message: "Connect with a WebSocket" });
   await next();
 });
 
-/** An object's answer to an upgrade, with the protocol the client and we agree on. */
-export function upgraded(request: Request, response: Response): Response {
+/** Adds the agreed subprotocol to an object's answer to an upgrade, unless the object has chosen one. */
+export function withSubprotocol(request: Request, response: Response): Response {
   const protocol = agreedProtocol(request.headers);
-  const agreed = response.headers.has("Sec-WebSocket-Protocol");
-  if (!response.webSocket || agreed || protocol === undefined) return response;
+  const isChosen = response.headers.has("Sec-WebSocket-Protocol");
+  if (!response.webSocket || isChosen || protocol === undefined) return response;
   const headers = new Headers(response.headers);
   headers.set("Sec-WebSocket-Protocol", protocol);
   return new Response(null, { status: 101, webSocket: response.webSocket, headers });

@@ -1,5 +1,5 @@
 import { Hono } from "hono";
-import type { AppEnv } from "../middleware/auth.ts";
+import type { AppEnv } from "../app-env.ts";
 import { chosenWorkspace, workspaceOf } from "./workspaces.ts";
 
 /** The agents of a workspace: those that can be had, and what the others lack. */

@@ -3,8 +3,9 @@ import { HTTPException } from "hono/http-exception";
 import { workspaceObject } from "../../durable/object-names.ts";
 import { mayUseWorkspace, ownWorkspace } from "../../protocol/caller.ts";
 import { HOST } from "../../protocol/internal-headers.ts";
-import { type AppEnv, requireScope } from "../middleware/auth.ts";
-import { requireUpgrade, upgraded } from "../middleware/upgrade.ts";
+import type { AppEnv } from "../app-env.ts";
+import { requireScope } from "../middleware/authentication.ts";
+import { requireUpgrade, withSubprotocol } from "../middleware/upgrade.ts";
 import { sessionOf, unknownSession } from "../params.ts";
 
 /** Where agent hosts dial in: one control socket, and one socket for each session they run. */
@@ -16,7 +17,7 @@ host.get("/control", async (c) => {
   const workspace = workspaceOf(c);
   const caller = c.get("caller");
   const object = workspaceObject(c.env, caller.tenant, workspace);
-  return upgraded(c.req.raw, await object.fetch("https://workspace/", asHost(c)));
+  return withSubprotocol(c.req.raw, await object.fetch("https://workspace/", asHost(c)));
 });
 
 host.get("/sessions/:id", async (c) => {
@@ -24,7 +25,7 @@ host.get("/sessions/:id", async (c) => {
   const session = sessionOf(c, c.req.param("id"));
   const response = await session.fetch("https://session/", asHost(c));
   if (!response.webSocket) throw unknownSession(c.req.param("id"));
-  return upgraded(c.req.raw, response);
+  return withSubprotocol(c.req.raw, response);
 });
 
 /** The workspace of the host's token; it may name it as well. */

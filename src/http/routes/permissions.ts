@@ -9,7 +9,8 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { unknownPermission } from "../../protocol/refusal.ts";
 import { redactedOptions } from "../../session/core/read/redaction/redaction.ts";
 import { audit } from "../../tenant/client/audit.ts";
-import { type AppEnv, requireScope } from "../middleware/auth.ts";
+import type { AppEnv } from "../app-env.ts";
+import { requireScope } from "../middleware/authentication.ts";
 import { parse, sessionOf } from "../params.ts";
 import { RefusalException, unwrap } from "../refusal-response.ts";
 

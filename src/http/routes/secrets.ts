@@ -2,7 +2,8 @@ import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import { audit } from "../../tenant/client/audit.ts";
-import { type AppEnv, requireScope } from "../middleware/auth.ts";
+import type { AppEnv } from "../app-env.ts";
+import { requireScope } from "../middleware/authentication.ts";
 import { parse } from "../params.ts";
 import { workspaceOf } from "./workspaces.ts";
 

@@ -4,7 +4,8 @@ import { z } from "zod";
 import { isUuid } from "../../protocol/ids.ts";
 import { forgetAnswers } from "../../tenant/client/revocation-cache.ts";
 import type { RevocationOrder } from "../../tenant/tenant-state.ts";
-import { type AppEnv, requireScope } from "../middleware/auth.ts";
+import type { AppEnv } from "../app-env.ts";
+import { requireScope } from "../middleware/authentication.ts";
 import { parse, unknownSession } from "../params.ts";
 
 /** What concerns all of a tenant: whose access is revoked, and who did what. */

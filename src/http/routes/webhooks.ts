@@ -5,7 +5,8 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { isPrivateLine } from "../../protocol/secure-url.ts";
 import { NOTICE_TYPES } from "../../protocol/webhook-messages.ts";
 import { audit } from "../../tenant/client/audit.ts";
-import { type AppEnv, requireScope } from "../middleware/auth.ts";
+import type { AppEnv } from "../app-env.ts";
+import { requireScope } from "../middleware/authentication.ts";
 import { parse } from "../params.ts";
 import { workspaceOf } from "./workspaces.ts";
 

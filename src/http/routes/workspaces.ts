@@ -6,12 +6,12 @@ import { workspaceObject } from "../../durable/object-names.ts";
 import { listWorkspaces } from "../../index/workspace-index.ts";
 import { mayUseWorkspace, ownWorkspace } from "../../protocol/caller.ts";
 import { WATCH_WORKSPACE } from "../../protocol/internal-headers.ts";
-import { LIMITS } from "../../protocol/limits.ts";
 import { type Act, audit } from "../../tenant/client/audit.ts";
 import { cannotStart } from "../../workspace/container/starter.ts";
 import { SETTINGS_CHANGE, type SettingsChange } from "../../workspace/settings.ts";
 import type { WorkspaceState } from "../../workspace/workspace-state.ts";
-import { type AppEnv, requireScope } from "../middleware/auth.ts";
+import type { AppEnv } from "../app-env.ts";
+import { requireScope } from "../middleware/authentication.ts";
 import { parse } from "../params.ts";
 import { objectStream } from "../streams/object-stream.ts";
 
@@ -30,7 +30,7 @@ const liveView = createMiddleware<AppEnv>(async (c, next) => {
   const watch = WATCH_WORKSPACE.write({ caller: c.get("caller"), id });
   const response = await objectStream(c, workspaceOf(c, id), watch);
   if (response.ok) return response;
-  const message = `A workspace has at most ${LIMITS.watchersPerWorkspace} live readers`;
+  const message = `A workspace has at most ${c.get("limits").watchersPerWorkspace} live readers`;
   throw new HTTPException(429, { message });
 });
 

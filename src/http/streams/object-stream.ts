@@ -1,6 +1,5 @@
 import type { Context } from "hono";
-import { LIMITS } from "../../protocol/limits.ts";
-import type { AppEnv } from "../middleware/auth.ts";
+import type { AppEnv } from "../app-env.ts";
 import { eventStream } from "./event-stream.ts";
 
 /**
@@ -14,14 +13,15 @@ export async function objectStream(
   headers: Record<string, string>,
   endsAt = c.get("caller").expires * 1000,
 ): Promise<Response> {
+  const { keepAliveMs, socketIdleMs } = c.get("limits");
   const response = await object.fetch("https://object/stream", {
     headers: { Upgrade: "websocket", ...headers },
   });
   if (!response.webSocket) return new Response(response.body, response);
   response.webSocket.accept();
   const body = eventStream(response.webSocket, {
-    keepAliveMs: LIMITS.keepAliveMs,
-    stallMs: LIMITS.socketIdleMs,
+    keepAliveMs,
+    stallMs: socketIdleMs,
     endsAt,
     signal: c.req.raw.signal,
   });

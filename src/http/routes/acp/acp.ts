@@ -5,9 +5,10 @@ import { isUuid } from "../../../protocol/ids.ts";
 import { HANDOVER, RESUMPTION } from "../../../protocol/internal-headers.ts";
 import { RESUMABLE } from "../../../protocol/resumable-wire.ts";
 import type { Handover } from "../../../protocol/rpc.ts";
-import { type AppEnv, requireScope } from "../../middleware/auth.ts";
-import { limitConnections } from "../../middleware/rate.ts";
-import { upgraded } from "../../middleware/upgrade.ts";
+import type { AppEnv } from "../../app-env.ts";
+import { requireScope } from "../../middleware/authentication.ts";
+import { limitConnections } from "../../middleware/rate-limits.ts";
+import { isWebSocketUpgrade, withSubprotocol } from "../../middleware/upgrade.ts";
 import { chosenWorkspace } from "../workspaces.ts";
 import { postMessage } from "./post.ts";
 import { openStream } from "./stream.ts";
@@ -22,7 +23,7 @@ acp.all("/", requireScope("session:prompt", "session:read"), async (c): Promise<
   // Not `c.req.method`: a HEAD request comes here as a GET.
   switch (c.req.raw.method) {
     case "GET":
-      if (c.req.header("Upgrade")?.toLowerCase() !== "websocket") return openStream(c);
+      if (!isWebSocketUpgrade(c.req.raw)) return openStream(c);
       return offersResuming(c) ? handOverResumable(c) : handOver(c);
     case "POST":
       return postMessage(c, () => handover(c));
@@ -57,7 +58,7 @@ async function dial(
   const response = await c.env.ACP_CONNECTION_DO.getByName(order.connection).fetch("https://connection/", {
     headers: { Upgrade: "websocket", ...HANDOVER.write(order), ...more },
   });
-  return upgraded(c.req.raw, response);
+  return withSubprotocol(c.req.raw, response);
 }
 
 function offersResuming(c: Context<AppEnv>): boolean {

@@ -1,5 +1,6 @@
 import { Hono } from "hono";
-import { type AppEnv, requireScope } from "../../middleware/auth.ts";
+import type { AppEnv } from "../../app-env.ts";
+import { requireScope } from "../../middleware/authentication.ts";
 import { requireUpgrade } from "../../middleware/upgrade.ts";
 import { handOver } from "./acp.ts";
 

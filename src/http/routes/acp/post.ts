@@ -3,16 +3,16 @@ import { FAULTS, idTooLong } from "../../../connection/jsonrpc-faults.ts";
 import { errorResponse } from "../../../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../../../protocol/frame.ts";
 import { isUuid } from "../../../protocol/ids.ts";
-import { LIMITS } from "../../../protocol/limits.ts";
+import type { Limits } from "../../../protocol/limits.ts";
 import type { Handover } from "../../../protocol/rpc.ts";
-import type { AppEnv } from "../../middleware/auth.ts";
-import { limitConnections } from "../../middleware/rate.ts";
+import type { AppEnv } from "../../app-env.ts";
+import { limitConnections } from "../../middleware/rate-limits.ts";
 import { setRetryAfter } from "../../refusal-response.ts";
 
 /** A message of a client over HTTP. The first one makes the connection and is answered here; the rest on streams. */
 export async function postMessage(c: Context<AppEnv>, handover: () => Handover): Promise<Response> {
   if (!isJson(c.req.header("Content-Type"))) return c.text("Unsupported Media Type", 415);
-  const raw = await readBody(c.req.raw);
+  const raw = await readBody(c.req.raw, c.get("limits"));
   if (raw === "too long") return c.text("Payload Too Large", 413);
   const frame = raw === "not text" ? ({ fault: "parse" } as const) : readFrame(raw.text);
   if (isFault(frame)) {
@@ -37,7 +37,7 @@ export async function postMessage(c: Context<AppEnv>, handover: () => Handover):
 
 async function initialize(c: Context<AppEnv>, frame: Frame, handover: () => Handover): Promise<Response> {
   if (frame.value.id === null) return c.text("Initialize request must include an ID", 400);
-  if (idTooLong(frame)) return c.text(`Ids have at most ${LIMITS.idChars} characters`, 400);
+  if (idTooLong(frame)) return c.text(`Ids have at most ${c.get("limits").idChars} characters`, 400);
   const order = handover();
   await limitConnections(c);
   const answer = await c.env.ACP_CONNECTION_DO.getByName(order.connection).initialize(order, frame.raw);
@@ -62,7 +62,10 @@ function isJson(contentType: string | undefined): boolean {
 }
 
 /** Reads no further than a message may be long. */
-async function readBody(request: Request): Promise<{ text: string } | "too long" | "not text"> {
+async function readBody(
+  request: Request,
+  { frameChars }: Limits,
+): Promise<{ text: string } | "too long" | "not text"> {
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
   let text = "";
   if (!request.body) return { text };
@@ -72,7 +75,7 @@ async function readBody(request: Request): Promise<{ text: string } | "too long"
       const { done, value } = await reader.read();
       text += decoder.decode(value, { stream: !done });
       if (done) return { text };
-      if (text.length > LIMITS.frameChars) {
+      if (text.length > frameChars) {
         await reader.cancel();
         return "too long";
       }

@@ -1,7 +1,7 @@
 import type { Context } from "hono";
 import { isUuid } from "../../../protocol/ids.ts";
 import { STREAM } from "../../../protocol/internal-headers.ts";
-import type { AppEnv } from "../../middleware/auth.ts";
+import type { AppEnv } from "../../app-env.ts";
 import { objectStream } from "../../streams/object-stream.ts";
 
 /** What the gateway has to say to a client over HTTP: of one session, or of the connection itself. */

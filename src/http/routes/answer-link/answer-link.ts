@@ -9,7 +9,7 @@ import type { PermissionOption, PermissionSummary } from "../../../protocol/perm
 import type { AcpSession } from "../../../session/acp-session.ts";
 import { noteRefusal } from "../../../tenant/client/refused-token-audit.ts";
 import { isRevoked } from "../../../tenant/client/revocation-cache.ts";
-import type { AppEnv } from "../../middleware/auth.ts";
+import type { AppEnv } from "../../app-env.ts";
 import { answeredPage, askingPage, page, refusalPage } from "./page.ts";
 
 /**

@@ -4,15 +4,14 @@ import { z } from "zod";
 import { sessionObject, workspaceObject } from "../../../durable/object-names.ts";
 import { mayUseWorkspace, ownWorkspace } from "../../../protocol/caller.ts";
 import { isUuid } from "../../../protocol/ids.ts";
-import { LIMITS } from "../../../protocol/limits.ts";
 import type { AcpSession } from "../../../session/acp-session.ts";
 import type { ImportOrder } from "../../../session/core/decide/import-events.ts";
 import { ImportError } from "../../../session/transfer/import-error.ts";
 import { readLegacyRecord } from "../../../session/transfer/worker/legacy-record.ts";
 import { readBytes, readSessionTar } from "../../../session/transfer/worker/tar-reader.ts";
 import { mayOpenSession } from "../../../tenant/quotas.ts";
-import type { AppEnv } from "../../middleware/auth.ts";
-import { tooMany } from "../../middleware/rate.ts";
+import type { AppEnv } from "../../app-env.ts";
+import { tooMany } from "../../middleware/rate-limits.ts";
 import { parse } from "../../params.ts";
 import { Metered } from "../../streams/metered-body.ts";
 
@@ -28,7 +27,7 @@ export async function importSession(c: Context<AppEnv>): Promise<Response> {
   try {
     if (c.req.header("Content-Type")?.toLowerCase().startsWith("application/json")) {
       const { recordId, cwd, lines } = readLegacyRecord(
-        await readBytes(metered.body, null, LIMITS.importFileBytes),
+        await readBytes(metered.body, null, c.get("limits").importFileBytes),
       );
       await intake.begin(recordId, null, { format: "record", cwd });
       await intake.write("record", new TextEncoder().encode(lines));

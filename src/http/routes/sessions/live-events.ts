@@ -2,8 +2,7 @@ import { createMiddleware } from "hono/factory";
 import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import { WATCH_LOG } from "../../../protocol/internal-headers.ts";
-import { LIMITS } from "../../../protocol/limits.ts";
-import type { AppEnv } from "../../middleware/auth.ts";
+import type { AppEnv } from "../../app-env.ts";
 import { parse, sessionOf, unknownSession } from "../../params.ts";
 import { objectStream } from "../../streams/object-stream.ts";
 
@@ -16,7 +15,7 @@ export const liveEvents = createMiddleware<AppEnv>(async (c, next) => {
   const response = await objectStream(c, sessionOf(c, c.req.param("id") ?? ""), watch);
   if (response.ok) return response;
   if (response.status !== 429) throw unknownSession(c.req.param("id") ?? "");
-  const message = `A session has at most ${LIMITS.watchersPerSession} live readers`;
+  const message = `A session has at most ${c.get("limits").watchersPerSession} live readers`;
   throw new HTTPException(429, { message });
 });
 

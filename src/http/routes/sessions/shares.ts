@@ -3,7 +3,8 @@ import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import { hashOf, makeShareToken } from "../../../auth/share-token.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
-import { type AppEnv, requireScope } from "../../middleware/auth.ts";
+import type { AppEnv } from "../../app-env.ts";
+import { requireScope } from "../../middleware/authentication.ts";
 import { parse, sessionOf, unknownSession } from "../../params.ts";
 
 /** Links by which anybody may read one session, for a while. */

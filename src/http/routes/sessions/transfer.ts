@@ -1,6 +1,7 @@
 import { Hono } from "hono";
 import { z } from "zod";
-import { type AppEnv, requireScope } from "../../middleware/auth.ts";
+import type { AppEnv } from "../../app-env.ts";
+import { requireScope } from "../../middleware/authentication.ts";
 import { parse, sessionOf, unknownSession } from "../../params.ts";
 import { exportArchive, exportEvents, exportTranscript } from "./export.ts";
 import { importSession } from "./import.ts";

@@ -8,11 +8,10 @@ import { verifyToken } from "../../auth/verify.ts";
 import type { Caller, Scope } from "../../protocol/caller.ts";
 import { noteRefusal } from "../../tenant/client/refused-token-audit.ts";
 import { isRevoked } from "../../tenant/client/revocation-cache.ts";
+import type { AppEnv } from "../app-env.ts";
 import { credentialOf } from "./credential.ts";
 import { mayActWith } from "./origin.ts";
-import { limitRate } from "./rate.ts";
-
-export type AppEnv = { Bindings: Env; Variables: { caller: Caller } };
+import { limitRate } from "./rate-limits.ts";
 
 /** Lets a request through when its token is good for one of the given scopes. */
 export function requireScope(...scopes: readonly [Scope, ...Scope[]]) {

@@ -1,0 +1,32 @@
+import type { Context } from "hono";
+import { createMiddleware } from "hono/factory";
+import { mayConnect } from "../../tenant/quotas.ts";
+import type { AppEnv } from "../app-env.ts";
+import { RefusalException } from "../refusal-response.ts";
+
+/** Limits the requests of one address. Runs before the token is verified, so guessing tokens is limited as well. */
+export const limitAddress = createMiddleware<AppEnv>(async (c, next) => {
+  const address = c.req.header("CF-Connecting-IP");
+  if (address !== undefined) await limitRate(c, `address:${address}`);
+  await next();
+});
+
+/** Counts a request against the rate of one key, if the deployment has a rate limiter. */
+export async function limitRate(c: Context<AppEnv>, key: string): Promise<void> {
+  const outcome = await c.env.RATE_LIMITER?.limit({ key });
+  if (outcome === undefined || outcome.success) return;
+  throw tooMany("Too many requests: try again later");
+}
+
+/** Refuses a new connection of a caller that has as many as one user may have. */
+export async function limitConnections(c: Context<AppEnv>): Promise<void> {
+  if (await mayConnect(c.env, c.get("caller"))) return;
+  throw tooMany(`One user may have ${c.get("limits").socketsPerSubject} connections at a time`);
+}
+
+export function tooMany(message: string, retryAfterMs = RATE_PERIOD_MS): RefusalException {
+  return new RefusalException({ reason: "too-many", message, retryAfterMs });
+}
+
+/** The shortest period of a rate limiter. Neither the limiter nor open connections tell when there is room again. */
+const RATE_PERIOD_MS = 10_000;

@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import { agreedProtocol, credentialOf, SESSION_COOKIE } from "../../../../src/http/middleware/credential.ts";
+
+function request(headers: Record<string, string>, query = ""): Request {
+  return { url: `https://edge.test/acp${query}`, headers: new Headers(headers) } as Request;
+}
+
+describe("credentialOf", () => {
+  it.each<[string, Request, object | undefined]>([
+    ["the Authorization header", request({ Authorization: "Bearer t" }), { token: "t", sentBy: "bearer" }],
+    [
+      "a subprotocol",
+      request({ "Sec-WebSocket-Protocol": "acp-edge, acp-edge.token.t" }),
+      { token: "t", sentBy: "bearer" },
+    ],
+    ["the query", request({}, "?token=t"), { token: "t", sentBy: "bearer" }],
+    ["Cloudflare Access", request({ "Cf-Access-Jwt-Assertion": "t" }), { token: "t", sentBy: "access" }],
+    ["the cookie", request({ Cookie: `a=b; ${SESSION_COOKIE}=t` }), { token: "t", sentBy: "cookie" }],
+    ["nothing", request({ Cookie: "a=b", Authorization: "Basic x" }), undefined],
+  ])("reads a token from %s", (_place, from, credential) => {
+    expect(credentialOf(from)).toEqual(credential);
+  });
+
+  it("prefers the token that the bearer sent over one that the browser added", () => {
+    const headers = {
+      Authorization: "Bearer mine",
+      Cookie: `${SESSION_COOKIE}=t`,
+      "Cf-Access-Jwt-Assertion": "u",
+    };
+    expect(credentialOf(request(headers))).toEqual({ token: "mine", sentBy: "bearer" });
+  });
+});
+
+describe("agreedProtocol", () => {
+  it("agrees on our subprotocol and never on the token's", () => {
+    expect(agreedProtocol(request({ "Sec-WebSocket-Protocol": "acp-edge.token.t, acp-edge" }).headers)).toBe(
+      "acp-edge",
+    );
+    expect(agreedProtocol(request({ "Sec-WebSocket-Protocol": "acp-edge.token.t" }).headers)).toBeUndefined();
+  });
+});
