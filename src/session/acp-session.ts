@@ -25,11 +25,11 @@ import {
   hostGone,
   isUnopened,
   processLost,
-  wishLost,
+  processRequestLost,
 } from "./core/decide/agent-process.ts";
 import { choosePermission, openToClients } from "./core/decide/agent-requests.ts";
 import { ioClientGone } from "./core/decide/client-files.ts";
-import { anticipate, clientFrame, open, relayed } from "./core/decide/client-frames.ts";
+import { anticipate, clientFrame, open, relayLogin } from "./core/decide/client-frames.ts";
 import { hostHello, hostItem, isWelcome } from "./core/decide/host-items.ts";
 import { type ImportOrder, imported } from "./core/decide/import-events.ts";
 import { setPolicy } from "./core/decide/policy.ts";
@@ -211,7 +211,7 @@ export class AcpSession extends DurableObject<Env> {
   ): Promise<Result<undefined>> {
     let result: Result<undefined> = refused(unknownPermission(clientRequestId(sessionId, seq)));
     const session = await this.#readable(caller);
-    if (!session?.state.asking[seq]?.permission || !caller.scopes.includes("permission:answer"))
+    if (!session?.state.awaitingClient[seq]?.permission || !caller.scopes.includes("permission:answer"))
       return result;
     session.record((batch) => {
       result = choosePermission(batch, seq, choice, { by, subject: caller.subject, why: "answered" });
@@ -225,7 +225,7 @@ export class AcpSession extends DurableObject<Env> {
     { sessionId, seq }: AgentRequest,
   ): Promise<Result<PermissionSummary>> {
     const session = await this.#readable(caller);
-    const isPending = session?.state.asking[seq]?.permission;
+    const isPending = session?.state.awaitingClient[seq]?.permission;
     const params = isPending && session.journal.frameAt(seq)?.frame.value.params;
     const summary = isPending ? permissionSummary(session.state, seq, params) : null;
     return summary ? accepted(summary) : refused(unknownPermission(clientRequestId(sessionId, seq)));
@@ -287,7 +287,7 @@ export class AcpSession extends DurableObject<Env> {
 
   /** A login, or a logout, that the agent of another session has taken. */
   async relay(caller: Caller, raw: string): Promise<void> {
-    (await this.#steerable(caller))?.record((batch) => relayed(batch, ownFrame(raw)));
+    (await this.#steerable(caller))?.record((batch) => relayLogin(batch, ownFrame(raw)));
   }
 
   // ---- the host ---------------------------------------------------------------------------------------
@@ -382,7 +382,9 @@ export class AcpSession extends DurableObject<Env> {
     const session = await this.#meant(word);
     if (!session) return;
     const { host, reason } = word;
-    session.record((batch) => (batch.state.run?.host === host ? processLost : wishLost)(batch, reason));
+    session.record((batch) =>
+      (batch.state.run?.host === host ? processLost : processRequestLost)(batch, reason),
+    );
     session.link.dismiss("superseded");
   }
 
@@ -403,7 +405,7 @@ export class AcpSession extends DurableObject<Env> {
     const session = await this.#session();
     if (!session) return undefined;
     const { state } = session;
-    return (wish === 0 ? state.run?.host === host : state.wish === wish) ? session : undefined;
+    return (wish === 0 ? state.run?.host === host : state.processRequest === wish) ? session : undefined;
   }
 
   /** When the agent last had something to do; null while it has. */

@@ -2,7 +2,7 @@ import type { DeadlineHandler } from "../durable/deadlines.ts";
 import { workspaceObject } from "../durable/object-names.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { type Act, audit } from "../tenant/client/audit.ts";
-import { idleCheck, unavailable } from "./core/decide/agent-process.ts";
+import { checkIdle, unavailable } from "./core/decide/agent-process.ts";
 import { expirePermissions, nextTimeout, setPolicy } from "./core/decide/policy.ts";
 import { FACTS, type Facts } from "./core/events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "./core/events/event.ts";
@@ -129,13 +129,13 @@ export class FollowUp {
     const { deadlines } = this.#session;
     deadlines.set("agent-start", Date.now() + delayMs + LIMITS.agentStartMs);
     // The process is there or on its way, and only asked to open a session.
-    if (seq !== state.wish) return;
+    if (seq !== state.processRequest) return;
     if (delayMs > 0) deadlines.set("place", Date.now() + delayMs);
     else this.#ctx.waitUntil(this.#place(state));
   }
 
   async #place(state: SessionState): Promise<void> {
-    const { sessionId, identity, wish, home } = state;
+    const { sessionId, identity, processRequest: wish, home } = state;
     const workspace = this.workspaceOf(state);
     if (!identity || !workspace) return;
     const { tenant, workspace: name, agent } = identity;
@@ -162,7 +162,7 @@ export class FollowUp {
     return {
       place: () => this.#place(state),
       "agent-start": () => this.#startTimedOut(state),
-      idle: () => session.record((batch) => idleCheck(batch)),
+      idle: () => session.record((batch) => checkIdle(batch)),
       permission: () => this.#permissionsTimedOut(state),
       archive: () => session.archive.run(state, (decide) => session.record(decide)),
       index: () => session.index.write(state),
@@ -172,14 +172,14 @@ export class FollowUp {
   }
 
   async #startTimedOut(state: SessionState): Promise<void> {
-    const { agent, run, identity, wish } = state;
+    const { agent, run, identity, processRequest } = state;
     // A client that has only logged in may take its time.
     if (agent !== "starting" || (run?.initialized && identity?.request === null)) return;
     const { link, journal } = this.#session;
     const reason = link.socket()
       ? "The agent did not open the session in time"
       : await this.#missingHost(state);
-    if (journal.state?.agent !== "starting" || state.wish !== wish) return;
+    if (journal.state?.agent !== "starting" || state.processRequest !== processRequest) return;
     link.stop(reason);
     this.#session.record((batch) => unavailable(batch, reason));
   }
@@ -199,7 +199,7 @@ export class FollowUp {
   async #release(state: SessionState): Promise<void> {
     if (state.run || state.agent === "starting") return;
     try {
-      await this.workspaceOf(state)?.release(state.sessionId, state.wish);
+      await this.workspaceOf(state)?.release(state.sessionId, state.processRequest);
     } catch (error) {
       console.error("release failed", { sessionId: state.sessionId, error: String(error) });
       this.#session.deadlines.setUnlessSet("release", Date.now() + LIMITS.hostStatusRetryMs);

@@ -117,8 +117,8 @@ const ARCHIVE_FROM = 0.9;
 const ARCHIVE_DOWN_TO = 0.6;
 
 /** Everything before what somebody still waits for. */
-function archivableUpTo({ lastSeq, asked, asking, queue, turn }: SessionState): number {
-  const waiting = [...Object.keys(asked), ...Object.keys(asking)].map(Number);
+function archivableUpTo({ lastSeq, awaitingAgent, awaitingClient, queue, turn }: SessionState): number {
+  const waiting = [...Object.keys(awaitingAgent), ...Object.keys(awaitingClient)].map(Number);
   const open = [...waiting, ...queue.map((item) => item.seq), ...(turn ? [turn.prompt] : [])];
   return Math.min(lastSeq, ...open.map((seq) => seq - 1));
 }

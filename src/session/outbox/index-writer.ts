@@ -20,10 +20,10 @@ export class IndexWriter {
   }
 
   /** Whether these events must be in the index at once: people wait for permissions. */
-  isUrgent({ asking }: SessionState, listed: readonly Listing[]): boolean {
+  isUrgent({ awaitingClient }: SessionState, listed: readonly Listing[]): boolean {
     if (listed.includes("now")) return true;
     if (!listed.includes("with-permissions")) return false;
-    const open = Object.keys(asking).filter((seq) => asking[seq]?.permission);
+    const open = Object.keys(awaitingClient).filter((seq) => awaitingClient[seq]?.permission);
     const changed = open.join() !== this.#pending;
     this.#pending = open.join();
     return changed;

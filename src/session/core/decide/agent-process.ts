@@ -3,15 +3,15 @@ import { gatewayNotice } from "../../../protocol/extensions.ts";
 import { type Frame, rewrite } from "../../../protocol/frame.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
 import { moved } from "../../../protocol/rebase-path.ts";
-import type { Asked, Run, SessionState } from "../state/state.ts";
-import { cancelQuestions, endQuestions } from "./agent-requests.ts";
+import type { RequestToAgent, Run, SessionState } from "../state/state.ts";
+import { cancelRequestsOfAgent, endRequestsOfAgent } from "./agent-requests.ts";
 import type { Batch } from "./batch.ts";
 import { answerRoute, cancelQueued, drainQueue, dropQueued, failRunning, leave, settle } from "./turns.ts";
 
 /** The life of the agent's processes: wanted, bound to the session, ended, wanted again. */
 
 /** A process is wanted again after the last one ended or could not be had. */
-export function wantAgent(batch: Batch): void {
+export function requestProcess(batch: Batch): void {
   const { state } = batch;
   if (state.agent !== "gone" && state.agent !== "failed") return;
   // On another host its successor would run beside it, on the same files.
@@ -27,15 +27,15 @@ export function wantAgent(batch: Batch): void {
   // The process may be there and only have refused to open a session.
   const same = state.run?.initialized === true && !state.run.stopping;
   batch.fact("gateway", "runtime.reconnect_attempt", same ? { ...attempt, process: "same" } : attempt);
-  if (same) bind(batch);
+  if (same) openAgentSession(batch);
 }
 
 /**
  * The process is up: opens the session in it. The first time that is the client's own session/new; later
  * the agent is asked for its old session if it can, because it may remember more than we could tell it.
  */
-export function bind(batch: Batch, method = openingMethod(batch.state)): void {
-  const { identity, run, asked, context } = batch.state;
+export function openAgentSession(batch: Batch, method = openingMethod(batch.state)): void {
+  const { identity, run, awaitingAgent, context } = batch.state;
   if (identity?.request == null || !run) return;
   const { frame } = batch.frameAt(identity.request);
   const id = String(batch.nextSeq);
@@ -43,7 +43,9 @@ export function bind(batch: Batch, method = openingMethod(batch.state)): void {
   if (method === "session/new") {
     const additional = directories && { additionalDirectories: JSON.stringify(directories) };
     const raw = rewrite(frame, { id, cwd: JSON.stringify(run.root), ...additional });
-    const waiting = Object.keys(asked).find((seq) => asked[seq]?.method === "session/new" && asked[seq]?.id);
+    const waiting = Object.keys(awaitingAgent).find(
+      (seq) => awaitingAgent[seq]?.method === "session/new" && awaitingAgent[seq]?.id,
+    );
     batch.frame("gateway", "out", raw, waiting === undefined ? {} : { re: Number(waiting) });
     return;
   }
@@ -75,50 +77,50 @@ function openingMethod({ context, run, fork }: SessionState): string {
 }
 
 /** No client has opened it yet, or none could: its process may be of use to the next one that tries. */
-export function isUnopened({ closed, context, asked }: SessionState): boolean {
-  return !closed && context.acpSessionId === null && !Object.values(asked).some(isOpening);
+export function isUnopened({ closed, context, awaitingAgent }: SessionState): boolean {
+  return !closed && context.acpSessionId === null && !Object.values(awaitingAgent).some(isOpening);
 }
 
-export function isOpening({ method, connection }: Asked): boolean {
+export function isOpening({ method, connection }: RequestToAgent): boolean {
   return method === "session/new" || (connection === undefined && REOPENING.has(method));
 }
 
 const REOPENING: ReadonlySet<string> = new Set(["session/load", "session/resume", "session/fork"]);
 
 /** The agent answered our wish to open the session. */
-export function bound(batch: Batch, frame: Frame, re: number, asked: Asked): void {
+export function agentSessionOpened(batch: Batch, frame: Frame, re: number, pending: RequestToAgent): void {
   const { context } = batch.state;
   const previous = context.acpSessionId;
-  const anew = asked.method === "session/new" || asked.method === "session/fork";
+  const anew = pending.method === "session/new" || pending.method === "session/fork";
   const failed = anew ? frame.sessionId === undefined : "error" in frame.value;
   if (failed) {
-    batch.frame("agent", "in", frame, answerRoute(re, asked));
+    batch.frame("agent", "in", frame, answerRoute(re, pending));
     // Some agents advertise session/load and cannot do it: a new session is better than none.
-    if (asked.method !== "session/new") return bind(batch, "session/new");
+    if (pending.method !== "session/new") return openAgentSession(batch, "session/new");
     const { message } = (frame.value.error ?? { message: "it gave no session id" }) as RpcError;
     return unavailable(batch, `The agent did not open a session: ${message}`);
   }
   if (!anew) {
-    batch.frame("agent", "in", frame, answerRoute(re, asked));
-    batch.fact("gateway", "session.loaded", { acpSessionId: previous, method: asked.method });
+    batch.frame("agent", "in", frame, answerRoute(re, pending));
+    batch.fact("gateway", "session.loaded", { acpSessionId: previous, method: pending.method });
   } else {
     const acpSessionId = frame.sessionId as string;
     const now = { ...context, acpSessionId };
-    batch.frame("agent", "in", frame, answerRoute(re, asked), now);
+    batch.frame("agent", "in", frame, answerRoute(re, pending), now);
     batch.fact(
       "gateway",
       previous === null ? "session.created" : "session.rebound",
       { acpSessionId, previous },
       now,
     );
-    if (previous !== null && asked.method === "session/new") tellRebound(batch);
+    if (previous !== null && pending.method === "session/new") tellRebound(batch);
   }
-  noteAgentSessionId(batch, frame);
+  logAgentSessionId(batch, frame);
   drainQueue(batch);
 }
 
 /** Some adapters tell the id their harness has for the session. It is for people; nothing depends on it. */
-function noteAgentSessionId(batch: Batch, frame: Frame): void {
+function logAgentSessionId(batch: Batch, frame: Frame): void {
   const { context } = batch.state;
   const meta = (frame.value.result as { _meta?: Record<string, unknown> | null } | null | undefined)?._meta;
   const agentSessionId = [meta?.agentSessionId, meta?.sessionId].find(
@@ -155,26 +157,26 @@ export function processEnded(
       ? undefined
       : `exit code ${exit.code}`;
   const reason = [exit.error, how].filter(Boolean).join(", ");
-  endQuestions(batch, `the agent process ended: ${reason}`, () =>
+  endRequestsOfAgent(batch, `the agent process ended: ${reason}`, () =>
     batch.fact("host", "queue.owner.stopped", { run: state.run?.id ?? null, ...exit, reason, expected }),
   );
-  if (leaving) return wishLost(batch, reason);
+  if (leaving) return processRequestLost(batch, reason);
   if (expected) return leftHost(batch);
   if (before === "failed") return;
   if (before === "starting")
     return unavailable(batch, `The agent could not be started: ${reason}`, exit.stderr);
   const message = `The agent process ended: ${reason}`;
-  noteFailure(batch, "agent_exited", message, exit.stderr);
+  logFailure(batch, "agent_exited", message, exit.stderr);
   const data = { outcome: "unknown", stderr: exit.stderr };
   failRunning(batch, "agent_exited", { code: ErrorCode.internal, message, data });
-  if (state.queue.length > 0) wantAgent(batch);
+  if (state.queue.length > 0) requestProcess(batch);
 }
 
 /** The process ended as it was told to; what waits needs another one. */
 function leftHost(batch: Batch): void {
   if (batch.state.agent !== "starting")
     failRunning(batch, "stopped", { code: ErrorCode.internal, message: "The agent process was stopped" });
-  if (batch.state.queue.length > 0) wantAgent(batch);
+  if (batch.state.queue.length > 0) requestProcess(batch);
 }
 
 /** The host wants to leave: the process ends after its turn, at once if there is none. */
@@ -209,7 +211,7 @@ export function hostBack(batch: Batch, run: string, host: string): void {
 }
 
 /** What was asked of a host that is gone may never have begun: it is asked for anew. */
-export function wishLost(batch: Batch, reason: string): void {
+export function processRequestLost(batch: Batch, reason: string): void {
   if (batch.state.agent === "starting" && !batch.state.run)
     batch.fact("gateway", "runtime.reconnect_attempt", {
       attempt: batch.state.crashes + 1,
@@ -226,7 +228,7 @@ export function processLost(batch: Batch, reason: string): void {
   const { run, agent } = batch.state;
   if (!run) return;
   runGone(batch, run, reason, run.stopping);
-  if ((agent === "starting" && !run.stopping) || batch.state.queue.length > 0) wantAgent(batch);
+  if ((agent === "starting" && !run.stopping) || batch.state.queue.length > 0) requestProcess(batch);
 }
 
 /** The process that was asked for is here while its predecessor has not said that it ended. */
@@ -236,7 +238,7 @@ export function processReplaced(batch: Batch): void {
 
 function runGone(batch: Batch, { id: run }: Run, reason: string, expected: boolean): void {
   const opening = batch.state.agent === "starting";
-  endQuestions(batch, `the agent process was lost: ${reason}`, () =>
+  endRequestsOfAgent(batch, `the agent process was lost: ${reason}`, () =>
     batch.fact("gateway", "queue.owner.stopped", {
       run,
       code: null,
@@ -247,7 +249,7 @@ function runGone(batch: Batch, { id: run }: Run, reason: string, expected: boole
     }),
   );
   const message = `The agent process was lost: ${reason}`;
-  if (!expected && !opening) noteFailure(batch, "agent_lost", message);
+  if (!expected && !opening) logFailure(batch, "agent_lost", message);
   const error = { code: ErrorCode.internal, message, data: { outcome: "unknown" } };
   failRunning(batch, "agent_lost", error, opening ? "session/new" : undefined);
 }
@@ -260,12 +262,12 @@ export function unavailable(
   detailCode = "agent_unavailable",
 ): void {
   const error = { code: ErrorCode.internal, message, ...(stderr ? { data: { stderr } } : {}) };
-  noteFailure(batch, detailCode, message, stderr);
+  logFailure(batch, detailCode, message, stderr);
   for (const item of [...batch.state.queue]) dropQueued(batch, item, error);
   failRunning(batch, detailCode, error);
 }
 
-function noteFailure(batch: Batch, detailCode: string, message: string, stderr = ""): void {
+function logFailure(batch: Batch, detailCode: string, message: string, stderr = ""): void {
   const { internal: code } = ErrorCode;
   batch.fact("gateway", "error", { origin: "agent", code, detailCode, message, stderr });
 }
@@ -274,7 +276,7 @@ function noteFailure(batch: Batch, detailCode: string, message: string, stderr =
  * The process has had its time without work. Its lease goes on if there was work after all; else it ends,
  * and the session is paused until the next prompt.
  */
-export function idleCheck(batch: Batch): void {
+export function checkIdle(batch: Batch): void {
   const { state } = batch;
   if (!state.run || state.run.stopping) return;
   const busy = state.turn !== null || state.queue.length > 0;
@@ -299,7 +301,7 @@ export function close(batch: Batch, by: string): void {
   cancelQueued(batch);
   for (const item of [...batch.state.queue])
     dropQueued(batch, item, { code: ErrorCode.requestCancelled, message: "The session was closed" });
-  cancelQuestions(batch, "session/close");
+  cancelRequestsOfAgent(batch, "session/close");
   if (turn) {
     settle(batch, turn.prompt, { result: { stopReason: "cancelled" } });
     batch.fact("gateway", "turn.cancelled", {

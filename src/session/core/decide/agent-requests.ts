@@ -7,7 +7,7 @@ import { accepted, type Result, refused, unknownPermission } from "../../../prot
 import type { FactKind } from "../events/catalogue.ts";
 import { findToolCall } from "../state/agent-report.ts";
 import { isRecord } from "../state/bounded-values.ts";
-import type { Asking, SessionState } from "../state/state.ts";
+import type { RequestOfAgent, SessionState } from "../state/state.ts";
 import type { Batch } from "./batch.ts";
 
 /** Answers to what the agent asks, whoever gives them: a client, a person over REST, a policy, a cancel. */
@@ -18,8 +18,8 @@ export type Decision = { by: string; subject?: string; why: string };
 export type Outcome = { outcome: "selected"; optionId: string } | { outcome: "cancelled" };
 
 /** Requests of the agent that clients may answer now. */
-export function openToClients({ asking }: SessionState): number[] {
-  return Object.entries(asking).flatMap(([seq, { by }]) => (by === "client" ? [Number(seq)] : []));
+export function openToClients({ awaitingClient }: SessionState): number[] {
+  return Object.entries(awaitingClient).flatMap(([seq, { by }]) => (by === "client" ? [Number(seq)] : []));
 }
 
 // ---- permissions --------------------------------------------------------------------------------------
@@ -44,8 +44,8 @@ export function choosePermission(
   choice: PermissionChoice,
   decision: Decision,
 ): Result<undefined> {
-  const { asking, sessionId } = batch.state;
-  if (!asking[seq]?.permission) return refused(unknownPermission(clientRequestId(sessionId, seq)));
+  const { awaitingClient, sessionId } = batch.state;
+  if (!awaitingClient[seq]?.permission) return refused(unknownPermission(clientRequestId(sessionId, seq)));
   const options = optionsIn(batch.frameAt(seq).frame.value.params);
   const chosen = options.find((option) =>
     "optionId" in choice ? option.optionId === choice.optionId : option.kind === choice.kind,
@@ -63,11 +63,11 @@ function noOption(choice: PermissionChoice): string {
 
 /** Gives the agent the gateway's own answer to a permission request. */
 export function decide(batch: Batch, seq: number, outcome: Outcome, decision: Decision): void {
-  const asking = batch.state.asking[seq];
-  if (!asking) return;
-  const answer = batch.frame("gateway", "out", resultResponse(asking.id, { outcome }), { re: seq });
+  const pending = batch.state.awaitingClient[seq];
+  if (!pending) return;
+  const answer = batch.frame("gateway", "out", resultResponse(pending.id, { outcome }), { re: seq });
   batch.fact("gateway", "permission.responded", { request: seq, answer, outcome, ...decision });
-  if (!asking.hidden) withdraw(batch, seq, asking, decision.by);
+  if (!pending.hidden) withdraw(batch, seq, pending, decision.by);
 }
 
 // ---- requests that are settled ------------------------------------------------------------------------
@@ -77,25 +77,25 @@ export function clientAnswer(
   batch: Batch,
   { connection, subject }: { connection: string; subject: string },
   seq: number,
-  asking: Asking,
+  pending: RequestOfAgent,
   frame: Frame,
 ): void {
-  const answer = batch.frame("client", "out", frame, { connection, re: seq, id: asking.id });
-  if (asking.permission) {
+  const answer = batch.frame("client", "out", frame, { connection, re: seq, id: pending.id });
+  if (pending.permission) {
     const outcome = (frame.value.result as { outcome?: unknown } | null | undefined)?.outcome ?? null;
     const decision: Decision = { by: connection, subject, why: "answered" };
     batch.fact("gateway", "permission.responded", { request: seq, answer, outcome, ...decision });
   }
-  if (ioOf(asking.method)) noteClientOperation(batch, seq, asking, answer, !("error" in frame.value));
+  if (ioOf(pending.method)) logClientOperation(batch, seq, pending, answer, !("error" in frame.value));
   // It was shown to nobody else.
-  else withdraw(batch, seq, asking, connection);
+  else withdraw(batch, seq, pending, connection);
 }
 
 /** Logs that a file or terminal request of the agent was served. */
-export function noteClientOperation(
+export function logClientOperation(
   batch: Batch,
   request: number,
-  { method }: Asking,
+  { method }: RequestOfAgent,
   answer: number,
   ok: boolean,
 ): void {
@@ -114,41 +114,43 @@ const OPERATIONS: ReadonlyMap<string, Extract<FactKind, `client.${string}`>> = n
 ]);
 
 /** A client that cancels owes an answer to each open question; nobody may be there to give it. */
-export function cancelQuestions(batch: Batch, by: string): void {
+export function cancelRequestsOfAgent(batch: Batch, by: string): void {
   for (const seq of openToClients(batch.state)) {
-    const asking = batch.state.asking[seq] as Asking;
-    if (asking.permission)
+    const pending = batch.state.awaitingClient[seq] as RequestOfAgent;
+    if (pending.permission)
       decide(batch, seq, { outcome: "cancelled" }, { by, why: "the turn was cancelled" });
-    if (asking.method !== "elicitation/create") continue;
-    batch.frame("gateway", "out", resultResponse(asking.id, { action: "cancel" }), { re: seq });
-    withdraw(batch, seq, asking);
+    if (pending.method !== "elicitation/create") continue;
+    batch.frame("gateway", "out", resultResponse(pending.id, { action: "cancel" }), { re: seq });
+    withdraw(batch, seq, pending);
   }
 }
 
 /** The agent takes its request back: it gets the answer it owes itself, and its clients have heard already. */
-export function cancelledByAgent(batch: Batch, seq: number, { id, permission }: Asking): void {
+export function cancelledByAgent(batch: Batch, seq: number, { id, permission }: RequestOfAgent): void {
   const error = { code: ErrorCode.requestCancelled, message: "Request cancelled" };
   batch.frame("gateway", "out", errorResponse(id, error), { re: seq });
-  if (permission) noteWithdrawn(batch, seq, "the agent cancelled its request");
+  if (permission) logWithdrawn(batch, seq, "the agent cancelled its request");
 }
 
 /** Notes the end of a process with `note`, which ends its questions; those who were asked learn of it. */
-export function endQuestions(batch: Batch, why: string, note: () => void): void {
-  const open = openToClients(batch.state).map((seq) => [seq, batch.state.asking[seq] as Asking] as const);
+export function endRequestsOfAgent(batch: Batch, why: string, note: () => void): void {
+  const open = openToClients(batch.state).map(
+    (seq) => [seq, batch.state.awaitingClient[seq] as RequestOfAgent] as const,
+  );
   note();
-  for (const [seq, asking] of open) {
-    if (asking.permission) noteWithdrawn(batch, seq, why);
-    withdraw(batch, seq, asking);
+  for (const [seq, pending] of open) {
+    if (pending.permission) logWithdrawn(batch, seq, why);
+    withdraw(batch, seq, pending);
   }
 }
 
 /** Nobody has decided, and nobody need do so any more. */
-function noteWithdrawn(batch: Batch, seq: number, why: string): void {
+function logWithdrawn(batch: Batch, seq: number, why: string): void {
   batch.fact("gateway", "permission.withdrawn", { request: seq, why });
 }
 
 /** Everyone who was shown a request of the agent learns that it is settled, except who settled it. */
-function withdraw(batch: Batch, seq: number, { to }: Asking, except?: string): void {
+function withdraw(batch: Batch, seq: number, { to }: RequestOfAgent, except?: string): void {
   const requestId = clientRequestId(batch.state.sessionId, seq);
   batch.frame("gateway", "in", notification("$/cancel_request", { requestId }), {
     re: seq,

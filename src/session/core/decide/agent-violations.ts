@@ -7,7 +7,7 @@ import type { Batch } from "./batch.ts";
  */
 
 /** Adds a frame of the agent with `add`, and then what is wrong with it. */
-export function checked(batch: Batch, add: () => number): number {
+export function recordWithViolations(batch: Batch, add: () => number): number {
   const { acp } = batch.state;
   const before = { ...acp.violations };
   const seq = add();

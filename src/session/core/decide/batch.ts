@@ -71,7 +71,7 @@ export class Batch {
   /** The prompt that a frame is, or answers. */
   #promptOf(seq: number, { method }: Frame, { re }: Route): number | undefined {
     if (method === "session/prompt") return seq;
-    return re !== undefined && this.state.asked[re]?.method === "session/prompt" ? re : undefined;
+    return re !== undefined && this.state.awaitingAgent[re]?.method === "session/prompt" ? re : undefined;
   }
 
   #place(context: Context = this.state.context) {

@@ -4,7 +4,7 @@ import { ioOf, type WorkspaceIo } from "../../../protocol/methods.ts";
 import { moved } from "../../../protocol/rebase-path.ts";
 import type { Route } from "../events/event.ts";
 import type { SessionState } from "../state/state.ts";
-import { noteClientOperation, openToClients } from "./agent-requests.ts";
+import { logClientOperation, openToClients } from "./agent-requests.ts";
 import type { Batch } from "./batch.ts";
 
 /**
@@ -26,7 +26,7 @@ export function routeToClient(
   const able = clients.filter(({ serves }) => serves.includes(io));
   const params = frame.value.params as Params | null | undefined;
   if (io === "terminal" && method !== "terminal/create") return toOwner(state, able, params?.terminalId);
-  const turnOf = state.turn ? state.asked[state.turn.prompt]?.connection : undefined;
+  const turnOf = state.turn ? state.awaitingAgent[state.turn.prompt]?.connection : undefined;
   const client = able.find(({ connection }) => connection === turnOf) ?? able.at(-1);
   if (!client)
     return unavailable(`This workspace's files are its clients', and none that is here offers ${method}`);
@@ -58,10 +58,10 @@ function unavailable(message: string): { refusal: RpcError } {
 /** A client is gone for good. What its machine was asked for, unlike a person's decision, nobody else can give. */
 export function ioClientGone(batch: Batch, connection: string): void {
   for (const seq of openToClients(batch.state)) {
-    const asking = batch.state.asking[seq];
-    if (asking?.to !== connection || ioOf(asking.method) === undefined) continue;
+    const pending = batch.state.awaitingClient[seq];
+    if (pending?.to !== connection || ioOf(pending.method) === undefined) continue;
     const error = { code: ErrorCode.internal, message: "The client that was asked is gone" };
-    const answer = batch.frame("gateway", "out", errorResponse(asking.id, error), { re: seq });
-    noteClientOperation(batch, seq, asking, answer, false);
+    const answer = batch.frame("gateway", "out", errorResponse(pending.id, error), { re: seq });
+    logClientOperation(batch, seq, pending, answer, false);
   }
 }

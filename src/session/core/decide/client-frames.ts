@@ -12,8 +12,8 @@ import { LIMITS } from "../../../protocol/limits.ts";
 import { badCursor } from "../read/replay.ts";
 import { currentSetup } from "../state/agent-report.ts";
 import type { KeyedPrompt } from "../state/state.ts";
-import { bind, close, wantAgent } from "./agent-process.ts";
-import { cancelQuestions, clientAnswer } from "./agent-requests.ts";
+import { close, openAgentSession, requestProcess } from "./agent-process.ts";
+import { cancelRequestsOfAgent, clientAnswer } from "./agent-requests.ts";
 import type { Batch } from "./batch.ts";
 import { badPromptKey, promptKey } from "./idempotency-key.ts";
 import { methodTooLong, tooMany } from "./request-limits.ts";
@@ -39,8 +39,8 @@ export function open(batch: Batch, connection: string, frame: Frame, identity: O
   const cwd = (frame.value.params as { cwd: string }).cwd;
   batch.fact("gateway", "session.requested", { ...identity, cwd, request });
   const { agent, run } = batch.state;
-  if (agent === "starting" && run?.initialized && !run.stopping) bind(batch);
-  else wantAgent(batch);
+  if (agent === "starting" && run?.initialized && !run.stopping) openAgentSession(batch);
+  else requestProcess(batch);
 }
 
 /** `answering`: all connections now that the agent's requests are put to. */
@@ -83,17 +83,17 @@ function refuse(batch: Batch, connection: string, frame: Frame, error: RpcError)
 
 function answer(batch: Batch, { connection, caller, answering }: ClientInput, frame: Frame): void {
   const seq = parseClientRequestId(frame.value.id)?.seq;
-  const asking = seq === undefined ? undefined : batch.state.asking[seq];
-  if (seq === undefined || asking?.by !== "client" || (asking.to ?? connection) !== connection) {
+  const pending = seq === undefined ? undefined : batch.state.awaitingClient[seq];
+  if (seq === undefined || pending?.by !== "client" || (pending.to ?? connection) !== connection) {
     batch.frame("client", "out", frame, { connection, stop: "stray" });
     return;
   }
-  const said = [connection, ...(asking.declined ?? [])];
+  const said = [connection, ...(pending.declined ?? [])];
   // A client that does not know the method must not win over one that does.
   const another = said.length < DECLINES && answering.some((other) => !said.includes(other));
-  if (isUnknownMethod(frame) && !asking.to && another)
+  if (isUnknownMethod(frame) && !pending.to && another)
     batch.frame("client", "out", frame, { connection, re: seq, stop: "declined" });
-  else clientAnswer(batch, { connection, subject: caller.subject }, seq, asking, frame);
+  else clientAnswer(batch, { connection, subject: caller.subject }, seq, pending, frame);
 }
 
 /** So many clients that do not know a method are taken for all of them. */
@@ -124,9 +124,9 @@ function clientRequest(
 
 /** Anything but a prompt. The state keeps what waits and what is not answered, so that must not be without end. */
 function pass(batch: Batch, connection: string, frame: Frame): void {
-  const { asked, queue } = batch.state;
+  const { awaitingAgent, queue } = batch.state;
   const held = queue.filter(({ turnId }) => turnId === null).length;
-  const open = Object.values(asked).filter(({ method }) => method !== "session/prompt").length;
+  const open = Object.values(awaitingAgent).filter(({ method }) => method !== "session/prompt").length;
   const waiting = frame.kind === "request" ? Math.max(held, open) : held;
   const refusal = methodTooLong(frame) ?? tooMany(waiting, "The agent has not answered");
   if (refusal) return refuse(batch, connection, frame, refusal);
@@ -147,7 +147,10 @@ function prompt(batch: Batch, connection: string, frame: Frame, newTurnId: NewTu
 /** The answer there is goes to this client as well; the one to come will. */
 function repeatPrompt(batch: Batch, connection: string, frame: Frame, { seq, answer }: KeyedPrompt): void {
   const id = frame.idText as string;
-  const refusal = tooMany(batch.state.asked[seq]?.also?.length ?? 0, "The same prompt is waited for by");
+  const refusal = tooMany(
+    batch.state.awaitingAgent[seq]?.also?.length ?? 0,
+    "The same prompt is waited for by",
+  );
   if (answer === null && refusal) return refuse(batch, connection, frame, refusal);
   if (answer === null) {
     batch.frame("client", "out", frame, { connection, stop: "gateway", repeats: seq });
@@ -178,7 +181,7 @@ function dispatch(batch: Batch, connection: string, frame: Frame, turnId: string
   );
   if (waits) {
     batch.fact("gateway", "queue.enqueued", { seq, turnId, position: state.queue.length }, context);
-    wantAgent(batch);
+    requestProcess(batch);
   } else if (turnId !== null) {
     batch.fact("gateway", "turn.started", { turnId, prompt: seq }, context);
   }
@@ -190,7 +193,7 @@ function cancelTurn(batch: Batch, connection: string, frame: Frame): void {
   const passes = turn !== null && agent === "ready";
   batch.frame("client", "out", frame, passes ? { connection } : { connection, stop: "gateway" });
   cancelQueued(batch);
-  if (turn) cancelQuestions(batch, "session/cancel");
+  if (turn) cancelRequestsOfAgent(batch, "session/cancel");
 }
 
 /** `$/cancel_request` names a request by the client's own id; the agent knows it by its place in the log. */
@@ -198,8 +201,8 @@ function cancelRequest(batch: Batch, connection: string, frame: Frame): void {
   const span = frame.spans.requestId;
   const id = span && frame.raw.slice(span.start, span.end);
   const [key] =
-    Object.entries(batch.state.asked).find(
-      ([, asked]) => asked.connection === connection && asked.id === id,
+    Object.entries(batch.state.awaitingAgent).find(
+      ([, pending]) => pending.connection === connection && pending.id === id,
     ) ?? [];
   const queued = batch.state.queue.find((item) => String(item.seq) === key);
   if (key === undefined || queued) {
@@ -211,10 +214,10 @@ function cancelRequest(batch: Batch, connection: string, frame: Frame): void {
 }
 
 /** What a client has told another process of the same agent: whoever is logged in, is so everywhere. */
-export function relayed(batch: Batch, frame: Frame): void {
-  const { run, asked } = batch.state;
+export function relayLogin(batch: Batch, frame: Frame): void {
+  const { run, awaitingAgent } = batch.state;
   if (!run?.initialized || run.stopping) return;
-  const full = Object.keys(asked).length >= LIMITS.openRequests;
+  const full = Object.keys(awaitingAgent).length >= LIMITS.openRequests;
   const raw = rewrite(frame, { id: String(batch.nextSeq) });
   batch.frame("gateway", "out", raw, full ? { stop: "gateway" } : {});
 }

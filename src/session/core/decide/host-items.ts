@@ -6,17 +6,17 @@ import type { Route } from "../events/event.ts";
 import { chunkText } from "../state/fold-frame.ts";
 import type { SessionState } from "../state/state.ts";
 import {
-  bind,
-  bound,
+  agentSessionOpened,
   drain,
   hostBack,
   hostGone,
   isOpening,
+  openAgentSession,
   processEnded,
   processReplaced,
 } from "./agent-process.ts";
-import { cancelledByAgent, decide, noteClientOperation, openToClients } from "./agent-requests.ts";
-import { checked } from "./agent-violations.ts";
+import { cancelledByAgent, decide, logClientOperation, openToClients } from "./agent-requests.ts";
+import { recordWithViolations } from "./agent-violations.ts";
 import type { Batch } from "./batch.ts";
 import { type IoClient, routeToClient } from "./client-files.ts";
 import { rulingOn } from "./policy.ts";
@@ -43,7 +43,7 @@ export function hostHello(batch: Batch, { t: _, draining, wish, ...hello }: Host
 
 /** Whether a process that says hello is the one the session has or waits for. */
 export function isWelcome(state: SessionState, { run, wish }: HostHello): boolean {
-  return state.run?.id === run || (state.agent === "starting" && state.wish === wish);
+  return state.run?.id === run || (state.agent === "starting" && state.processRequest === wish);
 }
 
 /**
@@ -65,7 +65,7 @@ export function hostItem(batch: Batch, line: string, clients: () => readonly IoC
     case "response":
       return agentAnswer(batch, frame);
     case "invalid":
-      checked(batch, () => batch.frame("agent", "in", frame, { stop: "stray" }));
+      recordWithViolations(batch, () => batch.frame("agent", "in", frame, { stop: "stray" }));
   }
 }
 
@@ -87,7 +87,9 @@ function hostEvent(batch: Batch, [kind, body]: HostEvent): void {
 
 /** What cannot be a frame is kept as what it was: text. */
 function noise(batch: Batch, text: string): void {
-  checked(batch, () => batch.fact("host", "runtime.noise", { text: text.slice(0, NOISE_CHARS) }));
+  recordWithViolations(batch, () =>
+    batch.fact("host", "runtime.noise", { text: text.slice(0, NOISE_CHARS) }),
+  );
 }
 
 const NOISE_CHARS = 4096;
@@ -100,20 +102,20 @@ function hostSent(batch: Batch, raw: string): void {
 
 function agentNotification(batch: Batch, frame: Frame): void {
   if (frame.method !== "$/cancel_request") {
-    checked(batch, () => batch.frame("agent", "in", frame, replayRoute(batch.state, frame)));
+    recordWithViolations(batch, () => batch.frame("agent", "in", frame, replayRoute(batch.state, frame)));
     return;
   }
   const span = frame.spans.requestId;
   const id = span && frame.raw.slice(span.start, span.end);
-  const [key] = Object.entries(batch.state.asking).find(([, asking]) => asking.id === id) ?? [];
-  const asking = key === undefined ? undefined : batch.state.asking[key];
-  if (asking?.by !== "client") {
+  const [key] = Object.entries(batch.state.awaitingClient).find(([, pending]) => pending.id === id) ?? [];
+  const pending = key === undefined ? undefined : batch.state.awaitingClient[key];
+  if (pending?.by !== "client") {
     batch.frame("agent", "in", frame, { stop: "stray" });
     return;
   }
   const re = Number(key);
-  batch.frame("agent", "in", frame, asking.to === undefined ? { re } : { re, to: asking.to });
-  cancelledByAgent(batch, re, asking);
+  batch.frame("agent", "in", frame, pending.to === undefined ? { re } : { re, to: pending.to });
+  cancelledByAgent(batch, re, pending);
 }
 
 /**
@@ -122,7 +124,7 @@ function agentNotification(batch: Batch, frame: Frame): void {
  */
 function replayRoute(state: SessionState, frame: Frame): Route {
   if (state.agent !== "starting" || frame.method !== "session/update") return {};
-  const opening = Object.values(state.asked).find(isOpening)?.method;
+  const opening = Object.values(state.awaitingAgent).find(isOpening)?.method;
   if (
     (opening === "session/new" || opening === "session/fork") &&
     frame.sessionId !== state.context.acpSessionId
@@ -139,11 +141,11 @@ function agentRequest(batch: Batch, frame: Frame, clients: () => readonly IoClie
   const refusal = idTooLong(frame) ?? methodTooLong(frame) ?? tooMany(open, "Clients have not answered");
   if (refusal) return refuse(batch, frame, refusal);
   if (isHostServed(batch.state, method))
-    checked(batch, () => batch.frame("agent", "in", frame, { stop: "host" }));
+    recordWithViolations(batch, () => batch.frame("agent", "in", frame, { stop: "host" }));
   else if (ioOf(method)) askIo(batch, frame, clients());
   else if (method === "session/request_permission") askPermission(batch, frame);
   else if (method === "elicitation/create" && frame.spans.requestId) askOne(batch, frame);
-  else checked(batch, () => batch.frame("agent", "in", frame));
+  else recordWithViolations(batch, () => batch.frame("agent", "in", frame));
 }
 
 function waitsForClients(state: SessionState, { method, value }: Frame): boolean {
@@ -159,7 +161,7 @@ function isHostServed({ run }: SessionState, method: string): boolean {
 function askIo(batch: Batch, frame: Frame, clients: readonly IoClient[]): void {
   const found = routeToClient(batch.state, frame, clients);
   if ("refusal" in found) return refuse(batch, frame, found.refusal);
-  checked(batch, () => batch.frame("agent", "in", frame, found.route));
+  recordWithViolations(batch, () => batch.frame("agent", "in", frame, found.route));
 }
 
 function refuse(batch: Batch, frame: Frame, error: RpcError): void {
@@ -171,7 +173,9 @@ function refuse(batch: Batch, frame: Frame, error: RpcError): void {
 function askPermission(batch: Batch, frame: Frame): void {
   const params = frame.value.params as { toolCall?: unknown; options?: unknown } | null | undefined;
   const ruling = rulingOn(batch.state, params);
-  const seq = checked(batch, () => batch.frame("agent", "in", frame, ruling ? { stop: "gateway" } : {}));
+  const seq = recordWithViolations(batch, () =>
+    batch.frame("agent", "in", frame, ruling ? { stop: "gateway" } : {}),
+  );
   batch.fact("gateway", "permission.requested", {
     request: seq,
     toolCall: params?.toolCall ?? null,
@@ -183,7 +187,7 @@ function askPermission(batch: Batch, frame: Frame): void {
 /** A question about a client's request is for that client, who knows the request by another id. */
 function askOne(batch: Batch, frame: Frame): void {
   const { start, end } = frame.spans.requestId as { start: number; end: number };
-  const { connection, id } = batch.state.asked[frame.raw.slice(start, end)] ?? {};
+  const { connection, id } = batch.state.awaitingAgent[frame.raw.slice(start, end)] ?? {};
   if (connection !== undefined && id !== undefined) {
     batch.frame("agent", "in", frame, { to: connection, requestId: id });
     return;
@@ -194,16 +198,17 @@ function askOne(batch: Batch, frame: Frame): void {
 function hostAnswer(batch: Batch, raw: string): void {
   const frame = readFrame(raw);
   if (isFault(frame)) return noise(batch, raw);
-  const [key, asking] =
-    Object.entries(batch.state.asking).find(([, a]) => a.id === frame.idText && a.by === "host") ?? [];
+  const [key, pending] =
+    Object.entries(batch.state.awaitingClient).find(([, a]) => a.id === frame.idText && a.by === "host") ??
+    [];
   const answer = batch.frame(
     "host",
     "out",
     frame,
     key === undefined ? { stop: "stray" } : { re: Number(key) },
   );
-  if (key !== undefined && asking)
-    noteClientOperation(batch, Number(key), asking, answer, !("error" in frame.value));
+  if (key !== undefined && pending)
+    logClientOperation(batch, Number(key), pending, answer, !("error" in frame.value));
 }
 
 function agentAnswer(batch: Batch, frame: Frame): void {
@@ -213,19 +218,19 @@ function agentAnswer(batch: Batch, frame: Frame): void {
     batch.frame("agent", "in", frame, { stop: "host" });
     if (!state.run?.initialized) return;
     drainForProcess(batch);
-    bind(batch);
+    openAgentSession(batch);
     return;
   }
   const seq = Number(frame.idText);
-  const asked = state.asked[seq];
-  if (!asked) {
+  const pending = state.awaitingAgent[seq];
+  if (!pending) {
     batch.frame("agent", "in", frame, { stop: "stray" });
     return;
   }
-  if (isOpening(asked)) return bound(batch, frame, seq, asked);
-  batch.frame("agent", "in", frame, answerRoute(seq, asked));
-  const { method, connection } = asked;
+  if (isOpening(pending)) return agentSessionOpened(batch, frame, seq, pending);
+  batch.frame("agent", "in", frame, answerRoute(seq, pending));
+  const { method, connection } = pending;
   if (forProcess(method) && connection !== undefined && "result" in frame.value)
     batch.fact("gateway", "agent.login", { request: seq, method, connection });
-  if (asked.method === "session/prompt") endTurn(batch, seq, asked, frame);
+  if (pending.method === "session/prompt") endTurn(batch, seq, pending, frame);
 }

@@ -87,7 +87,7 @@ export function imported(
   const reason = order.format === "fork" ? FORKED : MOVED;
   const error = { code: ErrorCode.internal, message: reason, data: { outcome: "unknown" } };
   for (const item of [...state.queue]) dropQueued(batch, item, error);
-  if (run || Object.keys(state.asked).length > 0 || Object.keys(state.asking).length > 0) {
+  if (run || Object.keys(state.awaitingAgent).length > 0 || Object.keys(state.awaitingClient).length > 0) {
     const exit = { run: run?.id ?? null, code: null, signal: null, reason, expected: true };
     batch.fact("gateway", "queue.owner.stopped", exit);
   }

@@ -38,15 +38,17 @@ export function setPolicy(batch: Batch, policy: PermissionPolicy): void {
   if (JSON.stringify(policy) === JSON.stringify(batch.state.policy)) return;
   batch.fact("gateway", "permission.policy", policy);
   for (const seq of openToClients(batch.state)) {
-    if (!batch.state.asking[seq]?.permission) continue;
+    if (!batch.state.awaitingClient[seq]?.permission) continue;
     const found = rulingOn(batch.state, batch.frameAt(seq).frame.value.params);
     if (found) decide(batch, seq, found.outcome, found.decision);
   }
 }
 
 /** When the next open permission has waited long enough; null when none does. */
-export function nextTimeout({ asking, policy: { timeoutMs } }: SessionState): number | null {
-  const since = Object.values(asking).flatMap((one) => (one.permission && !one.expired ? one.since : []));
+export function nextTimeout({ awaitingClient, policy: { timeoutMs } }: SessionState): number | null {
+  const since = Object.values(awaitingClient).flatMap((one) =>
+    one.permission && !one.expired ? one.since : [],
+  );
   return timeoutMs === null || since.length === 0 ? null : Math.min(...since) + timeoutMs;
 }
 
@@ -55,8 +57,8 @@ export function expirePermissions(batch: Batch): void {
   const { timeoutMs, onTimeout } = batch.state.policy;
   if (timeoutMs === null) return;
   for (const seq of openToClients(batch.state)) {
-    const asking = batch.state.asking[seq];
-    if (!asking?.permission || asking.expired || asking.since + timeoutMs > batch.at) continue;
+    const pending = batch.state.awaitingClient[seq];
+    if (!pending?.permission || pending.expired || pending.since + timeoutMs > batch.at) continue;
     const { params } = batch.frameAt(seq).frame.value;
     const found = ruling(onTimeout, params, `nobody answered within ${timeoutMs} ms`);
     if (found) decide(batch, seq, found.outcome, found.decision);

@@ -2,7 +2,7 @@ import { ErrorCode, errorResponse, type RpcError, resultResponse } from "../../.
 import { type Frame, rewrite } from "../../../protocol/frame.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
 import type { Route } from "../events/event.ts";
-import type { Asked, Queued, SessionState } from "../state/state.ts";
+import type { Queued, RequestToAgent, SessionState } from "../state/state.ts";
 import type { Batch } from "./batch.ts";
 
 /** Turns, and the queue of those to come. */
@@ -19,12 +19,12 @@ export function promptRefusal(state: SessionState): RpcError | undefined {
 }
 
 /** A response goes to the client that asked, under the id it knows; the gateway's own questions stay here. */
-export function answerRoute(re: number, { connection, id, also }: Asked): Route {
+export function answerRoute(re: number, { connection, id, also }: RequestToAgent): Route {
   if (connection === undefined || id === undefined) return { re, stop: "gateway" };
   return { re, to: connection, id, ...alsoTo(also) };
 }
 
-function alsoTo(also: Asked["also"]): Pick<Route, "also"> {
+function alsoTo(also: RequestToAgent["also"]): Pick<Route, "also"> {
   return also ? { also: also.map(({ connection }) => connection) } : {};
 }
 
@@ -35,8 +35,8 @@ export function forProcess(method: string | undefined): boolean {
 
 /** The process is up: it gets what waited for that alone. */
 export function drainForProcess(batch: Batch): void {
-  const { queue, asked } = batch.state;
-  for (const { seq, turnId } of queue.filter((item) => forProcess(asked[item.seq]?.method)))
+  const { queue, awaitingAgent } = batch.state;
+  for (const { seq, turnId } of queue.filter((item) => forProcess(awaitingAgent[item.seq]?.method)))
     batch.fact("gateway", "queue.dequeued", { seq, turnId });
 }
 
@@ -61,10 +61,10 @@ export function leave(batch: Batch): void {
 }
 
 /** The agent answered the prompt. */
-export function endTurn(batch: Batch, prompt: number, asked: Asked, response: Frame): void {
+export function endTurn(batch: Batch, prompt: number, pending: RequestToAgent, response: Frame): void {
   const { turn } = batch.state;
   // Those who sent the same prompt again, by its idempotency key, get the same answer.
-  for (const { connection, id } of asked.also ?? []) {
+  for (const { connection, id } of pending.also ?? []) {
     batch.frame("gateway", "in", rewrite(response, { id }), { to: connection, re: prompt });
   }
   if (turn?.prompt === prompt) {
@@ -109,20 +109,21 @@ export function dropQueued(batch: Batch, { seq, turnId }: Queued, error: RpcErro
 export function failRunning(batch: Batch, reason: string, error: RpcError, kept?: string): void {
   const { turn, queue } = batch.state;
   const waiting = new Set(queue.map((item) => String(item.seq)));
-  for (const key of Object.keys(batch.state.asked)) {
-    if (!waiting.has(key) && batch.state.asked[key]?.method !== kept) settle(batch, Number(key), { error });
+  for (const key of Object.keys(batch.state.awaitingAgent)) {
+    if (!waiting.has(key) && batch.state.awaitingAgent[key]?.method !== kept)
+      settle(batch, Number(key), { error });
   }
   if (turn) batch.fact("gateway", "turn.failed", { turnId: turn.turnId, prompt: turn.prompt, reason, error });
 }
 
 /** Answers a request in the agent's place. */
 export function settle(batch: Batch, seq: number, answer: { result: unknown } | { error: RpcError }): void {
-  const asked = batch.state.asked[seq];
+  const pending = batch.state.awaitingAgent[seq];
   // Nobody waits for a request of our own, or for a notification that had been queued.
-  if (asked?.connection === undefined || asked.id === undefined) return;
-  const all = [{ connection: asked.connection, id: asked.id }, ...(asked.also ?? [])];
+  if (pending?.connection === undefined || pending.id === undefined) return;
+  const all = [{ connection: pending.connection, id: pending.id }, ...(pending.also ?? [])];
   for (const { connection, id } of all) {
     const raw = "error" in answer ? errorResponse(id, answer.error) : resultResponse(id, answer.result);
-    batch.frame("gateway", "in", raw, { to: connection, re: seq, ...alsoTo(asked.also) });
+    batch.frame("gateway", "in", raw, { to: connection, re: seq, ...alsoTo(pending.also) });
   }
 }

@@ -1,6 +1,6 @@
 import { type Choice, DETAILS, findToolCall, type ToolCall } from "../state/agent-report.ts";
 import type { Kept } from "../state/bounded-values.ts";
-import type { Asking, Queued, SessionState } from "../state/state.ts";
+import type { Queued, RequestOfAgent, SessionState } from "../state/state.ts";
 import { findTurn, type TurnRecord } from "../state/turn-history.ts";
 
 /**
@@ -60,7 +60,7 @@ export function project(state: SessionState): Record<string, unknown> {
     turns: { total: state.turns.total, recent: state.turns.recent.map(turn) },
     queue: state.queue.map((item) => queued(state, item)),
     pendingPermissions: pendingPermissions(state),
-    pendingRequests: Object.entries(state.asking).map(([seq, { method, by, since }]) => ({
+    pendingRequests: Object.entries(state.awaitingClient).map(([seq, { method, by, since }]) => ({
       seq: Number(seq),
       method,
       by,
@@ -126,8 +126,8 @@ function queued({ turns }: SessionState, { seq, turnId }: Queued) {
 }
 
 /** A request may say less of the call than is known already. */
-export function pendingPermissions({ asking, acp }: SessionState) {
-  return Object.entries(asking).flatMap(([seq, { permission, since }]: [string, Asking]) => {
+export function pendingPermissions({ awaitingClient, acp }: SessionState) {
+  return Object.entries(awaitingClient).flatMap(([seq, { permission, since }]: [string, RequestOfAgent]) => {
     if (!permission) return [];
     const { toolCallId, options } = permission;
     const known = findToolCall(acp, toolCallId);

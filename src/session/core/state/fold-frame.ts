@@ -5,7 +5,7 @@ import type { FrameEvent } from "../events/event.ts";
 import { applyPermission, applyResult, applyUpdate, choiceOf, type Violations } from "./agent-report.ts";
 import { addTerminal, dropTerminal } from "./client-terminals.ts";
 import { permissionOf } from "./pending-permission.ts";
-import type { Asked, Asking, SessionState } from "./state.ts";
+import type { RequestOfAgent, RequestToAgent, SessionState } from "./state.ts";
 import { addTurn, countUpdate, findTurn } from "./turn-history.ts";
 
 /** What the messages of clients and agents mean for the state. */
@@ -16,11 +16,11 @@ export function applyFrame(state: SessionState, event: FrameEvent): void {
   state.historyChars += frame.raw.length;
   if (event.direction === "out") {
     if (frame.method === "session/prompt") rememberPrompt(state, event);
-    if (frame.kind === "response" && route.re !== undefined) settleAsking(state, event, route.re);
+    if (frame.kind === "response" && route.re !== undefined) settleRequestOfAgent(state, event, route.re);
     if (frame.kind === "request" && route.stop !== "gateway" && route.stop !== "sent") {
       if (frame.method === "session/prompt") acceptPrompt(state, event);
-      state.asked[seq] = askedBy(state, event);
-      if (route.re !== undefined) delete state.asked[route.re];
+      state.awaitingAgent[seq] = requestToAgent(state, event);
+      if (route.re !== undefined) delete state.awaitingAgent[route.re];
     }
     return;
   }
@@ -34,12 +34,16 @@ export function applyFrame(state: SessionState, event: FrameEvent): void {
   if (before) countInTurn(state, before);
 }
 
-function settleAsking({ asking, run }: SessionState, { route, frame }: FrameEvent, seq: number): void {
+function settleRequestOfAgent(
+  { awaitingClient, run }: SessionState,
+  { route, frame }: FrameEvent,
+  seq: number,
+): void {
   const { stop, connection } = route;
-  const open = asking[seq];
+  const open = awaitingClient[seq];
   if (run && open?.method === "terminal/create" && connection !== undefined)
     addTerminal(run, frame.value.result, connection);
-  if (stop !== "declined") delete asking[seq];
+  if (stop !== "declined") delete awaitingClient[seq];
   else if (open && connection !== undefined) open.declined = [...(open.declined ?? []), connection];
 }
 
@@ -63,10 +67,10 @@ function countInTurn(state: SessionState, before: Violations): void {
 function applyAnswer(state: SessionState, { frame, route, source, seq }: FrameEvent): void {
   const { run } = state;
   if (route.re !== undefined) {
-    const asked = state.asked[route.re];
-    if (asked && source === "agent" && "result" in frame.value)
-      applyResult(state.acp, asked.method, asked.choice, frame.value.result, seq);
-    delete state.asked[route.re];
+    const pending = state.awaitingAgent[route.re];
+    if (pending && source === "agent" && "result" in frame.value)
+      applyResult(state.acp, pending.method, pending.choice, frame.value.result, seq);
+    delete state.awaitingAgent[route.re];
     const prompt = state.prompts.find((known) => known.seq === route.re);
     if (prompt) prompt.answer ??= seq;
   }
@@ -85,7 +89,7 @@ type AgentCapabilities = {
 };
 
 function rememberPrompt(state: SessionState, { frame, route, seq }: FrameEvent): void {
-  const original = route.repeats === undefined ? undefined : state.asked[route.repeats];
+  const original = route.repeats === undefined ? undefined : state.awaitingAgent[route.repeats];
   if (original && route.connection !== undefined) {
     original.also = [...(original.also ?? []), { connection: route.connection, id: frame.idText as string }];
   }
@@ -106,17 +110,17 @@ export function chunkText(frame: Frame): string | null {
 }
 
 /** A request of the gateway may carry out a client's: then the answer is that client's. */
-function askedBy(state: SessionState, { frame, route }: FrameEvent): Asked {
+function requestToAgent(state: SessionState, { frame, route }: FrameEvent): RequestToAgent {
   const method = frame.method as string;
-  const original = route.re === undefined ? undefined : state.asked[route.re];
+  const original = route.re === undefined ? undefined : state.awaitingAgent[route.re];
   if (original) return { ...original, method };
-  const asked: Asked =
+  const pending: RequestToAgent =
     route.connection === undefined
       ? { method }
       : { method, connection: route.connection, id: frame.idText as string };
   const choice = choiceOf(method, frame.value.params);
-  if (choice !== undefined) asked.choice = choice;
-  return asked;
+  if (choice !== undefined) pending.choice = choice;
+  return pending;
 }
 
 function acceptPrompt(state: SessionState, { frame, seq, at, context, requestId }: FrameEvent): void {
@@ -125,21 +129,21 @@ function acceptPrompt(state: SessionState, { frame, seq, at, context, requestId 
 }
 
 function applyAgentRequest(state: SessionState, { frame, route, seq, at }: FrameEvent): void {
-  const asking: Asking = {
+  const pending: RequestOfAgent = {
     method: frame.method as string,
     id: frame.idText as string,
     by: route.stop === "host" ? "host" : "client",
     since: at,
   };
-  if (route.to !== undefined) asking.to = route.to;
-  if (route.stop === "gateway") asking.hidden = true;
+  if (route.to !== undefined) pending.to = route.to;
+  if (route.stop === "gateway") pending.hidden = true;
   if (frame.method === "terminal/release" && state.run) dropTerminal(state.run, frame.value.params);
   if (frame.method === "session/request_permission") {
     const params = frame.value.params as { toolCall?: unknown } | null | undefined;
-    asking.permission = permissionOf(params, seq, Object.keys(state.asking).length);
+    pending.permission = permissionOf(params, seq, Object.keys(state.awaitingClient).length);
     applyPermission(state.acp, params?.toolCall, seq, at);
   }
-  state.asking[seq] = asking;
+  state.awaitingClient[seq] = pending;
 }
 
 /** Runs for every chunk the agent streams. What it replays after a restart has been counted before. */

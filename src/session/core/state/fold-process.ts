@@ -25,7 +25,7 @@ export function foldProcessFact(state: SessionState, event: FactEvent<keyof type
     case "runtime.reconnect_attempt":
       state.agent = "starting";
       state.paused = false;
-      if (event.payload.process !== "same") state.wish = event.seq;
+      if (event.payload.process !== "same") state.processRequest = event.seq;
       return;
     case "runtime.noise":
       state.acp.violations.noMessage += 1;
@@ -89,9 +89,9 @@ function endRun(state: SessionState, exit: Facts["queue.owner.stopped"], at: num
   if (exit.expected !== true && exit.lost !== true) state.crashes += 1;
   // The next process may have been asked for while this one was told to end.
   if (exit.expected !== true || state.agent !== "starting") state.agent = "gone";
-  state.asking = {};
-  for (const [seq, asked] of Object.entries(state.asked))
-    if (asked.connection === undefined) delete state.asked[seq];
+  state.awaitingClient = {};
+  for (const [seq, pending] of Object.entries(state.awaitingAgent))
+    if (pending.connection === undefined) delete state.awaitingAgent[seq];
   const { code, signal, reason } = exit;
   state.lastExit = { code, signal, at, reason: clip(reason ?? "unknown", KEEP.reasonChars) };
 }

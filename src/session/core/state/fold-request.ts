@@ -12,7 +12,7 @@ export function foldRequestFact(state: SessionState, event: FactEvent<keyof type
       return;
     }
     case "permission.expired": {
-      const request = state.asking[event.payload.request];
+      const request = state.awaitingClient[event.payload.request];
       if (request) request.expired = true;
       return;
     }

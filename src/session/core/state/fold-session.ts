@@ -10,7 +10,7 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
     case "session.anticipated":
     case "session.requested":
       // The process of a session that was anticipated is on its way.
-      if (!state.identity) state.wish = event.seq;
+      if (!state.identity) state.processRequest = event.seq;
       state.identity = identityIn(event.payload);
       return;
     case "session.imported":

@@ -6,55 +6,57 @@ import type { Permission } from "./pending-permission.ts";
 import { initialTurnHistory, type TurnHistory } from "./turn-history.ts";
 
 /**
- * What a session knows, as a fold over its log: `apply` is its only writer, depends on nothing but the
- * event, and so the same log gives the same state, whenever and wherever it is replayed. The state is
- * plain JSON; a snapshot is its text.
+ * The state of a session, a fold over its log. `apply` is the only writer and depends on nothing but the event, so a log
+ * gives the same state whenever and wherever it is replayed. The state is plain JSON; a snapshot is its text.
  */
 export type SessionState = {
-  /** Raised when `apply` changes its mind about old events: older snapshots are then replayed instead. */
+  /** Raised when the fold or the form of the state changes: older snapshots are then ignored and the log is replayed. */
   version: typeof STATE_VERSION;
   sessionId: string;
   lastSeq: number;
   createdAt: number;
   lastAt: number;
-  /** When the last frame passed, either way. */
+  /** When the last frame passed, in either direction. */
   activeAt: number;
-  /** Length of the frames in the log, less those in the archive. */
+  /** Characters of the frames in the log, without those in the archive. */
   historyChars: number;
   /** The last event that is in the archive. */
   archivedUpTo: number;
   closed: boolean;
   closedAt: number | null;
-  /** A copy of another session: its agent must not go on in that one's, but may fork it if all of it was copied. */
+  /**
+   * Set in a copy of another session until its agent has run. The agent must not continue the original's agent session,
+   * but may fork it if the copy is whole.
+   */
   fork: { whole: boolean } | null;
-  /** The process was stopped for want of work; the next prompt starts one again. */
+  /** The process was stopped because it was idle; the next prompt starts another. */
   paused: boolean;
   identity: Identity | null;
   context: Context;
   agent: AgentStatus;
   /** The agent process that serves the session, until it has ended. */
   run: Run | null;
-  /** Where in the log a process was last asked for: only the one that was started for it is let in. */
-  wish: number;
-  /** The host that has the session's files: the one of the last process. */
+  /** The event that last asked for a process: only the process that was started for it is let in. */
+  processRequest: number;
+  /** The host that has the session's files: the host of the last process. */
   home: string | null;
   /** Processes that ended in a row without having completed a turn. */
   crashes: number;
-  /** Text of the last chunk an agent replayed after a restart: some say the same twice. */
+  /** Text of the last chunk that an agent replayed after a restart, because some agents repeat chunks. */
   lastReplayed: string | null;
   turn: Turn | null;
   turns: TurnHistory;
-  /** Frames of clients that wait: for the agent to be ready, or for the turn before them to end. */
+  /** Frames of clients that wait for the agent to be ready, or for the turns before them to end. */
   queue: Queued[];
-  /** Requests towards the agent that it has not answered, by sequence number. */
-  asked: Record<string, Asked>;
-  /** Requests of the agent that nobody has answered, by sequence number. */
-  asking: Record<string, Asking>;
-  /** What the workspace decides without asking. */
+  /** Requests that the agent has not answered, by sequence number. */
+  awaitingAgent: Record<string, RequestToAgent>;
+  /** Requests of the agent that no client or host has answered, by sequence number. */
+  awaitingClient: Record<string, RequestOfAgent>;
+  /** The permissions that the workspace grants or refuses without asking a person. */
   policy: PermissionPolicy;
   /** Prompts that came with an idempotency key, the newest last. */
   prompts: KeyedPrompt[];
-  /** What the agent tells of modes, commands, plans, tool calls and the like. */
+  /** Modes, commands, plans, tool calls and the like, as the agent reported them. */
   acp: AcpState;
   /** Violations since the turn began or the last one ended, by kind. */
   violations: Partial<Record<keyof Violations, number>>;
@@ -62,30 +64,31 @@ export type SessionState = {
   lastExit: { code: number | null; signal: string | null; at: number; reason: string } | null;
 };
 
-export const STATE_VERSION = 6;
+export const STATE_VERSION = 7;
 
-/** Who and where: given once, when the session is made. */
+/** The session's owner and place, given once when the session is made. */
 export type Identity = {
   tenant: string;
   owner: string;
   workspace: string;
   agent: string;
   cwd: string;
-  /** Sequence number of the client's session/new; null as long as it has only logged in. */
+  /** Sequence number of the client's session/new; null while the client has only logged in. */
   request: number | null;
 };
 
 /**
- * `starting` from the moment a process is wanted until it has opened the session; `failed` when it could
- * not be had: the next prompt tries again.
+ * `starting` from the request for a process until the process has opened the session. `failed` when no process could be
+ * had; the next prompt asks again.
  */
 export type AgentStatus = "starting" | "ready" | "failed" | "gone";
 
+/** One agent process. */
 export type Run = {
   id: string;
   host: string;
   root: string;
-  /** Log position at which the run began: nothing before it is meant for this process. */
+  /** Log position at which the run began: nothing before it is for this process. */
   since: number;
   /** Items of this run that are in the log. */
   received: number;
@@ -97,14 +100,15 @@ export type Run = {
   canLoad: boolean;
   canResume: boolean;
   canFork: boolean;
-  /** It has been told to end: its end is no failure. */
+  /** The process has been told to end: its end is no failure. */
   stopping: boolean;
-  /** Its host wants to leave: no turn begins in it any more. */
+  /** The host wants to leave: no turn begins in this process any more. */
   draining: boolean;
-  /** Who serves its files and terminals; of the latter, where each is that clients have made. */
+  /** The side that serves files and terminals. */
   io: IoServer;
+  /** Terminals that clients have created, with the connection that has each. */
   terminals: { id: string; connection: string }[];
-  /** Its host has been away for so long that people should know; it is waited for. */
+  /** The host has been away for so long that clients were told; the session waits for it. */
   absent: boolean;
 };
 
@@ -112,29 +116,31 @@ export type Turn = { turnId: string; prompt: number; startedAt: number; cancelle
 
 export type Queued = { seq: number; turnId: string | null };
 
-export type Asked = {
+/** A request that the agent has to answer. Without a connection the gateway asked on its own account. */
+export type RequestToAgent = {
   method: string;
   connection?: string;
   id?: string;
-  /** What was chosen, if the answer alone does not say it. */
+  /** The requested mode or model, where the answer alone does not name it. */
   choice?: string;
-  /** Others who sent the same request again and wait for the same answer. */
+  /** Further clients that sent the same request and wait for the same answer. */
   also?: { connection: string; id: string }[];
 };
 
-/** A prompt by its idempotency key; `answer` is the place of its response. */
+/** A prompt by its idempotency key; `answer` is the sequence number of its response. */
 export type KeyedPrompt = { key: string; seq: number; answer: number | null };
 
-export type Asking = {
+/** A request of the agent that a client or the host has to answer. */
+export type RequestOfAgent = {
   method: string;
   id: string;
   by: "client" | "host";
   since: number;
-  /** The one connection it is for. */
+  /** The only connection the request was sent to. */
   to?: string;
   /** Connections whose client does not know the method. */
   declined?: string[];
-  /** No client was shown it. */
+  /** No client was shown the request. */
   hidden?: true;
   permission?: Permission;
   /** Nobody answered in time, and the policy had no answer either. */
@@ -159,15 +165,15 @@ export function initialState(sessionId: string): SessionState {
     context: { acpSessionId: null, agentSessionId: null, turnId: null },
     agent: "starting",
     run: null,
-    wish: 0,
+    processRequest: 0,
     home: null,
     crashes: 0,
     lastReplayed: null,
     turn: null,
     turns: initialTurnHistory(),
     queue: [],
-    asked: {},
-    asking: {},
+    awaitingAgent: {},
+    awaitingClient: {},
     policy: ASK_ALWAYS,
     prompts: [],
     acp: initialAcpState(),

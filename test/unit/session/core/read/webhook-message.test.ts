@@ -8,7 +8,7 @@ import { Batch } from "../../../../../src/session/core/decide/batch.ts";
 import { rulingOn } from "../../../../../src/session/core/decide/policy.ts";
 import { dropQueued, endTurn } from "../../../../../src/session/core/decide/turns.ts";
 import { noticesOf } from "../../../../../src/session/core/read/webhook-message.ts";
-import { type Asked, initialState } from "../../../../../src/session/core/state/state.ts";
+import { initialState, type RequestToAgent } from "../../../../../src/session/core/state/state.ts";
 
 const AT = Date.parse("2030-01-01T00:00:00Z");
 const TIME = "2030-01-01T00:00:00.000Z";
@@ -58,7 +58,7 @@ function ask(batch: Batch, more: { toolCall?: object; options?: unknown[] } = {}
 
 /** The agent's answer to the prompt. */
 function answer(batch: Batch, prompt: number, said: object): void {
-  const asked = batch.state.asked[prompt] as Asked;
+  const asked = batch.state.awaitingAgent[prompt] as RequestToAgent;
   const seq = batch.frame("agent", "in", JSON.stringify({ jsonrpc: "2.0", id: prompt, ...said }), {
     re: prompt,
   });

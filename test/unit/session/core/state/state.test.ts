@@ -43,7 +43,7 @@ describe("the state", () => {
         apply(state, factEvent(i, "turn.started", { turnId: `turn_${i}`, prompt: i }));
       } else if (i % 40 === 0) {
         apply(state, factEvent(i, "turn.completed", { turnId: `turn_${i - 39}`, prompt: i - 39 }));
-        state.asked = {};
+        state.awaitingAgent = {};
       } else {
         apply(state, updateEvent(i, updates[(i * 7) % updates.length]));
       }
