@@ -197,7 +197,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
   }
 
   get #store(): ConnectionStore {
-    this.#stored ??= new ConnectionStore(this.ctx.storage.sql);
+    this.#stored ??= new ConnectionStore(this.ctx.storage);
     return this.#stored;
   }
 

@@ -1,46 +1,23 @@
 import { CLIENT_STATE, type ClientState } from "../durable/attachments.ts";
+import { Tables } from "../durable/schema.ts";
 import { textChunks } from "../durable/text-chunks.ts";
 import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
 import type { Cursor } from "../protocol/cursor.ts";
 import { LIMITS } from "../protocol/limits.ts";
-
-const SCHEMA = `
-  -- One row: who the client is, and when it was last heard of.
-  CREATE TABLE connection (state TEXT NOT NULL, seen INTEGER NOT NULL);
-  -- One row per event stream; the connection's own has the empty id. How far its reader is: which message of
-  -- the outbox it had last, and its cursor in the session's log. While there is a reader, its socket has the cursor.
-  CREATE TABLE stream (
-    id TEXT PRIMARY KEY,
-    attached INTEGER NOT NULL DEFAULT 0,
-    sent INTEGER NOT NULL DEFAULT 0,
-    dropped INTEGER NOT NULL DEFAULT 0,
-    cursor TEXT
-  );
-  -- Messages that are in no log: the connection's own answers, and those that open a session. The last ones
-  -- stay after they were sent, for a reader that comes back. Of a client that numbers its frames: which of them
-  -- is answered, so that a frame that comes again is not answered again.
-  CREATE TABLE outbox (
-    n INTEGER PRIMARY KEY AUTOINCREMENT,
-    stream TEXT NOT NULL,
-    chars INTEGER NOT NULL,
-    re INTEGER UNIQUE
-  );
-  CREATE TABLE outbox_part (n INTEGER NOT NULL, part INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (n, part));
-  -- Requests whose answer, which comes from a session, goes to the connection's stream; seq once it did.
-  CREATE TABLE expected (n INTEGER PRIMARY KEY, session TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER);
-`;
+import { CONNECTION_SCHEMA } from "./schema.ts";
 
 export type Message = { n: number; text: string };
 
 /** What a connection remembers that may be without a socket: over HTTP, or until its client comes back. */
 export class ConnectionStore {
   readonly #sql: SqlStorage;
+  readonly #tables: Tables;
   #state: ClientState | undefined;
 
-  constructor(sql: SqlStorage) {
-    this.#sql = sql;
-    const exists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'connection'").toArray().length > 0;
-    if (exists) {
+  constructor(storage: DurableObjectStorage) {
+    this.#sql = storage.sql;
+    this.#tables = new Tables(storage, CONNECTION_SCHEMA);
+    if (this.#tables.exist) {
       const row = this.#one<{ state: string }>("SELECT state FROM connection");
       this.#state = CLIENT_STATE.safeParse(JSON.parse(row?.state ?? "null")).data;
     }
@@ -66,7 +43,7 @@ export class ConnectionStore {
   }
 
   create(state: ClientState, now: number): void {
-    this.#sql.exec(SCHEMA);
+    this.#tables.create();
     this.#sql.exec("INSERT INTO connection (state, seen) VALUES (?, ?)", JSON.stringify(state), now);
     this.#state = state;
   }
@@ -78,6 +55,7 @@ export class ConnectionStore {
 
   forget(): void {
     this.#state = undefined;
+    this.#tables.forget();
   }
 
   seen(): number {

@@ -2,6 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import { closeUnreadable, socketKind } from "../durable/attachments.ts";
 import { newId } from "../durable/new-id.ts";
 import { objectName, sessionObject } from "../durable/object-names.ts";
+import { Tables } from "../durable/schema.ts";
 import { closeRegistered, registrationFor, registrationTags } from "../durable/socket-registration.ts";
 import { type Caller, isHost, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
 import type { Hears } from "../protocol/client-subscriptions.ts";
@@ -42,6 +43,7 @@ import { currentSetup } from "./core/state/agent-report.ts";
 import { LiveSession } from "./loaded-session.ts";
 import { type HostHello, readHead } from "./readers/host-link.ts";
 import { presenceOf } from "./readers/presence.ts";
+import { SESSION_SCHEMA } from "./schema.ts";
 import { copyLog, type Forked, type ForkOrder } from "./transfer/object/fork.ts";
 import { type SegmentCursor, type SegmentPage, segmentPage } from "./transfer/object/segments.ts";
 import { isStaged, SessionImport } from "./transfer/object/session-import.ts";
@@ -73,6 +75,7 @@ export type EventsPage = { text: string; last: number; count: number; gone?: str
  */
 export class AcpSession extends DurableObject<Env> {
   readonly #access: Access;
+  readonly #tables: Tables;
   #live: LiveSession | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -80,7 +83,11 @@ export class AcpSession extends DurableObject<Env> {
     this.#access = new Access(ctx, env);
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
     // What an import has left that a crash ended.
-    if (isStaged(ctx.storage.sql)) void ctx.blockConcurrencyWhile(() => ctx.storage.deleteAll());
+    this.#tables = new Tables(ctx.storage, SESSION_SCHEMA);
+    if (isStaged(ctx.storage.sql, this.#tables)) {
+      this.#tables.forget();
+      void ctx.blockConcurrencyWhile(() => ctx.storage.deleteAll());
+    }
   }
 
   /** The session, if there is one here. */
@@ -109,7 +116,8 @@ export class AcpSession extends DurableObject<Env> {
 
   #inMemory(): LiveSession {
     // After one was deleted there may be another.
-    if (!this.#live || this.#live.isOver) this.#live = new LiveSession(this.ctx, this.env, this.#access);
+    if (!this.#live || this.#live.isOver)
+      this.#live = new LiveSession(this.ctx, this.env, this.#access, this.#tables);
     return this.#live;
   }
 
@@ -529,9 +537,9 @@ export class AcpSession extends DurableObject<Env> {
 
   /** Takes in a session from elsewhere; null when there is one here. The caller must dispose of it. */
   import(order: ImportOrder): SessionImport | null {
-    if (this.#access.owner || isStaged(this.ctx.storage.sql)) return null;
+    if (this.#access.owner || isStaged(this.ctx.storage.sql, this.#tables)) return null;
     if (!mayWork(order.caller, order.workspace)) throw new Error("Not this caller's to import");
-    return new SessionImport(this.ctx.storage, order, (state, opening) => {
+    return new SessionImport(this.ctx.storage, this.#tables, order, (state, opening) => {
       const session = this.#inMemory();
       session.adopt(state);
       const conceal = (frame: Frame) => session.hidden.conceal(frame);

@@ -1,4 +1,5 @@
 import { Deadlines } from "../durable/deadlines.ts";
+import type { Tables } from "../durable/schema.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { Access } from "./access.ts";
 import type { Batch } from "./core/decide/batch.ts";
@@ -11,7 +12,7 @@ import { Archive } from "./log/history-archive.ts";
 import { Journal } from "./log/journal.ts";
 import { IndexWriter } from "./outbox/index-writer.ts";
 import { Notices } from "./outbox/webhook-outbox.ts";
-import { CLIENT_SCHEMA, Clients } from "./readers/clients.ts";
+import { Clients } from "./readers/clients.ts";
 import { HostLink } from "./readers/host-link.ts";
 import { Watchers } from "./readers/log-watchers.ts";
 
@@ -33,15 +34,17 @@ export class LiveSession {
   readonly followUp: FollowUp;
   readonly #ctx: DurableObjectState;
   readonly #access: Access;
+  readonly #tables: Tables;
   /** Until then the state is not what the log says. */
   readonly whole: Promise<void> | undefined;
   #over = false;
 
-  constructor(ctx: DurableObjectState, env: Env, access: Access) {
+  constructor(ctx: DurableObjectState, env: Env, access: Access, tables: Tables) {
     this.#ctx = ctx;
+    this.#tables = tables;
     this.#access = access;
     const { sql } = ctx.storage;
-    this.journal = new Journal(sql);
+    this.journal = new Journal(sql, tables);
     this.archive = new Archive(env.ARCHIVE, this.journal);
     this.clients = new Clients(
       sql,
@@ -85,14 +88,13 @@ export class LiveSession {
   }
 
   create(sessionId: string): void {
+    this.#tables.create();
     this.journal.create(sessionId);
-    this.#ctx.storage.sql.exec(CLIENT_SCHEMA);
   }
 
   /** Makes a session of a log that was written beforehand and folds to the given state. */
   adopt(state: SessionState): void {
     this.journal.adopt(state);
-    this.#ctx.storage.sql.exec(CLIENT_SCHEMA);
   }
 
   /** Writes what is decided, then lets everyone read on. Output gates hold all of it until it is durable. */
@@ -132,6 +134,7 @@ export class LiveSession {
     this.clients.forget();
     this.#access.forget();
     this.deadlines.forget();
+    this.#tables.forget();
     await this.#ctx.storage.deleteAll();
     await this.index.remove(state);
     await this.followUp.workspaceOf(state)?.release(state.sessionId, state.lastSeq);

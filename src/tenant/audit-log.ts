@@ -32,13 +32,6 @@ export class AuditLog {
     this.#sql = sql;
   }
 
-  static readonly SCHEMA = `
-    CREATE TABLE audit (
-      seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL,
-      workspace TEXT, session TEXT, detail TEXT NOT NULL
-    );
-  `;
-
   add({ kind, subject, workspace, session, detail = {} }: Act, at: number): void {
     const { seq } = this.#sql
       .exec<{ seq: number }>(

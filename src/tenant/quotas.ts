@@ -7,7 +7,6 @@ import { entries, grantOf, hourOf, limitOf, retryAfterMs } from "./allowance.ts"
 /** What each subject was given of its quotas in this hour, as rows. Hours that are over are forgotten. */
 export class Quotas {
   readonly #sql: SqlStorage;
-  #exists = false;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
@@ -55,26 +54,9 @@ export class Quotas {
 
   /** From here on there is only what belongs to this hour, which is returned. */
   #begin(now: number): number {
-    if (!this.#exists) this.#create();
     const hour = hourOf(now);
     this.#sql.exec("DELETE FROM quota WHERE hour < ?", hour);
     return hour;
-  }
-
-  /** Tenants that were there before this was counted have no such table, or the one of sessions alone. */
-  #create(): void {
-    this.#sql.exec(
-      `CREATE TABLE IF NOT EXISTS quota (
-         subject TEXT NOT NULL, quota TEXT NOT NULL, hour INTEGER NOT NULL, given INTEGER NOT NULL,
-         PRIMARY KEY (subject, quota)
-       )`,
-    );
-    if (this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'opening'").toArray().length > 0)
-      this.#sql.exec(
-        `INSERT INTO quota SELECT subject, 'sessions', max(hour), sessions FROM opening GROUP BY subject;
-         DROP TABLE opening`,
-      );
-    this.#exists = true;
   }
 }
 

@@ -22,14 +22,6 @@ export class Revocations {
     this.#sql = sql;
   }
 
-  static readonly SCHEMA = `
-    CREATE TABLE revocation (
-      id TEXT PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL, by_subject TEXT NOT NULL,
-      at INTEGER NOT NULL, until INTEGER,
-      UNIQUE (kind, value)
-    );
-  `;
-
   covers({ jti, subject }: { jti?: string | null | undefined; subject: string }, now: number): boolean {
     return (
       this.#sql

@@ -26,18 +26,12 @@ type Row = {
 /** Links to sessions, as rows. Of the secret in a link only the hash is kept. */
 export class Shares {
   readonly #sql: SqlStorage;
-  #exists: boolean;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    const [table] = sql.exec<{ sql: string }>("SELECT sql FROM sqlite_master WHERE name = 'share'").toArray();
-    this.#exists = table !== undefined;
-    // Made by an older version: its links show everything.
-    if (table && !table.sql.includes("redact")) sql.exec(`ALTER TABLE share ADD COLUMN ${REDACT_COLUMN}`);
   }
 
   add(share: Omit<Row, "id">, hash: string): Share {
-    this.#create();
     this.#sql.exec("DELETE FROM share WHERE expires <= ?", share.at);
     const { session, workspace, by_subject, at, expires, redact } = share;
     const id = crypto.randomUUID();
@@ -51,7 +45,6 @@ export class Shares {
 
   /** Who has the link with the secret of this hash. */
   bearer(tenant: string, hash: string, now: number): Caller | undefined {
-    if (!this.#exists) return undefined;
     const [row] = this.#sql
       .exec<Row>("SELECT * FROM share WHERE hash = ? AND expires > ?", hash, now)
       .toArray();
@@ -71,7 +64,6 @@ export class Shares {
 
   /** Those in the caller's workspaces, the newest first. */
   list(caller: Caller, now: number): Share[] {
-    if (!this.#exists) return [];
     return this.#sql
       .exec<Row>("SELECT * FROM share WHERE expires > ? ORDER BY at DESC, id", now)
       .toArray()
@@ -82,20 +74,7 @@ export class Shares {
   remove(id: string): void {
     this.#sql.exec("DELETE FROM share WHERE id = ?", id);
   }
-
-  #create(): void {
-    if (this.#exists) return;
-    this.#sql.exec(
-      `CREATE TABLE share (
-         id TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, session TEXT NOT NULL, workspace TEXT NOT NULL,
-         by_subject TEXT NOT NULL, at INTEGER NOT NULL, expires INTEGER NOT NULL, ${REDACT_COLUMN}
-       )`,
-    );
-    this.#exists = true;
-  }
 }
-
-const REDACT_COLUMN = "redact INTEGER NOT NULL DEFAULT 0";
 
 /** What the bearer of a link is called, and what its sockets are found by. */
 export function nameOf(id: string): string {

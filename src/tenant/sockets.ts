@@ -10,16 +10,6 @@ export class LiveSockets {
     this.#sql = sql;
   }
 
-  static readonly SCHEMA = `
-    CREATE TABLE socket (
-      id TEXT PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL, jti TEXT, expires INTEGER NOT NULL,
-      holder TEXT NOT NULL, name TEXT NOT NULL
-    );
-    CREATE INDEX socket_subject ON socket (subject);
-    CREATE INDEX socket_jti ON socket (jti);
-    CREATE INDEX socket_expires ON socket (expires);
-  `;
-
   put({ id, kind, subject, jti, expires, holder }: SocketRegistration, now: number): void {
     this.#sql.exec("DELETE FROM socket WHERE expires < ?", Math.floor(now / 1000) - EXTRA_SECONDS);
     this.#sql.exec(

@@ -1,5 +1,6 @@
 import { DurableObject } from "cloudflare:workers";
 import { sessionObject } from "../durable/object-names.ts";
+import { Tables } from "../durable/schema.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { Allowance, Amounts, ObjectAddress, SocketRegistration } from "../protocol/rpc.ts";
@@ -7,6 +8,7 @@ import { type AuditEntry, AuditLog, type AuditQuery } from "./audit-log.ts";
 import type { Act } from "./client/audit.ts";
 import { Quotas } from "./quotas.ts";
 import { type Revocation, type RevocationKind, Revocations } from "./revocations.ts";
+import { TENANT_SCHEMA } from "./schema.ts";
 import { nameOf, type Share, Shares } from "./shares.ts";
 import { LiveSockets } from "./sockets.ts";
 
@@ -23,23 +25,23 @@ export class TenantState extends DurableObject<Env> {
   readonly #audit: AuditLog;
   readonly #quotas: Quotas;
   readonly #shares: Shares;
-  #exists: boolean;
+  readonly #tables: Tables;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     const { sql } = ctx.storage;
+    this.#tables = new Tables(ctx.storage, TENANT_SCHEMA);
     this.#revocations = new Revocations(sql);
     this.#live = new LiveSockets(sql);
     this.#audit = new AuditLog(sql);
     this.#quotas = new Quotas(sql);
     this.#shares = new Shares(sql);
-    this.#exists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'revocation'").toArray().length > 0;
   }
 
   // ---- sockets and requests ---------------------------------------------------------------------------
 
   isRevoked(caller: Pick<Caller, "subject" | "jti">): boolean {
-    return this.#exists && this.#revocations.covers(caller, Date.now());
+    return this.#tables.exist && this.#revocations.covers(caller, Date.now());
   }
 
   /**
@@ -47,34 +49,36 @@ export class TenantState extends DurableObject<Env> {
    * what was revoked before is noticed now. False: it must end.
    */
   registerSocket(registration: SocketRegistration): boolean {
-    this.#create();
+    this.#tables.create();
     if (this.#revocations.covers(registration, Date.now())) return false;
     this.#live.put(registration, Date.now());
     return true;
   }
 
   socketsOf(subject: string): number {
-    return this.#exists ? this.#live.countOf(subject, Date.now()) : 0;
+    return this.#tables.exist ? this.#live.countOf(subject, Date.now()) : 0;
   }
 
   /** False: the subject may open no more sessions in this hour. */
   countOpening(subject: string): boolean {
+    this.#tables.create();
     return this.#quotas.takeOne(subject, "sessions", Date.now());
   }
 
   /** A part of what the subject may still do in this hour, for one connection to spend: it counts as spent from now on. */
   allow(subject: string, asked: Amounts): Allowance {
+    this.#tables.create();
     return this.#quotas.grant(subject, asked, this.socketsOf(subject), Date.now());
   }
 
   /** What a connection did not need. */
   giveBack(subject: string, unused: Allowance): void {
-    this.#quotas.giveBack(subject, unused, Date.now());
+    if (this.#tables.exist) this.#quotas.giveBack(subject, unused, Date.now());
   }
 
   /** A socket is closed; with what its connection did not need. */
   unregisterSocket(id: string, refund?: { subject: string; unused: Allowance }): void {
-    if (this.#exists) this.#live.remove(id);
+    if (this.#tables.exist) this.#live.remove(id);
     if (refund) this.giveBack(refund.subject, refund.unused);
   }
 
@@ -87,7 +91,7 @@ export class TenantState extends DurableObject<Env> {
     if ((kind === "subject" && value === caller.subject) || (kind === "jti" && value === caller.jti))
       return { refused: "That would lock you out" };
     if (kind === "session" && !(await this.#session(value).revoke(caller))) return null;
-    this.#create();
+    this.#tables.create();
     if (this.#revocations.count >= LIMITS.revocations)
       return { refused: `A tenant has at most ${LIMITS.revocations} revocations: lift some` };
     const revocation = this.#revocations.add(kind, value, caller.subject, Date.now(), until);
@@ -100,7 +104,7 @@ export class TenantState extends DurableObject<Env> {
   /** False: there is no such revocation. */
   async lift(caller: Caller, id: string): Promise<boolean> {
     this.#checkAdmin(caller);
-    const revocation = this.#exists ? this.#revocations.find(id) : undefined;
+    const revocation = this.#tables.exist ? this.#revocations.find(id) : undefined;
     if (!revocation) return false;
     const { kind, value } = revocation;
     // Of a session that was deleted since there is nothing to give back.
@@ -112,12 +116,12 @@ export class TenantState extends DurableObject<Env> {
 
   revocations(caller: Caller): Revocation[] {
     this.#checkAdmin(caller);
-    return this.#exists ? this.#revocations.list() : [];
+    return this.#tables.exist ? this.#revocations.list() : [];
   }
 
   /** Some end by themselves. */
   override async alarm(): Promise<void> {
-    if (!this.#exists) return;
+    if (!this.#tables.exist) return;
     for (const { kind, value } of this.#revocations.takeEnded(Date.now())) {
       const tenant = this.ctx.id.name;
       if (kind === "session" && tenant !== undefined) await this.#session(value).restore({ tenant });
@@ -151,6 +155,7 @@ export class TenantState extends DurableObject<Env> {
 
   share(caller: Caller, { session, workspace, expires, redact }: ShareOrder, hash: string): Share {
     this.#checkSharer(caller);
+    this.#tables.create();
     const { subject } = caller;
     const share = this.#shares.add(
       { session, workspace, by_subject: subject, at: Date.now(), expires, redact: Number(redact) },
@@ -162,7 +167,7 @@ export class TenantState extends DurableObject<Env> {
 
   shares(caller: Caller): Share[] {
     this.#checkSharer(caller);
-    return this.#shares.list(caller, Date.now());
+    return this.#tables.exist ? this.#shares.list(caller, Date.now()) : [];
   }
 
   /** Takes a link back, and closes what is open by it. False: there is none for the caller. */
@@ -177,7 +182,7 @@ export class TenantState extends DurableObject<Env> {
   }
 
   sharedWith(hash: string): Caller | undefined {
-    return this.#shares.bearer(this.ctx.id.name ?? "", hash, Date.now());
+    return this.#tables.exist ? this.#shares.bearer(this.ctx.id.name ?? "", hash, Date.now()) : undefined;
   }
 
   #checkSharer({ tenant, scopes }: Caller): void {
@@ -187,13 +192,13 @@ export class TenantState extends DurableObject<Env> {
   // ---- audit ------------------------------------------------------------------------------------------
 
   record(act: Act): void {
-    this.#create();
+    this.#tables.create();
     this.#audit.add(act, Date.now());
   }
 
   audit(caller: Caller, query: AuditQuery): { entries: AuditEntry[]; next: number | null } {
     this.#checkAdmin(caller);
-    return this.#exists ? this.#audit.page(caller, query) : { entries: [], next: null };
+    return this.#tables.exist ? this.#audit.page(caller, query) : { entries: [], next: null };
   }
 
   // ---- itself -----------------------------------------------------------------------------------------
@@ -202,12 +207,6 @@ export class TenantState extends DurableObject<Env> {
   #checkAdmin({ tenant, scopes }: Caller): void {
     if (tenant !== this.ctx.id.name || !scopes.includes("workspace:admin"))
       throw new Error("Not this caller's tenant");
-  }
-
-  #create(): void {
-    if (this.#exists) return;
-    this.ctx.storage.sql.exec(Revocations.SCHEMA + LiveSockets.SCHEMA + AuditLog.SCHEMA);
-    this.#exists = true;
   }
 
   #session(id: string) {

@@ -30,12 +30,17 @@ export class Words {
   /** A newer word of the same kind takes the place of one that has not been heard. */
   add(session: string, { kind, body }: Word): void {
     const text = JSON.stringify(body);
-    this.#sql.exec("INSERT OR REPLACE INTO word (session, kind, body) VALUES (?, ?, ?)", session, kind, text);
+    this.#sql.exec(
+      "INSERT OR REPLACE INTO session_message (session, kind, body) VALUES (?, ?, ?)",
+      session,
+      kind,
+      text,
+    );
   }
 
   /** Tells every session what it has to hear. False: some could not be reached. */
   async deliver(): Promise<boolean> {
-    const rows = this.#sql.exec<WordRow>("SELECT * FROM word ORDER BY rowid").toArray();
+    const rows = this.#sql.exec<WordRow>("SELECT * FROM session_message ORDER BY rowid").toArray();
     let heard = true;
     for (let at = 0; at < rows.length; at += AT_ONCE) {
       const told = await Promise.all(rows.slice(at, at + AT_ONCE).map((row) => this.#tell(row)));
@@ -52,7 +57,12 @@ export class Words {
       console.error("session not told", { session, kind, error: String(error) });
       return false;
     }
-    this.#sql.exec("DELETE FROM word WHERE session = ? AND kind = ? AND body = ?", session, kind, body);
+    this.#sql.exec(
+      "DELETE FROM session_message WHERE session = ? AND kind = ? AND body = ?",
+      session,
+      kind,
+      body,
+    );
     return true;
   }
 }

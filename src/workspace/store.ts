@@ -1,3 +1,5 @@
+import { Tables } from "../durable/schema.ts";
+import { WORKSPACE_SCHEMA } from "./schema.ts";
 import { defaultSettings, type Settings, type SettingsChange } from "./settings.ts";
 
 /** Who the workspace is; the object itself only knows the digest of its name. */
@@ -21,22 +23,20 @@ export type Placement = {
  */
 export class Store {
   readonly #sql: SqlStorage;
-  #exists: boolean;
+  readonly #tables: Tables;
 
-  constructor(sql: SqlStorage) {
-    this.#sql = sql;
-    this.#exists = this.#has("host");
+  constructor(storage: DurableObjectStorage) {
+    this.#sql = storage.sql;
+    this.#tables = new Tables(storage, WORKSPACE_SCHEMA);
   }
 
   get exists(): boolean {
-    return this.#exists;
+    return this.#tables.exist;
   }
 
   create(identity: Identity): void {
-    if (this.#exists) return;
-    if (this.#has("placement")) this.#sql.exec(UPGRADE);
-    this.#sql.exec(SCHEMA);
-    this.#exists = true;
+    if (this.exists) return;
+    this.#tables.create();
     this.set("identity", identity);
   }
 
@@ -48,7 +48,7 @@ export class Store {
 
   settings(): Settings {
     const settings = defaultSettings();
-    if (!this.#exists) return settings;
+    if (!this.exists) return settings;
     const rows = this.#sql.exec<{ name: string; value: string }>("SELECT name, value FROM setting").toArray();
     const stored = Object.fromEntries(rows.map(({ name, value }) => [name, JSON.parse(value) as unknown]));
     const known = Object.keys(settings).filter((name) => name in stored);
@@ -60,7 +60,7 @@ export class Store {
   }
 
   get<T>(name: string): T | undefined {
-    if (!this.#exists) return undefined;
+    if (!this.exists) return undefined;
     const [row] = this.#sql
       .exec<{ value: string }>("SELECT value FROM setting WHERE name = ?", name)
       .toArray();
@@ -75,12 +75,12 @@ export class Store {
   // ---- placements -------------------------------------------------------------------------------------
 
   placement(session: string): Placement | undefined {
-    if (!this.#exists) return undefined;
+    if (!this.exists) return undefined;
     return this.#sql.exec<Placement>("SELECT * FROM placement WHERE session = ?", session).toArray()[0];
   }
 
   placements(limit = -1): Placement[] {
-    if (!this.#exists) return [];
+    if (!this.exists) return [];
     return this.#sql.exec<Placement>("SELECT * FROM placement ORDER BY session LIMIT ?", limit).toArray();
   }
 
@@ -94,7 +94,7 @@ export class Store {
 
   /** How many sessions each host has; those that wait are under the empty name. */
   counts(): Map<string, number> {
-    if (!this.#exists) return new Map();
+    if (!this.exists) return new Map();
     const rows = this.#sql
       .exec<{ host: string; sessions: number }>(
         "SELECT COALESCE(host, '') AS host, COUNT(*) AS sessions FROM placement GROUP BY host",
@@ -126,37 +126,6 @@ export class Store {
 
   /** A wish that came later stays. */
   release(session: string, wish: number): void {
-    if (this.#exists) this.#sql.exec("DELETE FROM placement WHERE session = ? AND wish <= ?", session, wish);
-  }
-
-  #has(table: string): boolean {
-    return this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = ?", table).toArray().length > 0;
+    if (this.exists) this.#sql.exec("DELETE FROM placement WHERE session = ? AND wish <= ?", session, wish);
   }
 }
-
-const SCHEMA = `
-  CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-  CREATE TABLE IF NOT EXISTS placement (
-    session TEXT PRIMARY KEY, agent TEXT NOT NULL, host TEXT, instance TEXT,
-    home TEXT, wish INTEGER NOT NULL DEFAULT 0
-  );
-  CREATE INDEX placement_by_host ON placement (host);
-  CREATE TABLE host (
-    name TEXT PRIMARY KEY, instance TEXT NOT NULL, state TEXT NOT NULL, root TEXT NOT NULL,
-    about TEXT NOT NULL, capacity INTEGER NOT NULL, load TEXT, git TEXT,
-    connectedAt INTEGER NOT NULL, lastSeenAt INTEGER NOT NULL,
-    isLeft INTEGER NOT NULL DEFAULT 0, told INTEGER NOT NULL DEFAULT 0
-  );
-  CREATE TABLE offer (
-    host TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, isDefault INTEGER NOT NULL,
-    available INTEGER NOT NULL, reason TEXT, description TEXT, version TEXT, initialize TEXT, error TEXT, PRIMARY KEY (host, id)
-  );
-  CREATE TABLE word (session TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (session, kind));
-`;
-
-/** From the first form of the tables, which knew agents without their hosts. */
-const UPGRADE = `
-  DROP TABLE IF EXISTS agent;
-  ALTER TABLE placement ADD COLUMN home TEXT;
-  ALTER TABLE placement ADD COLUMN wish INTEGER NOT NULL DEFAULT 0;
-`;

@@ -74,7 +74,7 @@ export class WorkspaceState extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     const { sql } = ctx.storage;
-    this.#store = new Store(sql);
+    this.#store = new Store(ctx.storage);
     this.#hosts = new Hosts(sql, this.#store);
     this.#sockets = new HostSockets(ctx, (ws, reason) => this.#forget(ws, reason));
     this.#words = new Words(sql, (session) => this.#session(session));
@@ -101,6 +101,7 @@ export class WorkspaceState extends DurableObject<Env> {
       this.#onDemand,
     );
     this.#webhooks = new Webhooks(ctx, env, this.#deadlines, {
+      exists: () => this.#store.exists,
       identity: () => this.#store.identity(),
       wantedChanged: (types) => this.#wantNotices(types),
     });

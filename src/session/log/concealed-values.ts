@@ -31,20 +31,16 @@ export class Hidden {
   #keep(values: Record<string, string>): void {
     const entries = Object.entries(values);
     if (entries.length === 0) return;
-    this.#sql.exec(`CREATE TABLE IF NOT EXISTS hidden ${COLUMNS}`);
     for (const [reference, value] of entries)
-      this.#sql.exec("INSERT INTO hidden (reference, value) VALUES (?, ?)", reference, value);
+      this.#sql.exec("INSERT INTO concealed_value (reference, value) VALUES (?, ?)", reference, value);
   }
 
   #find(reference: string): string | undefined {
-    this.#sql.exec(`CREATE TABLE IF NOT EXISTS hidden ${COLUMNS}`);
     const [row] = this.#sql
-      .exec<{ value: string }>("SELECT value FROM hidden WHERE reference = ?", reference)
+      .exec<{ value: string }>("SELECT value FROM concealed_value WHERE reference = ?", reference)
       .toArray();
     return row?.value;
   }
 }
-
-const COLUMNS = "(reference TEXT PRIMARY KEY, value TEXT NOT NULL)";
 
 const ANSWERED_HERE: ReadonlySet<string> = new Set(["session/load", "session/resume"]);

@@ -20,26 +20,6 @@ import {
  * One row holds the events that arrived together and share a context; a batch is written in one go and
  * commits as one. Texts too long for a row continue in `log_part`.
  */
-export const LOG_SCHEMA = `
-  CREATE TABLE log (
-    seq INTEGER PRIMARY KEY,  -- of the row's first event
-    at INTEGER NOT NULL,
-    ids TEXT NOT NULL,        -- what the event ids of the row begin with
-    context TEXT NOT NULL,
-    heads TEXT NOT NULL,
-    body TEXT NOT NULL
-  );
-  CREATE TABLE log_part (
-    seq INTEGER NOT NULL,
-    part INTEGER NOT NULL,
-    body TEXT NOT NULL,
-    PRIMARY KEY (seq, part)
-  );
-  -- What has been moved to the archive, and the one event of it that is needed at hand.
-  CREATE TABLE segment (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, key TEXT NOT NULL, chars INTEGER NOT NULL);
-  CREATE TABLE pinned (seq INTEGER PRIMARY KEY, line TEXT NOT NULL);
-`;
-
 export class EventLog {
   readonly #sql: SqlStorage;
   #archivedUpTo: number | undefined;

@@ -1,26 +1,24 @@
+import type { Tables } from "../../durable/schema.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { Batch } from "../core/decide/batch.ts";
 import { type FrameEvent, isFrame, type LogEvent } from "../core/events/event.ts";
 import { apply } from "../core/state/fold.ts";
 import type { SessionState } from "../core/state/state.ts";
-import { EventLog, LOG_SCHEMA } from "./event-log.ts";
-import { SNAPSHOT_SCHEMA, Snapshots } from "./snapshots.ts";
+import { EventLog } from "./event-log.ts";
+import { Snapshots } from "./snapshots.ts";
 
 /** The log with the state it folds to: the one place where a session changes. */
 export class Journal {
   readonly log: EventLog;
-  readonly #sql: SqlStorage;
   readonly #snapshots: Snapshots;
   #state: SessionState | undefined;
   /** The newest events, so that readers who keep up do not go through SQLite. */
   #tail: LogEvent[] = [];
 
-  constructor(sql: SqlStorage) {
-    this.#sql = sql;
+  constructor(sql: SqlStorage, tables: Tables) {
     this.log = new EventLog(sql);
     this.#snapshots = new Snapshots(sql);
-    const exists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'session'").toArray().length > 0;
-    if (exists) this.#state = this.#snapshots.load();
+    if (tables.exist) this.#state = this.#snapshots.load();
   }
 
   /**
@@ -44,13 +42,11 @@ export class Journal {
   }
 
   create(sessionId: string): void {
-    this.#sql.exec(LOG_SCHEMA + SNAPSHOT_SCHEMA);
     this.#state = this.#snapshots.create(sessionId);
   }
 
   /** Makes a session of a log that was written beforehand and folds to the given state. */
   adopt(state: SessionState): void {
-    this.#sql.exec(SNAPSHOT_SCHEMA);
     this.#snapshots.create(state.sessionId);
     this.#state = state;
   }

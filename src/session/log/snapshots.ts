@@ -2,11 +2,6 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { initialState, type SessionState, STATE_VERSION } from "../core/state/state.ts";
 
 /** The state as of some event, so that waking up costs the snapshot and the tail, not the whole log. */
-export const SNAPSHOT_SCHEMA = `
-  CREATE TABLE session (id TEXT NOT NULL);
-  CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, state TEXT NOT NULL);
-`;
-
 export class Snapshots {
   readonly #sql: SqlStorage;
   #savedSeq = 0;
@@ -20,11 +15,12 @@ export class Snapshots {
     return initialState(sessionId);
   }
 
-  /** The newest usable snapshot; without one the state before the first event. */
-  load(): SessionState {
-    const { id } = this.#sql.exec<{ id: string }>("SELECT id FROM session").one();
+  /** The newest usable snapshot; without one the state before the first event. Undefined: there is no session. */
+  load(): SessionState | undefined {
+    const [session] = this.#sql.exec<{ id: string }>("SELECT id FROM session").toArray();
+    if (!session) return undefined;
     const [row] = this.#sql.exec<{ state: string }>("SELECT state FROM snapshot").toArray();
-    const state = (row && parseSnapshot(row.state)) ?? initialState(id);
+    const state = (row && parseSnapshot(row.state)) ?? initialState(session.id);
     this.#savedSeq = state.lastSeq;
     return state;
   }

@@ -50,10 +50,9 @@ export class Notices {
     const found = noticesOf(state, events, this.#wanted);
     if (found.length === 0) return;
     const { sql } = this.#ctx.storage;
-    sql.exec(SCHEMA);
     for (const { seq, notice } of found)
       sql.exec(
-        "INSERT INTO notice (seq, id, type, body) VALUES (?, ?, ?, ?)",
+        "INSERT INTO webhook_message (seq, id, type, body) VALUES (?, ?, ?, ?)",
         ...[seq, newId("msg"), notice.type, JSON.stringify(notice)],
       );
     this.#dropOldest();
@@ -70,7 +69,7 @@ export class Notices {
       for (let rows = this.#rows(); rows.length > 0; rows = this.#rows()) {
         const wanted = await this.#workspaceOf(state)?.notify(rows.map(({ seq: _, ...notice }) => notice));
         if (!this.#isCurrent(state)) return;
-        this.#ctx.storage.sql.exec("DELETE FROM notice WHERE seq <= ?", rows.at(-1)?.seq ?? 0);
+        this.#ctx.storage.sql.exec("DELETE FROM webhook_message WHERE seq <= ?", rows.at(-1)?.seq ?? 0);
         // Nobody was told to stop who had no process at the time.
         this.want(wanted ?? []);
       }
@@ -85,7 +84,7 @@ export class Notices {
 
   #rows(): Row[] {
     const { sql } = this.#ctx.storage;
-    return sql.exec<Row>("SELECT * FROM notice ORDER BY seq LIMIT ?", AT_ONCE).toArray();
+    return sql.exec<Row>("SELECT * FROM webhook_message ORDER BY seq LIMIT ?", AT_ONCE).toArray();
   }
 
   /** Of what is lost, the number is told with the next one that is not. */
@@ -93,14 +92,17 @@ export class Notices {
     const { sql } = this.#ctx.storage;
     const dropped = sql
       .exec<{ lost: number }>(
-        `DELETE FROM notice WHERE seq IN (SELECT seq FROM notice ORDER BY seq DESC LIMIT -1 OFFSET ?)
+        `DELETE FROM webhook_message WHERE seq IN (SELECT seq FROM webhook_message ORDER BY seq DESC LIMIT -1 OFFSET ?)
          RETURNING lost + 1 AS lost`,
         LIMITS.noticesPerSession,
       )
       .toArray();
     if (dropped.length === 0) return;
     const lost = dropped.reduce((sum, row) => sum + row.lost, 0);
-    sql.exec("UPDATE notice SET lost = lost + ? WHERE seq = (SELECT MIN(seq) FROM notice)", lost);
+    sql.exec(
+      "UPDATE webhook_message SET lost = lost + ? WHERE seq = (SELECT MIN(seq) FROM webhook_message)",
+      lost,
+    );
   }
 }
 
@@ -110,7 +112,3 @@ type Row = HandedNotice & { seq: number };
 const AT_ONCE = 20;
 
 const WANTED = "notices";
-
-const SCHEMA = `CREATE TABLE IF NOT EXISTS notice (
-  seq INTEGER PRIMARY KEY, id TEXT NOT NULL, type TEXT NOT NULL, body TEXT NOT NULL, lost INTEGER NOT NULL DEFAULT 0
-)`;

@@ -9,19 +9,6 @@ import { ClientCursor } from "./client-cursor.ts";
 import type { LogReader } from "./delivery.ts";
 import { type Presence, renewed } from "./presence.ts";
 
-export const CLIENT_SCHEMA = `
-  -- Who reads along: since which request, from where, and the number of its last frame.
-  CREATE TABLE client (
-    connection TEXT PRIMARY KEY,
-    attach INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    merge INTEGER NOT NULL,
-    received INTEGER NOT NULL,
-    -- JSON: the agent's requests to offer it, who it is, and where its first reading began.
-    about TEXT NOT NULL
-  );
-`;
-
 type Row = {
   connection: string;
   attach: number;
@@ -61,12 +48,6 @@ export class Clients {
     this.#port = port;
     this.#gone = gone;
     if (!journal.state) return;
-    // Made by an older version: those who were attached have lost their sockets with it.
-    if (
-      sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'client' AND sql LIKE '%about%'").toArray()
-        .length === 0
-    )
-      sql.exec(`DROP TABLE IF EXISTS client; ${CLIENT_SCHEMA}`);
     for (const { connection, attach, start, merge, received, about } of sql.exec<Row>(
       "SELECT * FROM client",
     )) {

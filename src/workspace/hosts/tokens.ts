@@ -16,11 +16,6 @@ import type { SocketRegistration } from "../../protocol/rpc.ts";
 import { isRevoked } from "../../tenant/client/revocation-cache.ts";
 import { sendControl } from "./sockets.ts";
 
-const SCHEMA = `
-  -- The token of each control socket, and whether the host was warned that it expires.
-  CREATE TABLE IF NOT EXISTS host_pass (id TEXT PRIMARY KEY, caller TEXT NOT NULL, warned INTEGER NOT NULL DEFAULT 0);
-`;
-
 type Row = { id: string; caller: string; warned: number };
 
 /** The tokens of the hosts' control sockets. A host may renew its token; a socket ends with its token. */
@@ -45,7 +40,6 @@ export class HostTokens {
 
   /** A host of this workspace dials in. Returns the tags of its socket. */
   admit(caller: Caller): string[] {
-    this.#ctx.storage.sql.exec(SCHEMA);
     const registration = registrationOfHost(caller);
     this.#begin(registration, caller);
     return registrationTags(registration);
@@ -54,7 +48,7 @@ export class HostTokens {
   callerOf(ws: WebSocket): Caller | undefined {
     const id = registrationOf(this.#ctx, ws)?.id ?? "";
     const [row] = this.#ctx.storage.sql
-      .exec<{ caller: string }>("SELECT caller FROM host_pass WHERE id = ?", id)
+      .exec<{ caller: string }>("SELECT caller FROM host_token WHERE id = ?", id)
       .toArray();
     return row && (JSON.parse(row.caller) as Caller);
   }
@@ -79,7 +73,7 @@ export class HostTokens {
   remove(ws: WebSocket): void {
     const registration = registrationOf(this.#ctx, ws);
     if (!registration) return;
-    this.#ctx.storage.sql.exec("DELETE FROM host_pass WHERE id = ?", registration.id);
+    this.#ctx.storage.sql.exec("DELETE FROM host_token WHERE id = ?", registration.id);
     this.#ctx.waitUntil(unregister(this.#env, registration));
   }
 
@@ -88,7 +82,7 @@ export class HostTokens {
     for (const { id, caller, warned } of this.#rows()) {
       const { expires } = JSON.parse(caller) as Caller;
       const sockets = registeredSockets(this.#ctx, id);
-      if (sockets.length === 0) this.#ctx.storage.sql.exec("DELETE FROM host_pass WHERE id = ?", id);
+      if (sockets.length === 0) this.#ctx.storage.sql.exec("DELETE FROM host_token WHERE id = ?", id);
       else if (expires * 1000 <= now) for (const ws of sockets) this.#end(ws, "token expired");
       else if (!warned && expires * 1000 - LIMITS.tokenWarningMs <= now) this.#warn(id, sockets, expires);
     }
@@ -96,14 +90,14 @@ export class HostTokens {
   }
 
   #warn(id: string, sockets: readonly WebSocket[], expires: number): void {
-    this.#ctx.storage.sql.exec("UPDATE host_pass SET warned = 1 WHERE id = ?", id);
+    this.#ctx.storage.sql.exec("UPDATE host_token SET warned = 1 WHERE id = ?", id);
     for (const ws of sockets)
       sendControl(ws, { t: "expiring", expiresAt: new Date(expires * 1000).toISOString() });
   }
 
   #begin(registration: SocketRegistration, caller: Caller): void {
     this.#ctx.storage.sql.exec(
-      "INSERT OR REPLACE INTO host_pass (id, caller) VALUES (?, ?)",
+      "INSERT OR REPLACE INTO host_token (id, caller) VALUES (?, ?)",
       registration.id,
       JSON.stringify(caller),
     );
@@ -125,7 +119,7 @@ export class HostTokens {
   }
 
   #rows(): Row[] {
-    return this.#ctx.storage.sql.exec<Row>("SELECT * FROM host_pass").toArray();
+    return this.#ctx.storage.sql.exec<Row>("SELECT * FROM host_token").toArray();
   }
 }
 

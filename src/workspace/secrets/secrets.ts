@@ -12,9 +12,6 @@ export class SecretStore {
   constructor(sql: SqlStorage, key: string | undefined) {
     this.#sql = sql;
     this.#key = key;
-    sql.exec(
-      "CREATE TABLE IF NOT EXISTS secret (name TEXT PRIMARY KEY, value TEXT NOT NULL, at INTEGER NOT NULL)",
-    );
   }
 
   list(): SecretInfo[] {

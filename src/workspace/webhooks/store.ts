@@ -56,21 +56,20 @@ type Row = Omit<Webhook, "events" | "links"> & {
   dropped: number;
 };
 
-/** Webhooks and what waits for them, as rows. A workspace that never had one has no tables for them. */
+/** Webhooks and what waits for them, as rows.  */
 export class WebhookStore {
   readonly #sql: SqlStorage;
-  #exists: boolean;
+  readonly #exists: () => boolean;
 
-  constructor(sql: SqlStorage) {
+  /** `exists`: whether the workspace has tables. */
+  constructor(sql: SqlStorage, exists: () => boolean) {
     this.#sql = sql;
-    this.#exists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'webhook'").toArray().length > 0;
+    this.#exists = exists;
   }
 
   // ---- webhooks ---------------------------------------------------------------------------------------
 
   add({ id, url, events, links, origin, secret, createdAt }: Omit<Webhook, "failingSince">): void {
-    if (!this.#exists) this.#sql.exec(SCHEMA);
-    this.#exists = true;
     this.#sql.exec(
       "INSERT INTO webhook (id, url, events, links, origin, secret, createdAt) VALUES (?, ?, ?, ?, ?, ?, ?)",
       ...[id, url, JSON.stringify(events), links ? 1 : 0, origin, secret, createdAt],
@@ -86,7 +85,7 @@ export class WebhookStore {
   }
 
   has(id: string): boolean {
-    if (!this.#exists) return false;
+    if (!this.#exists()) return false;
     return this.#sql.exec("SELECT 1 FROM webhook WHERE id = ?", id).toArray().length > 0;
   }
 
@@ -119,13 +118,13 @@ export class WebhookStore {
 
   // ---- messages ---------------------------------------------------------------------------------------
 
-  /** False: it has been heard of before. */
+  /** False: it has been seen_message of before. */
   hear(id: string): boolean {
     const [row] = this.#sql
-      .exec<{ seq: number }>("INSERT OR IGNORE INTO heard (id) VALUES (?) RETURNING seq", id)
+      .exec<{ seq: number }>("INSERT OR IGNORE INTO seen_message (id) VALUES (?) RETURNING seq", id)
       .toArray();
     if (!row) return false;
-    this.#sql.exec("DELETE FROM heard WHERE seq <= ?", row.seq - LIMITS.noticesRemembered);
+    this.#sql.exec("DELETE FROM seen_message WHERE seq <= ?", row.seq - LIMITS.noticesRemembered);
     return true;
   }
 
@@ -183,7 +182,9 @@ export class WebhookStore {
   }
 
   #rows(): Row[] {
-    return this.#exists ? this.#sql.exec<Row>("SELECT * FROM webhook ORDER BY createdAt, id").toArray() : [];
+    return this.#exists()
+      ? this.#sql.exec<Row>("SELECT * FROM webhook ORDER BY createdAt, id").toArray()
+      : [];
   }
 
   #count(webhook: string): number {
@@ -204,17 +205,3 @@ function withoutQuery(url: string): string {
 function iso(at: number): string {
   return new Date(at).toISOString();
 }
-
-const SCHEMA = `
-  CREATE TABLE webhook (
-    id TEXT PRIMARY KEY, url TEXT NOT NULL, events TEXT NOT NULL, links INTEGER NOT NULL, origin TEXT NOT NULL,
-    secret TEXT NOT NULL, createdAt INTEGER NOT NULL, lastAt INTEGER, lastStatus INTEGER, failingSince INTEGER,
-    isNoted INTEGER NOT NULL DEFAULT 0, dropped INTEGER NOT NULL DEFAULT 0
-  );
-  CREATE TABLE delivery (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, webhook TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,
-    attempts INTEGER NOT NULL, next INTEGER NOT NULL
-  );
-  CREATE INDEX delivery_by_webhook ON delivery (webhook, next, seq);
-  CREATE TABLE heard (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE);
-`;

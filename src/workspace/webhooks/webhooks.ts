@@ -18,6 +18,8 @@ type Clock = Pick<Deadlines<"webhooks">, "set" | "clear">;
 
 /** What they need of the workspace. */
 type Surroundings = {
+  /** Whether the workspace has tables. */
+  exists(): boolean;
   identity(): Identity | undefined;
   /** From now on they want to hear of other things. */
   wantedChanged(types: NoticeType[]): void;
@@ -41,7 +43,7 @@ export class Webhooks {
     this.#env = env;
     this.#clock = clock;
     this.#surroundings = surroundings;
-    this.#store = new WebhookStore(ctx.storage.sql);
+    this.#store = new WebhookStore(ctx.storage.sql, () => surroundings.exists());
   }
 
   // ---- which there are --------------------------------------------------------------------------------

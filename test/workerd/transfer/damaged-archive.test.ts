@@ -2,7 +2,7 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { packTar } from "modern-tar";
 import { describe, expect, it, vi } from "vitest";
 import type { Caller } from "../../../src/protocol/caller.ts";
-import { LOG_SCHEMA } from "../../../src/session/log/event-log.ts";
+import { SESSION_SCHEMA } from "../../../src/session/schema.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { sessionStub, workspaceName } from "../fixtures.ts";
 import { archive, foreign, segments, tarOf, upload } from "./fixtures.ts";
@@ -136,7 +136,7 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
   it("also when the object died in the middle of it", async () => {
     const id = crypto.randomUUID();
     const stub = sessionStub(id);
-    await runInDurableObject(stub, (_, state) => void state.storage.sql.exec(LOG_SCHEMA));
+    await runInDurableObject(stub, (_, state) => void state.storage.sql.exec(SESSION_SCHEMA.tables));
     await evictDurableObject(stub);
     expect(await emptyState(id)).toEqual([]);
   });

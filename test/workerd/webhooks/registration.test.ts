@@ -96,7 +96,7 @@ describe("a webhook", () => {
         state,
         { ...env, SECRETS_KEY: "" },
         { set() {}, clear() {} },
-        { identity: () => undefined, wantedChanged() {} },
+        { exists: () => false, identity: () => undefined, wantedChanged() {} },
       ).make({ url: "https://receiver.test/", events: ["turn.ended"], links: false, origin: "" }),
     );
     expect(made).toBe("no key");

@@ -1,10 +1,11 @@
 import { RpcTarget } from "cloudflare:workers";
+import type { Tables } from "../../../durable/schema.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
 import { type ImportOrder, type OpeningRequest, openingRequest } from "../../core/decide/import-events.ts";
 import type { EnvelopeLine } from "../../core/events/envelope.ts";
 import { apply } from "../../core/state/fold.ts";
 import { initialState, type SessionState } from "../../core/state/state.ts";
-import { EventLog, LOG_SCHEMA } from "../../log/event-log.ts";
+import { EventLog } from "../../log/event-log.ts";
 import { ImportError, type ImportFault } from "../import-error.ts";
 import { RowWriter } from "./row-writer.ts";
 import { SegmentReader } from "./segment-reader.ts";
@@ -16,6 +17,7 @@ import { SegmentReader } from "./segment-reader.ts";
  */
 export class SessionImport extends RpcTarget {
   readonly #storage: DurableObjectStorage;
+  readonly #tables: Tables;
   readonly #commit: (state: SessionState, opening: OpeningRequest | undefined) => void;
   readonly #reader: SegmentReader;
   readonly #writer: RowWriter;
@@ -25,11 +27,13 @@ export class SessionImport extends RpcTarget {
 
   constructor(
     storage: DurableObjectStorage,
+    tables: Tables,
     { sessionId, recordId }: ImportOrder,
     commit: (state: SessionState, opening: OpeningRequest | undefined) => void,
   ) {
     super();
     this.#storage = storage;
+    this.#tables = tables;
     this.#commit = commit;
     const log = new EventLog(storage.sql);
     this.#state = initialState(sessionId);
@@ -39,7 +43,7 @@ export class SessionImport extends RpcTarget {
       this.#opening ??= openingRequest(read.event);
       this.#writer.write(read);
     });
-    storage.sql.exec(LOG_SCHEMA);
+    tables.create();
     // Wakes the object should it crash and nobody ever ask for it again.
     void storage.setAlarm(Date.now() + LIMITS.importMs);
   }
@@ -71,6 +75,7 @@ export class SessionImport extends RpcTarget {
   async abort(): Promise<void> {
     if (this.#over) return;
     this.#over = true;
+    this.#tables.forget();
     await this.#storage.deleteAll();
   }
 
@@ -98,10 +103,7 @@ function fold(state: SessionState, { event }: EnvelopeLine): void {
   }
 }
 
-/** Rows without a session: of an import that is going on, or that a crash has ended. */
-export function isStaged(sql: SqlStorage): boolean {
-  const tables = sql
-    .exec<{ name: string }>("SELECT name FROM sqlite_master WHERE name IN ('log', 'session')")
-    .toArray();
-  return tables.length === 1 && tables[0]?.name === "log";
+/** Whether there are tables without a session: of an import that is going on, or that a crash has ended. */
+export function isStaged(sql: SqlStorage, tables: Tables): boolean {
+  return tables.exist && sql.exec("SELECT 1 FROM session").toArray().length === 0;
 }
