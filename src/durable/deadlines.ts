@@ -13,6 +13,8 @@ export class Deadlines<Name extends string> {
   #times: Map<string, number> | undefined;
   /** Consecutive failures by name. An eviction forgets them and restarts the pauses, which does no harm. */
   readonly #failures = new Map<string, number>();
+  /** While the alarm is being served it is armed once, at the end: some deadlines are still due until then. */
+  #isRunning = false;
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
@@ -48,11 +50,13 @@ export class Deadlines<Name extends string> {
   async run(now: number, handlers: Readonly<Record<Name, DeadlineHandler>>): Promise<void> {
     this.#times = undefined;
     const due = [...this.#pending()].filter(([, at]) => at <= now).sort((a, b) => a[1] - b[1]);
+    this.#isRunning = true;
     for (const [name, at] of due) {
       // An earlier handler moved this deadline, cleared it, or deleted the whole storage.
       if (!this.#isSetFor(name, at)) continue;
       await this.#serve(name as Name, handlers[name as Name]);
     }
+    this.#isRunning = false;
     if (this.#times !== undefined) this.#arm();
   }
 
@@ -97,6 +101,7 @@ export class Deadlines<Name extends string> {
   }
 
   #arm(): void {
+    if (this.#isRunning) return;
     const times = [...this.#pending().values()];
     if (times.length > 0) void this.#storage.setAlarm(Math.min(...times));
   }
