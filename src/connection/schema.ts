@@ -37,7 +37,7 @@ export const CONNECTION_SCHEMA: Schema = {
     `
   ALTER TABLE stream RENAME COLUMN log TO cursor;
   UPDATE stream
-  SET cursor = json_object('attachment', cursor ->> '$.attach', 'seq', cursor ->> '$.place.seq', 'part', cursor ->> '$.place.part')
+  SET cursor = json_object('attachment', cursor ->> '$.attach', 'seq', cursor ->> '$.place.upTo', 'part', cursor ->> '$.place.skip')
   WHERE cursor IS NOT NULL AND cursor != 'null';
 `,
   ],

@@ -144,7 +144,7 @@ test("a stream of version 1 keeps its cursor", () =>
   withStorage((storage) => {
     storage.sql.exec(PAST_TABLES.connection?.[0] ?? "");
     storage.sql.exec(
-      `INSERT INTO stream (id, log) VALUES ('s', '{"attach":3,"place":{"seq":17,"part":2}}'), ('t', NULL)`,
+      `INSERT INTO stream (id, log) VALUES ('s', '{"attach":3,"place":{"upTo":17,"skip":2}}'), ('t', NULL)`,
     );
     new Tables(storage, CONNECTION_SCHEMA);
     const rows = storage.sql
