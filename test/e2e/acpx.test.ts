@@ -78,7 +78,7 @@ function updates(stdout: string): SessionUpdate[] {
   return messages.flatMap(({ params }) => params?.update ?? []);
 }
 
-test("creates a session, prompts, answers permissions, lists and closes", async () => {
+test("acpx creates a session, prompts, answers permissions, lists and closes", async () => {
   const person = new Person();
   // It tells the agent of the end of a session as long as it holds a connection.
   person.keepsSeconds = 30;
@@ -93,12 +93,12 @@ test("creates a session, prompts, answers permissions, lists and closes", async 
   expect(view).toMatchObject({ lifecycle: { closed: true } });
 });
 
-test("has one prompt answered without a session of its own", async () => {
+test("acpx gets one prompt answered without a session of its own", async () => {
   const { stdout } = await new Person().run("--approve-all", "exec", "/permission Do it");
   expect(stdout).toContain("Permission selected: allow");
 });
 
-test("continues the session after the bridge was killed in mid-turn", async () => {
+test("acpx continues the session after the bridge was killed in mid-turn", async () => {
   const person = new Person();
   const sessionId = await person.newSession();
   const count = 400;

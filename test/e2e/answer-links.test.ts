@@ -70,7 +70,7 @@ describe("a link opened on a phone", () => {
     expect(gateway.log()).not.toContain(new URL(urlOf("allow")).searchParams.get("link"));
   });
 
-  test("looks like what it does, by day and by night", async () => {
+  test("marks its options by what they do, in light and dark mode", async () => {
     const { turn, urlOf } = await asking("Repot the plants");
     const looks = async (option: string, colorScheme: "light" | "dark") => {
       const { page, complaints } = await phone(colorScheme);

@@ -32,8 +32,8 @@ afterAll(async () => {
 const run = (...args: string[]) => acpEdge(args, environmentOf(gateway));
 const json = async <T>(...args: string[]) => document<T>(await run(...args, "--json"));
 
-describe("sessions", () => {
-  test("ls", async () => {
+describe("acp-edge sessions", () => {
+  test("ls lists the sessions", async () => {
     expect(await json("sessions", "ls")).toMatchObject({
       sessions: [{ sessionId, title: "A tidy house", state: "active", agent: "demo", workspace: "local" }],
       nextCursor: null,
@@ -44,7 +44,7 @@ describe("sessions", () => {
     expect(await json("sessions", "ls", "--workspace", "other")).toMatchObject({ sessions: [] });
   });
 
-  test("show, also by the beginning of the id and as the last one", async () => {
+  test('show finds a session by its id, the beginning of its id or "last"', async () => {
     for (const name of [sessionId, sessionId.slice(0, 6), "last"])
       expect(await json("sessions", "show", name)).toMatchObject({
         schema: "acpx.session.v1",
@@ -53,7 +53,7 @@ describe("sessions", () => {
     expect((await run("sessions", "show", sessionId)).stdout).toContain("first words");
   });
 
-  test("tail prints the log from a place on, and then as it grows", async () => {
+  test("tail prints the log from an event on, and then as it grows", async () => {
     const all = await run("sessions", "tail", sessionId, "--after", "0", "--no-follow", "--json");
     const events = all.stdout.trimEnd().split("\n");
     const whole = await (await gateway.api(`/api/sessions/${sessionId}/events`)).text();
@@ -100,7 +100,7 @@ describe("sessions", () => {
     expect((await run("sessions", "import", "/no/such/file")).code).toBe(2);
   });
 
-  test("close and rm", async () => {
+  test("close and rm end and delete a session", async () => {
     const [one, two] = [await editor.newSession(), await editor.newSession()];
     expect(await json("sessions", "close", one, two)).toEqual({ sessions: [one, two] });
     expect(await json("sessions", "show", one)).toMatchObject({ state: "completed" });
@@ -110,7 +110,7 @@ describe("sessions", () => {
   });
 });
 
-describe("permissions", () => {
+describe("acp-edge permissions", () => {
   const ask = async (title: string) => {
     const session = await editor.newSession();
     const turn = editor.prompt(session, `/permission ${title}`);
@@ -126,7 +126,7 @@ describe("permissions", () => {
     return { session, turn, id };
   };
 
-  test("ls and allow, by id", async () => {
+  test("ls lists requests, and allow answers one by its id", async () => {
     const { session, turn, id } = await ask("Move the piano");
     expect((await run("permissions", "ls")).stdout).toContain("Move the piano");
     expect(await json("permissions", "allow", id)).toMatchObject({
@@ -141,14 +141,14 @@ describe("permissions", () => {
     });
   });
 
-  test("deny --always, by session", async () => {
+  test("deny --always answers the request of a session", async () => {
     const { session, turn } = await ask("Sell the piano");
     expect((await run("permissions", "deny", session, "--always")).code).toBe(0);
     await turn;
     await editor.hears(session, "Permission selected: reject-always");
   });
 
-  test("link, for whoever shall answer", async () => {
+  test("link makes links for another person to answer", async () => {
     const { session, turn, id } = await ask("Tune the piano");
     type Made = { permission: string; expiresAt: string; links: { optionId: string; url: string }[] };
     const before = Date.now();
@@ -172,8 +172,8 @@ describe("permissions", () => {
   });
 });
 
-describe("workspaces", () => {
-  test("ls, hosts and agents", async () => {
+describe("acp-edge workspaces", () => {
+  test("ls, hosts and agents show a workspace", async () => {
     const host = { name: "local", root: gateway.root };
     const agent = { id: "demo", default: true, available: true, ready: true };
     const withDemo = (more: object) =>
@@ -189,7 +189,7 @@ describe("workspaces", () => {
     expect((await run("workspaces", "ls")).stdout).toContain("demo*");
   });
 
-  test("show and set", async () => {
+  test("show and set read and change the settings", async () => {
     const policy = { default: "ask", byKind: { read: "allow" }, timeoutMs: null, onTimeout: "reject" };
     expect(await json("workspaces", "set", "local", "--policy", JSON.stringify(policy))).toMatchObject({
       policy,
@@ -209,8 +209,8 @@ describe("workspaces", () => {
   });
 });
 
-describe("webhooks", () => {
-  test("add, ls, test and rm", async () => {
+describe("acp-edge webhooks", () => {
+  test("add, ls, test and rm manage webhooks", async () => {
     const url = "http://127.0.0.1:9/hook?key=sesame";
     const made = await json<Record<string, string>>(
       "webhooks",
@@ -240,8 +240,8 @@ describe("webhooks", () => {
   });
 });
 
-describe("share", () => {
-  test("make, ls and rm", async () => {
+describe("acp-edge share", () => {
+  test("make, ls and rm manage links", async () => {
     await run("run", "/plan");
     const made = (await json("share", "make", "last", "--expires", "2h")) as Record<string, string>;
     const read = () => fetch(made.url as string);
@@ -276,7 +276,7 @@ describe("share", () => {
   });
 });
 
-describe("doctor", () => {
+describe("acp-edge doctor", () => {
   type Report = { ok: boolean; steps: { name: string; status: string; detail: string; hint?: string }[] };
   const examine = async (env: Record<string, string>, ...args: string[]) => {
     const { code, stdout } = await acpEdge(["doctor", "--json", ...args], {
@@ -292,7 +292,7 @@ describe("doctor", () => {
     return (await loadSigner(gateway.state)).sign(claims, lifetime);
   };
 
-  test("finds nothing wrong, and leaves nothing of its turn behind", async () => {
+  test("finds nothing wrong, and leaves no trace of its turn", async () => {
     const { code, ok, report } = await examine({}, "--turn");
     expect({ code, ok }).toEqual({ code: 0, ok: true });
     expect(report.steps.map(({ name, status }) => [name, status])).toEqual(
@@ -311,7 +311,7 @@ describe("doctor", () => {
     ["another workspace", {}, ["--workspace", "other"], 5, "workspace", "It is for: local"],
     ["an unknown agent", {}, ["--agent", "nobody"], 5, "agent", "The hosts offer: demo"],
     ["a turn that is refused", {}, ["--turn", "/refuse"], 6, "turn", undefined],
-  ])("says what is wrong with %s", async (_, env, args, code, name, hint) => {
+  ])("names the problem with %s", async (_, env, args, code, name, hint) => {
     const found = await examine(env as Record<string, string>, ...args);
     expect(found).toMatchObject({ code, ok: false, failed: { name } });
     if (hint !== undefined) expect(found.failed?.hint).toContain(hint);
@@ -337,14 +337,14 @@ describe("doctor", () => {
   });
 });
 
-describe("what goes wrong", () => {
+describe("an error of a command", () => {
   test.each([
     ["a wrong token", { ACP_EDGE_TOKEN: "wrong" }, 3, "valid token"],
     ["an unreachable gateway", { ACP_EDGE_URL: "http://127.0.0.1:9" }, 4, "cannot be reached"],
     ["no gateway", { ACP_EDGE_URL: "" }, 2, "no gateway is configured"],
     ["a token command that fails", { ACP_EDGE_TOKEN: "", ACP_EDGE_TOKEN_COMMAND: "exit 7" }, 3, "code 7"],
     ["a wrong address", { ACP_EDGE_URL: "gopher://x" }, 2, "is not the address"],
-  ])("%s is one sentence on stderr and a code", async (_, change, code, words) => {
+  ])("(%s) is one sentence on stderr and an exit code", async (_, change, code, words) => {
     const env = { ...environmentOf(gateway), ...change };
     const calls = [
       ["sessions", "ls"],
@@ -358,7 +358,7 @@ describe("what goes wrong", () => {
   });
 });
 
-describe("login", () => {
+describe("acp-edge login", () => {
   test("stores a token the gateway accepts, for its owner alone", async () => {
     const env = emptyEnvironment();
     const login = (input: string) => acpEdge(["login", "--url", gateway.wsUrl], env, { input });
@@ -379,7 +379,7 @@ describe("login", () => {
   });
 });
 
-test("login asks on a terminal, and does not show what is typed", async () => {
+test("login asks on a terminal and hides the typed token", async () => {
   const env = emptyEnvironment();
   const login = startOnTerminal(["login", "--url", gateway.url], env);
   await login.prints("Token");
@@ -390,7 +390,7 @@ test("login asks on a terminal, and does not show what is typed", async () => {
   expect((await acpEdge(["hosts"], env)).code).toBe(0);
 });
 
-test("a token command is asked again when its token is refused", async () => {
+test("a token command runs again when its token is refused", async () => {
   const env: Environment = { ...environmentOf(gateway), ACP_EDGE_TOKEN: "" };
   const flag = join(env.HOME as string, "asked");
   const command = `test -e ${flag} && echo ${gateway.token} || { touch ${flag}; echo old; }`;
@@ -430,7 +430,7 @@ test("connect is the bridge for editors, with the same configuration", async () 
   expect(JSON.parse(bridge.stdout)).toMatchObject({ id: 1, result: { agentInfo: { name: "demo-agent" } } });
 });
 
-test("a restart of the gateway is noticed by those who follow it, and no more than that", async () => {
+test("a restart of the gateway interrupts no command that follows a session", async () => {
   const env = environmentOf(gateway);
   const live = startAcpEdge(["sessions", "watch", sessionId], env);
   await live.prints("— end_turn");

@@ -8,9 +8,9 @@ import { acpEdge, document, emptyEnvironment } from "./command.ts";
 
 /** What needs no gateway. */
 
-describe("help", () => {
+describe("the help text", () => {
   test.each([["--help"], ["help"], ["sessions", "--help"], ["run", "--help"], ["host", "--help"]])(
-    "%s %s",
+    "%s: %s",
     async (...args) => {
       expect(await acpEdge(args, emptyEnvironment())).toMatchObject({
         code: 0,
@@ -46,7 +46,7 @@ describe("help", () => {
   });
 });
 
-describe("config", () => {
+describe("acp-edge config", () => {
   test("profiles are set, shown, and switched", async () => {
     const env = emptyEnvironment();
     const config = (...args: string[]) => acpEdge(["config", ...args], env);
@@ -67,7 +67,7 @@ describe("config", () => {
     expect((await config("get", "workspace")).code).toBe(5);
   });
 
-  test("a file that is not understood is named, and left alone", async () => {
+  test("a malformed file is named and left alone", async () => {
     const env = emptyEnvironment();
     await acpEdge(["config", "set", "url", "https://one.example"], env);
     const file = join(env.XDG_CONFIG_HOME as string, "acp-edge/config.json");
@@ -78,8 +78,8 @@ describe("config", () => {
   });
 });
 
-describe("token", () => {
-  test("keys gives a private key in a file and the public half on stdout; tokens are signed with it", async () => {
+describe("acp-edge token", () => {
+  test("keys writes a private key to a file and the public key to stdout, and tokens are signed with it", async () => {
     const env = emptyEnvironment();
     const file = join(env.HOME as string, "key.json");
     const { stdout: jwks } = await acpEdge(["token", "keys", file], env);
@@ -106,7 +106,7 @@ describe("token", () => {
     expect((await acpEdge(["token", "keys", file], env)).stdout).toBe(jwks);
   });
 
-  test("what a gateway would refuse is not signed", async () => {
+  test("claims a gateway would refuse are not signed", async () => {
     const env = emptyEnvironment();
     const file = join(env.HOME as string, "key.json");
     await acpEdge(["token", "keys", file], env);
@@ -118,7 +118,7 @@ describe("token", () => {
     expect(await refused("client", "--scopes", "session:write")).toContain("there is no session:write");
   });
 
-  test("no key, or no private one, is a mistake", async () => {
+  test("a missing private key is a mistake", async () => {
     const env = emptyEnvironment();
     expect((await acpEdge(["token", "client", "--key", "/no/such"], env)).code).toBe(2);
     const file = join(env.HOME as string, "public.json");
@@ -130,7 +130,7 @@ describe("token", () => {
   });
 });
 
-describe("editor", () => {
+describe("acp-edge editor", () => {
   const env = () => ({ ...emptyEnvironment(), ACP_EDGE_URL: "http://127.0.0.1:9", ACP_EDGE_TOKEN: "secret" });
 
   test.each([
@@ -154,7 +154,7 @@ describe("editor", () => {
     expect(stdout).toContain("acp_providers");
   });
 
-  test("what is in the configuration file is not repeated", async () => {
+  test("settings of the configuration file are not repeated", async () => {
     const home = emptyEnvironment();
     await acpEdge(["config", "set", "url", "https://one.example"], home);
     await acpEdge(["config", "set", "token", "secret"], home);
@@ -163,7 +163,7 @@ describe("editor", () => {
   });
 });
 
-describe("completion", () => {
+describe("acp-edge completion", () => {
   test("bash offers commands, options and values", async () => {
     const env = emptyEnvironment();
     const { stdout: script } = await acpEdge(["completion", "bash"], env);

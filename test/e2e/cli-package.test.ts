@@ -66,7 +66,7 @@ function machinesNode(): string {
   return elsewhere.map((entry) => join(entry, "node")).find((path) => existsSync(path)) ?? process.execPath;
 }
 
-test("is small, and brings neither tools nor dependencies", () => {
+test("the package is small, and brings neither tools nor dependencies", () => {
   const manifest = JSON.parse(readFileSync(join(installed, "package.json"), "utf8")) as object;
   for (const key of ["dependencies", "devDependencies", "optionalDependencies", "scripts", "private"])
     expect(manifest).not.toHaveProperty(key);
@@ -78,7 +78,7 @@ test("is small, and brings neither tools nor dependencies", () => {
     expect(readFileSync(join(installed, file), "utf8")).not.toMatch(/miniflare|from ?"wrangler/);
 });
 
-test("runs: --version, --help, doctor, run", async () => {
+test("the package runs --version, --help, doctor and run", async () => {
   const env = environmentOf(gateway);
   const { version } = JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8")) as { version: string };
   expect(await acpEdge(["--version"], env, { program })).toEqual({
@@ -97,7 +97,7 @@ test("runs: --version, --help, doctor, run", async () => {
   });
 });
 
-test("a host joins with it and runs the demo agent", async () => {
+test("the package starts a host that runs the demo agent", async () => {
   const env = environmentOf(gateway);
   const args = ["--gateway", gateway.url, "--workspace", "local", "--root", gateway.root, "--name", "packed"];
   // Alone, so that the next session is its own: an agent of its own makes sure.
@@ -119,7 +119,7 @@ test("a host joins with it and runs the demo agent", async () => {
   expect((await host.ended).code).toBe(0);
 });
 
-test("is what a container runs: its directory from a repository, all else from the environment", async () => {
+test("the package runs in a container, configured by the environment, in a directory cloned from a repository", async () => {
   const [repository, root] = [join(directory, "repository"), join(directory, "workspace")];
   const author = ["-c", "user.name=x", "-c", "user.email=x@example.com"];
   await run("git", ["init", "--quiet", "--initial-branch", "trunk", repository]);
@@ -147,7 +147,7 @@ test("is what a container runs: its directory from a repository, all else from t
   expect((await host.ended).code).toBe(0);
 });
 
-test("connect speaks ACP on stdio with it", async () => {
+test("the package's connect speaks ACP on stdio", async () => {
   const bridge = startAcpEdge(["connect"], environmentOf(gateway), program);
   bridge.type('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n');
   await bridge.prints('"protocolVersion":1');

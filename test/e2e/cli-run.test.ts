@@ -30,7 +30,7 @@ describe("a turn from the command line", () => {
     expect(stdout + stderr).not.toContain("\u001b");
   });
 
-  test("is not disturbed by updates it does not know", async () => {
+  test("ignores unknown updates", async () => {
     const broken = '/raw {"sessionUpdate":"agent_message_chunk"}\n/raw {"sessionUpdate":"plan","entries":7}';
     const { code, stdout, stderr } = await run(`/unknown\n${broken}\n/stream 1 10`);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -42,7 +42,7 @@ describe("a turn from the command line", () => {
     expect(stdout).toContain("from a pipe");
   });
 
-  test("--json is one event per line, from the session to the reason it ended", async () => {
+  test("prints one event per line with --json, from the session to the stop reason", async () => {
     const { code, stdout } = await run("--json", "/echo hello");
     const events = lines(stdout);
     expect(code).toBe(0);
@@ -51,7 +51,7 @@ describe("a turn from the command line", () => {
     expect(events.some(({ update }) => update?.sessionUpdate === "agent_message_chunk")).toBe(true);
   });
 
-  test("--session continues a conversation, and shows nothing of what was before", async () => {
+  test("continues a conversation with --session, and shows nothing of its past", async () => {
     const [first] = lines((await run("--json", "/echo earlier")).stdout);
     const { stdout } = await run("--session", first?.sessionId as string, "/history");
     expect(stdout).toBe("prompts: 2\n");
@@ -62,11 +62,11 @@ describe("a turn from the command line", () => {
     ["a limit", "/max_tokens", 6, "limit"],
     ["an error", "/error -32603 broken", 6, "broken"],
     ["the end of the agent", "/crash", 6, "failed"],
-  ])("%s is told by exit code and words", async (_, prompt, code, words) => {
+  ])("reports %s by exit code and message", async (_, prompt, code, words) => {
     expect(await run(prompt)).toMatchObject({ code, stderr: expect.stringContaining(words) });
   });
 
-  test("an unknown session or agent is told by its own code", async () => {
+  test("reports an unknown session or agent by its own exit code", async () => {
     expect((await run("--session", "00000000-0000-0000-0000-000000000000", "/help")).code).toBe(5);
     expect((await run("--session", "abcdef", "/help")).code).toBe(5);
     const { code, stderr } = await run("--agent", "nobody", "/help");
@@ -74,15 +74,15 @@ describe("a turn from the command line", () => {
   });
 });
 
-describe("permissions", () => {
+describe("a permission request of a turn from the command line", () => {
   test.each([
     ["allow", "Permission selected: allow"],
     ["deny", "Permission selected: reject"],
-  ])("--permissions %s answers once, not always", async (how, words) => {
+  ])("is answered once, not always, with --permissions %s", async (how, words) => {
     expect(await run("--permissions", how, "/permission")).toMatchObject({ code: 0, stdout: `${words}\n` });
   });
 
-  test("without a terminal they wait for somebody else", async () => {
+  test("waits for another client without a terminal", async () => {
     const running = startAcpEdge(["run", "/permission"], environmentOf(gateway));
     running.child.stdin?.end();
     await running.prints("waiting for permission");
@@ -95,7 +95,7 @@ describe("permissions", () => {
     expect(await running.ended).toMatchObject({ code: 0, stdout: "Permission selected: reject\n" });
   });
 
-  test("on a terminal they are asked for there", async () => {
+  test("is asked on the terminal", async () => {
     const running = startOnTerminal(["run", "/permission Paint it black"], environmentOf(gateway));
     await running.prints("Permission: Paint it black");
     await running.prints("Always reject");
@@ -104,7 +104,7 @@ describe("permissions", () => {
     expect((await running.ended).code).toBe(0);
   });
 
-  test("a question that somebody else answered is taken back", async () => {
+  test("is withdrawn when another client answers", async () => {
     const running = startOnTerminal(["run", "/permission"], environmentOf(gateway));
     await running.prints("Always reject");
     let id = "";
@@ -120,7 +120,7 @@ describe("permissions", () => {
     expect((await running.ended).code).toBe(0);
   });
 
-  test("Ctrl-C at the question cancels the turn", async () => {
+  test("cancels the turn on Ctrl-C", async () => {
     const running = startOnTerminal(["run", "/permission"], environmentOf(gateway));
     await running.prints("Always reject");
     running.type("\u0003");
@@ -138,7 +138,7 @@ describe("Ctrl-C", () => {
     expect((await running.ended).code).toBe(130);
   });
 
-  test("a second one leaves an agent that does not listen", async () => {
+  test("pressed twice leaves an agent that ignores the cancel", async () => {
     const running = startAcpEdge(["run", "/hang"], environmentOf(gateway));
     running.child.stdin?.end();
     await running.prints("Hanging.");
@@ -149,7 +149,7 @@ describe("Ctrl-C", () => {
   });
 });
 
-test("an agent's words set no title and move no cursor", async () => {
+test("an agent's text sets no terminal title and moves no cursor", async () => {
   const evil = JSON.stringify({
     sessionUpdate: "agent_message_chunk",
     content: { type: "text", text: "a\u001b]0;owned\u0007b" },
@@ -177,7 +177,7 @@ describe("a turn on a bad network", () => {
     return { way, env: environmentOf({ url: way.url(gateway.url), token: gateway.token }) };
   }
 
-  test("goes on after each cut, and nothing is missing or twice", async () => {
+  test("continues after each cut, and no frame is missing or repeated", async () => {
     const { way, env } = await onTheRoad();
     let cuts = 0;
     const cut = () => {
@@ -193,7 +193,7 @@ describe("a turn on a bad network", () => {
     expect([...stdout.matchAll(/(\d{6}) /g)].map(([, number]) => Number(number))).toEqual(upTo(1000));
   });
 
-  test("says that it goes on when there is no way back to it", async () => {
+  test("reports that it goes on when it cannot be followed any more", async () => {
     const { way, env } = await onTheRoad();
     await using other = await startGateway();
     const running = startAcpEdge(["run", "/slow 60"], env);

@@ -3,7 +3,7 @@ import { createWebSocketStream } from "@agentclientprotocol/sdk/experimental/ws-
 import { expect, test } from "vitest";
 import { startGateway } from "./gateway.ts";
 
-test("an agent works on the files and in the terminals of its editor, wherever that has them", async () => {
+test("an agent works on the files and in the terminals of its editor, wherever the editor runs", async () => {
   await using gateway = await startGateway();
   const changed = await gateway.api(`/api/workspaces/${gateway.workspace}`, {
     method: "PUT",

@@ -16,7 +16,7 @@ const turnIsOver = async (sessionId: string) =>
 test.each([
   ["and its connection is still there", false],
   ["and its connection died meanwhile, unheard", true],
-])("a laptop that sleeps in mid-turn wakes up to all of it, %s", async (_, dies) => {
+])("[I6] a laptop that sleeps in mid-turn gets the whole turn when it wakes up, %s", async (_, dies) => {
   const { way, editor, sessionId } = await onTheRoad(gateway);
   const count = 500;
   const answer = editor.prompt(sessionId, `/stream ${count} 30 8`);
@@ -32,7 +32,7 @@ test.each([
   expect(chunks(await editor.end())).toEqual(upTo(count));
 });
 
-test("a turn goes on when the gateway's process was killed", async () => {
+test("a turn continues after the gateway's process was killed", async () => {
   const editor = await openEditor(gateway.wsUrl, gateway.token);
   const sessionId = await editor.newSession();
   const count = 1500;
@@ -45,7 +45,7 @@ test("a turn goes on when the gateway's process was killed", async () => {
   expect(chunks(await editor.end())).toEqual(upTo(count));
 });
 
-test("an editor hears what became of its turn when everything was stopped and started again", async () => {
+test("an editor learns the outcome of its turn after the whole system restarted", async () => {
   await using before = await startGateway();
   const editor = await openEditor(before.wsUrl, before.token);
   const sessionId = await editor.newSession();

@@ -43,7 +43,7 @@ async function conversation(url: string, rounds: number): Promise<{ lines: strin
   return { lines, stderr: editor.stderr };
 }
 
-test("an editor sees the frames of an uninterrupted run, wherever the connection is cut", async () => {
+test("[I6] an editor sees the frames of an uninterrupted run, wherever the connection is cut", async () => {
   const rounds = 2;
   const calm = await conversation(gateway.wsUrl, rounds);
   expect(calm.stderr).toBe("");
@@ -64,7 +64,7 @@ test("an editor sees the frames of an uninterrupted run, wherever the connection
   expect(rough.lines).toEqual(calm.lines);
 }, 180_000);
 
-test("what is typed while there is no network is sent afterwards, in order", async () => {
+test("prompts typed without a network are sent afterwards, in order", async () => {
   const { way, editor, sessionId } = await onTheRoad(gateway);
   way.refuse(true);
   way.cut();
@@ -75,7 +75,7 @@ test("what is typed while there is no network is sent afterwards, in order", asy
   expect(chunks(await editor.end())).toEqual([0, 1, 2, 0, 1]);
 });
 
-test("sessions of one editor each go on in order, whatever the others do", async () => {
+test("the sessions of one editor each continue in order, whatever the others do", async () => {
   const { way, editor, sessionId: first } = await onTheRoad(gateway);
   const sessions = [first, await editor.newSession(), await editor.newSession()];
   let cuts = 0;
@@ -102,7 +102,7 @@ test("sessions of one editor each go on in order, whatever the others do", async
   }
 }, 120_000);
 
-test("a question answered while there is no network is answered afterwards, once", async () => {
+test("a permission request answered without a network is answered afterwards, once", async () => {
   const asked = Promise.withResolvers<void>();
   const decided = Promise.withResolvers<RequestPermissionResponse>();
   const { way, editor, sessionId } = await onTheRoad(gateway, {
@@ -141,7 +141,7 @@ test("a message that takes longer than a heartbeat passes a slow network in one 
   expect((await editor.end()).length).toBeGreaterThan(6_000_000);
 });
 
-test("an editor that leaves while nobody hears it does not wait long for the bridge", async () => {
+test("an editor that quits without a network does not wait long for the bridge", async () => {
   const { way, editor } = await onTheRoad(gateway);
   way.freeze();
   way.refuse(true);
@@ -149,7 +149,7 @@ test("an editor that leaves while nobody hears it does not wait long for the bri
   await editor.end();
 }, 20_000);
 
-test("a turn goes on when the gateway has forgotten the connection", async () => {
+test("a turn continues after the gateway has forgotten the connection", async () => {
   await using forgetful = await startGateway({ env: { ACP_EDGE_LIMITS: '{"resumeMs": 300}' } });
   const { way, editor, sessionId } = await onTheRoad(forgetful);
   const answer = editor.prompt(sessionId, "/stream 600 30 5");
@@ -170,7 +170,7 @@ test("a turn goes on when the gateway has forgotten the connection", async () =>
   expect(chunks(await editor.end())).toEqual([...upTo(600), 0]);
 });
 
-test("an end that trying again would not mend is told to the editor as errors", async () => {
+test("a permanent failure reaches the editor as errors", async () => {
   await using other = await startGateway();
   const { way, editor, sessionId } = await onTheRoad(gateway);
   const closed = once(editor.child, "close");
@@ -183,7 +183,7 @@ test("an end that trying again would not mend is told to the editor as errors", 
   expect(editor.stderr).toContain("valid token is required");
 });
 
-test("50 MB pass an editor that reads slowly, and little of it is ever in memory", async () => {
+test("[I3] 50 MB reach an editor that reads slowly, and little of it is ever in memory", async () => {
   const child = startBridge(gateway.wsUrl, gateway.token);
   const lines = createInterface({ input: child.stdout });
   const say = (id: number, method: string, params: object) =>

@@ -39,7 +39,7 @@ class TokenCommand {
   }
 }
 
-test("tokens of a second's life do for a turn of many cuts", async () => {
+test("tokens valid for a second suffice for a turn with many cuts", async () => {
   await using gateway = await startGateway();
   const tokens = new TokenCommand(gateway.state, "1 second");
   const { way, editor, sessionId } = await onTheRoad(gateway, tokens.options);
@@ -55,7 +55,7 @@ test("tokens of a second's life do for a turn of many cuts", async () => {
   expect(chunks(await editor.end())).toEqual(upTo(1000));
 });
 
-test("a token that the gateway no longer accepts is replaced, and the connection goes on", async () => {
+test("a token that the gateway no longer accepts is replaced, and the connection continues", async () => {
   await using before = await startGateway();
   const tokens = new TokenCommand(before.state, "1 hour");
   const { way, editor, sessionId } = await onTheRoad(before, tokens.options);

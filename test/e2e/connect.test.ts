@@ -74,11 +74,18 @@ test.each([
   ],
   ["no token", () => [gateway.wsUrl], 3, "no token is configured"],
   ["an unknown option", () => [gateway.wsUrl, "--nonsense"], 2, "--nonsense"],
-])("%s ends with a message on stderr, nothing on stdout, and a code", async (_, args, code, words) => {
-  expect(await ending(bridge(args()))).toEqual({ code, stdout: "", stderr: expect.stringContaining(words) });
-});
+])(
+  "connect with %s ends with a message on stderr, nothing on stdout, and an exit code",
+  async (_, args, code, words) => {
+    expect(await ending(bridge(args()))).toEqual({
+      code,
+      stdout: "",
+      stderr: expect.stringContaining(words),
+    });
+  },
+);
 
-test("a log that cannot be written leaves the editor its agent", async () => {
+test("a log that cannot be written does not disturb the editor", async () => {
   const child = bridge([gateway.wsUrl, "--log", "/dev/full", "--wait", "0"], {
     ACP_EDGE_TOKEN: gateway.token,
   });
@@ -92,7 +99,7 @@ test("a log that cannot be written leaves the editor its agent", async () => {
   expect(stdout).toContain('"id":1,"result"');
 });
 
-test("Ctrl-C ends it, with the code for that", async () => {
+test("Ctrl-C ends connect with its own exit code", async () => {
   const child = bridge([gateway.wsUrl], { ACP_EDGE_TOKEN: gateway.token });
   const ended = ending(child);
   const answered = once(child.stdout, "data");

@@ -93,7 +93,7 @@ async function kinds(of: Gateway, session: string): Promise<string[]> {
 }
 
 describe("a workspace without a host", () => {
-  test("has one when a client comes, parks its sessions when nobody needs it, and has one again", async () => {
+  test("gets one for a client, pauses its sessions when nobody needs it, and gets one again", async () => {
     const own = await workspace("sleepy", { sleepAfterMs: IDLE_MS });
     expect(await view(own)).toMatchObject({ hosts: [], containerState: { state: "asleep" } });
 
@@ -120,7 +120,7 @@ describe("a workspace without a host", () => {
     expect((await kinds(own, session)).filter((kind) => kind.startsWith("turn.failed"))).toEqual([]);
   });
 
-  test("keeps it for as long as a turn takes", async () => {
+  test("keeps its container for as long as a turn takes", async () => {
     const own = await workspace("busy", { sleepAfterMs: 1_000 });
     await using client = await Client.connect(own);
     const session = await client.newSession();
@@ -129,7 +129,7 @@ describe("a workspace without a host", () => {
     expect(starts(own.workspace)).toHaveLength(1);
   });
 
-  test("ends the one it has when it is to have none any more", async () => {
+  test("stops its container when containers are switched off", async () => {
     const own = await workspace("cancelled");
     await using client = await Client.connect(own);
     await client.newSession();
@@ -145,7 +145,7 @@ describe("a workspace without a host", () => {
 });
 
 describe("a container", () => {
-  test("that ends at once is told of, and tried again with pauses until it does not", async () => {
+  test("that ends at once is reported, and started again with pauses until it stays", async () => {
     const own = await workspace("broken");
     writeFileSync(join(directory, "broken"), "broken\n");
     const silent = await Client.connect(await workspace("silent"), { agent: "demo" });
@@ -167,7 +167,7 @@ describe("a container", () => {
     expect((await client.prompt(session, "/echo mended")).stopReason).toBe("end_turn");
   });
 
-  test("that cannot be started is told of", async () => {
+  test("that cannot be started is reported", async () => {
     const own = await workspace("unstartable");
     chmodSync(command, 0o644);
     try {
@@ -182,7 +182,7 @@ describe("a container", () => {
     expect((await client.prompt(session, "/echo hi")).stopReason).toBe("end_turn");
   });
 
-  test("that dies in mid-turn leaves the turn in doubt, and the next prompt has another one", async () => {
+  test("that dies in mid-turn leaves the turn in doubt, and the next prompt gets another one", async () => {
     const own = await workspace("mortal");
     await using client = await Client.connect(own);
     const session = await client.newSession();
@@ -201,7 +201,7 @@ describe("a container", () => {
     expect(readFileSync(join(host?.root as string, trace), "utf8").trim()).toBe("once");
   });
 
-  test("is one for each workspace, with a token for that one only", async () => {
+  test("belongs to one workspace, with a token for that workspace only", async () => {
     const [one, other] = [await workspace("one"), await workspace("other")];
     for (const own of [one, other]) {
       await using client = await Client.connect(own);
@@ -239,7 +239,7 @@ describe("a container", () => {
   });
 });
 
-test("a gateway that is killed knows its containers again, or starts others", async () => {
+test("a killed gateway finds its containers again or starts others", async () => {
   const own = await workspace("resilient");
   {
     await using client = await Client.connect(own);
@@ -252,7 +252,7 @@ test("a gateway that is killed knows its containers again, or starts others", as
   expect((await client.prompt(session, "/echo back")).stopReason).toBe("end_turn");
 });
 
-test("what ends the gateway ends its hosts", async () => {
+test("a gateway that ends stops its hosts", async () => {
   const own = await startGateway({ args: ["--on-demand", "--agents", "demo"] });
   {
     await using client = await Client.connect(own);

@@ -61,7 +61,7 @@ afterEach(async () => {
 const COUNT = 400;
 const STREAM = `/stream ${COUNT} 60 ${Math.round((2 * CUT_MS) / COUNT)}`;
 
-test("a turn goes on after the network was gone for longer than the heartbeat", {
+test("[I6] a turn continues after the network was gone for longer than the heartbeat", {
   timeout: PATIENCE_MS,
 }, async () => {
   await using client = await Client.connect(workspace);
@@ -86,7 +86,7 @@ test("a turn goes on after the network was gone for longer than the heartbeat", 
   expect(await hostState()).toBe("connected");
 });
 
-test("a host that is gone past the grace pauses its session, and goes on when it is back", {
+test("a host that is gone past the grace pauses its session, which continues when the host is back", {
   timeout: PATIENCE_MS,
 }, async () => {
   const change = await workspace.api(`/api/workspaces/${workspace.workspace}`, {

@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 
-describe("a client", () => {
+describe("a faulty client", () => {
   let client: RawClient;
   let sessionId: string;
   beforeAll(async () => {
@@ -51,14 +51,14 @@ describe("a client", () => {
     ["an empty object", "{}", -32600],
     ["an object that is no message", '{"hello":"world"}', -32600],
     ["a method that is not a string", '{"jsonrpc":"2.0","id":1,"method":7}', -32600],
-  ])("that sends %s gets an error, and goes on", async (_, text, code) => {
+  ])("gets an error for %s, and goes on", async (_, text, code) => {
     const answer = client.answer();
     client.send(text);
     expect(await answer).toMatchObject({ jsonrpc: "2.0", id: null, error: { code } });
     await goesOn();
   });
 
-  test("that sends bytes is not answered, and goes on", async () => {
+  test("gets no answer to a binary message, and goes on", async () => {
     const before = client.texts.entries.length;
     client.send(Buffer.from('{"jsonrpc":"2.0","id":1,"method":"initialize"}'));
     await goesOn();
@@ -66,7 +66,7 @@ describe("a client", () => {
   });
 
   test.each(["session/prompt", "session/load", "session/set_mode", "_vendor/anything"])(
-    "that sends %s for an unknown session gets -32002 with the session id",
+    "gets -32002 with the session id for %s of an unknown session",
     async (method) => {
       for (const unknown of [randomUUID(), "no-uuid", sessionId.toUpperCase()]) {
         const params = { ...prompt("hi"), sessionId: unknown, cwd: gateway.root, mcpServers: [] };
@@ -78,7 +78,7 @@ describe("a client", () => {
     },
   );
 
-  test("that asks an unknown method of a session gets the agent's answer", async () => {
+  test("gets the agent's answer to an unknown method of a session", async () => {
     const method = `_vendor/${randomUUID()}`;
     expect(await client.request(method, { sessionId })).toMatchObject({
       error: RequestError.methodNotFound(method).toErrorResponse(),
@@ -89,22 +89,22 @@ describe("a client", () => {
     expect(frames).toMatchObject([{ source: "client", payload: { direction: "out" } }]);
   });
 
-  test("that asks an unknown method of nobody gets -32601", async () => {
+  test("gets -32601 for an unknown method without a session", async () => {
     expect(await client.request("_vendor/nobody", {})).toMatchObject({ error: { code: -32601 } });
     await goesOn();
   });
 
-  test("that names no session where one is needed gets -32602", async () => {
+  test("gets -32602 when it names no session where one is needed", async () => {
     expect(await client.request("session/prompt", { prompt: [] })).toMatchObject({ error: { code: -32602 } });
     await goesOn();
   });
 
-  test("that names no directory for a new session gets -32602", async () => {
+  test("gets -32602 when it names no directory for a new session", async () => {
     expect(await client.request("session/new", {})).toMatchObject({ error: { code: -32602 } });
     await goesOn();
   });
 
-  test("that sends a notification or a response nobody waits for is not answered, and goes on", async () => {
+  test("gets no answer to a stray notification or response, and goes on", async () => {
     const before = client.texts.entries.length;
     client.send('{"jsonrpc":"2.0","method":"_vendor/note","params":{}}');
     client.send(`{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"${randomUUID()}"}}`);
@@ -116,14 +116,14 @@ describe("a client", () => {
     expect(errors).toEqual([]);
   });
 
-  test("that initializes twice gets -32600", async () => {
+  test("gets -32600 when it initializes twice", async () => {
     expect(await client.request("initialize", { protocolVersion: 1 })).toMatchObject({
       error: { code: -32600 },
     });
     await goesOn();
   });
 
-  test("that speaks no known kind of version gets -32602, and may try again", async () => {
+  test("gets -32602 for a malformed version, and may try again", async () => {
     await using other = await RawClient.connect(gateway);
     expect(await other.request("initialize", { protocolVersion: "one" })).toMatchObject({
       error: { code: -32602 },
@@ -133,7 +133,7 @@ describe("a client", () => {
     });
   });
 
-  test("that does not initialize first is closed with 1002", async () => {
+  test("is closed with 1002 when it does not initialize first", async () => {
     await using other = await RawClient.connect(gateway);
     other.send(`{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}`);
     expect(await other.closed).toMatchObject({ code: 1002 });
@@ -146,14 +146,14 @@ describe("a client", () => {
       "a session id",
       { id: 1, method: "session/prompt", params: { sessionId: "x".repeat(LIMITS.idChars + 1) } },
     ],
-  ])("with %s that is too long is closed with 1008", async (_, message) => {
+  ])("is closed with 1008 for %s that is too long", async (_, message) => {
     await using other = await RawClient.initialized(gateway);
     other.send(JSON.stringify({ jsonrpc: "2.0", ...message }));
     expect(await other.closed).toMatchObject({ code: 1008 });
     await goesOn();
   });
 
-  test("with a frame that is too big is told so and closed with 1009, while others go on", async () => {
+  test("gets an error and is closed with 1009 for a frame that is too big, while others go on", async () => {
     await using editor = await Client.connect(gateway);
     const session = await editor.newSession();
     const turn = editor.prompt(session, "/stream 300 100 2");
@@ -174,7 +174,7 @@ describe("a client", () => {
     await goesOn();
   });
 
-  test("that breaks the protocol of its socket is let go by its sessions", async () => {
+  test("is detached from its sessions when it breaks the WebSocket protocol", async () => {
     await using other = await RawClient.initialized(gateway);
     await other.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
     const present = async () => {
@@ -187,14 +187,14 @@ describe("a client", () => {
     await goesOn();
   });
 
-  test("with a frame of 15 MiB is served", async () => {
+  test("is served with a frame of 15 MiB", async () => {
     const text = `/history ${"x".repeat(15 * 1024 * 1024)}`;
     expect(await client.request("session/prompt", prompt(text))).toMatchObject({
       result: { stopReason: "end_turn" },
     });
   });
 
-  test("that says goodbye hears it back at once", async () => {
+  test("gets its close frame back at once", async () => {
     const other = await RawClient.initialized(gateway);
     other.close(1000);
     expect(await other.closed).toMatchObject({ code: 1000 });
@@ -204,24 +204,24 @@ describe("a client", () => {
     ["without a token", ""],
     ["with a token that is none", "?token=none"],
     ["with a token signed by somebody else", "?token=eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"],
-  ])("%s is refused with 401", async (_, query) => {
+  ])("(%s) is refused with 401", async (_, query) => {
     expect(await upgradeStatus(query)).toBe(401);
     expect((await fetch(`${gateway.url}/api/sessions${query}`)).status).toBe(401);
   });
 
-  test("with a token that has been tampered with is refused with 401", async () => {
+  test("is refused with 401 with a tampered token", async () => {
     const [head, claims, signature] = gateway.token.split(".") as [string, string, string];
     const forged = { ...JSON.parse(Buffer.from(claims, "base64url").toString()), tenant: "other" };
     const query = `?token=${head}.${Buffer.from(JSON.stringify(forged)).toString("base64url")}.${signature}`;
     expect(await upgradeStatus(query)).toBe(401);
   });
 
-  test("with a token for hosts cannot prompt, and one for clients cannot be a host", async () => {
+  test("cannot prompt with a host's token, nor be a host with a client's token", async () => {
     expect(await upgradeStatus(`?token=${gateway.hostToken}`)).toBe(403);
     expect(await upgradeStatus(`?token=${gateway.token}`, "/host/control")).toBe(403);
   });
 
-  test("for an unknown workspace or agent is told so", async () => {
+  test("is told when it names an unknown workspace or agent", async () => {
     expect(await upgradeStatus(`?token=${gateway.token}&workspace=elsewhere`)).toBe(404);
     await expect(Client.connect(gateway, { agent: "nobody" })).rejects.toMatchObject({
       code: -32602,
@@ -230,7 +230,7 @@ describe("a client", () => {
   });
 });
 
-test("a host that breaks the protocol of its socket is gone", async () => {
+test("a host that breaks the WebSocket protocol is disconnected", async () => {
   const workspace = await withWorkspace(gateway, "broken-host");
   const socket = new WebSocket(`${gateway.url.replace("http", "ws")}/host/control`, {
     headers: { authorization: `Bearer ${workspace.hostToken}` },
@@ -262,7 +262,7 @@ test("a host that breaks the protocol of its socket is gone", async () => {
   socket.terminate();
 });
 
-describe("an agent", () => {
+describe("a faulty agent", () => {
   let client: Client;
   let bystander: string;
   beforeAll(async () => {
@@ -279,7 +279,7 @@ describe("an agent", () => {
     return result;
   };
 
-  test("that prints garbage is understood; the garbage is in the log, never at the client", async () => {
+  test("is understood although it prints garbage, which is in the log and never at the client", async () => {
     const session = await client.newSession();
     const { updates, stopReason } = await client.prompt(session, "/garbage\n/stream 20 40");
     expect(stopReason).toBe("end_turn");
@@ -295,7 +295,7 @@ describe("an agent", () => {
     expect(JSON.stringify(received)).not.toContain("this line is not JSON");
   });
 
-  test("that floods stdout with noise does not hold up the others", async () => {
+  test("does not hold up others by flooding stdout with noise", async () => {
     const session = await client.newSession();
     const { stopReason, updates } = await whileStreaming(() => client.prompt(session, "/flood 200000"));
     expect(stopReason).toBe("end_turn");
@@ -306,7 +306,7 @@ describe("an agent", () => {
     expect((await client.prompt(session, "again")).stopReason).toBe("end_turn");
   });
 
-  test("that crashes fails its turn, and the next prompt gets a new one", async () => {
+  test("fails its turn when it crashes, and the next prompt gets a new process", async () => {
     const session = await client.newSession();
     const crash = client.prompt(session, "/stderr it hurts\n/crash 7");
     await expect(crash).rejects.toMatchObject({
@@ -334,7 +334,7 @@ describe("an agent", () => {
     ]);
   });
 
-  test("that crashes with prompts waiting runs them in a new process", async () => {
+  test("runs its waiting prompts in a new process after a crash", async () => {
     const session = await client.newSession();
     const crash = client.prompt(session, "/slow 0.2\n/crash");
     const waiting = client.prompt(session, "/history");
@@ -342,7 +342,7 @@ describe("an agent", () => {
     expect(textOf((await waiting).updates)).toMatch(/prompts: 1\n$/);
   });
 
-  test("that never answers a prompt holds up nobody else", async () => {
+  test("holds up nobody else by never answering a prompt", async () => {
     const other = await Client.connect(gateway);
     const session = await other.newSession();
     other.prompt(session, "/hang").catch(() => {});
@@ -390,7 +390,7 @@ describe("an agent that", () => {
     return client!;
   };
 
-  test("exits at once: session/new says so, with the exit code and the end of stderr", async () => {
+  test("exits at once makes session/new fail with the exit code and the end of stderr", async () => {
     await using client = await connect("exit");
     const failure = {
       code: -32603,
@@ -401,7 +401,7 @@ describe("an agent that", () => {
     await expect(client.newSession()).rejects.toMatchObject(failure);
   });
 
-  test("never answers: session/new says so", async () => {
+  test("never answers makes session/new fail", async () => {
     await using client = await connect("silent");
     await expect(client.newSession()).rejects.toMatchObject({
       code: -32603,
@@ -409,7 +409,7 @@ describe("an agent that", () => {
     });
   });
 
-  test("speaks another version: session/new says so", async () => {
+  test("speaks another version makes session/new fail", async () => {
     await using client = await connect("version2");
     await expect(client.newSession()).rejects.toMatchObject({
       code: -32603,
@@ -417,7 +417,7 @@ describe("an agent that", () => {
     });
   });
 
-  test("starts with noise, talks before it is asked and writes strange ids works all the same", async () => {
+  test("starts with noise, sends early updates and writes strange ids works all the same", async () => {
     await using client = await connect("garbage,early-update,ids");
     client.onPermission = () => ({ outcome: { outcome: "selected", optionId: "allow" } });
     const session = await client.newSession();
@@ -431,7 +431,7 @@ describe("an agent that", () => {
   });
 });
 
-test("a gateway whose agent does not exist says so for each session, and its other agent works", async () => {
+test("a gateway with a missing agent reports that for each session, and its other agent works", async () => {
   await using gateway = await startGateway({ agent: "no-such-agent --acp" });
   await using client = await Client.connect(gateway);
   await expect(client.newSession()).rejects.toMatchObject({

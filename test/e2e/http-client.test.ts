@@ -17,7 +17,7 @@ const select = (optionId: string): RequestPermissionResponse => ({
   outcome: { outcome: "selected", optionId },
 });
 
-test("whole turns, with updates before the response", async () => {
+test("a whole turn has its updates before the response", async () => {
   await using client = await connect();
   const session = await client.newSession();
   const { updates, stopReason } = await client.prompt(session, "/think Hm.\n/plan\n/tool search\n/usage");
@@ -35,7 +35,7 @@ test("a long stream without pauses arrives complete", async () => {
   expect(streamed(updates)).toEqual(upTo(20_000));
 });
 
-test("a permission is asked and answered", async () => {
+test("a permission request is sent and answered", async () => {
   await using client = await connect();
   const session = await client.newSession();
   client.onPermission = () => select("allow");
@@ -43,7 +43,7 @@ test("a permission is asked and answered", async () => {
   expect(textOf(updates)).toBe("Permission selected: allow\n");
 });
 
-test("two sessions at once, each with its own stream and its own permission", async () => {
+test("two sessions at once each have their own stream and permission request", async () => {
   await using client = await connect();
   const [a, b] = await Promise.all([client.newSession(), client.newSession()]);
   const bothAsked = Promise.withResolvers<void>();
@@ -98,7 +98,7 @@ test("errors come back to the request that caused them", async () => {
   expect(await client.newSession()).toMatch(/^[0-9a-f-]{36}$/);
 });
 
-test("a turn goes on when its client leaves", async () => {
+test("[I7] a turn goes on when its client leaves", async () => {
   const first = await connect();
   const session = await first.newSession();
   const turn = first.prompt(session, "/stream 200 40 5").catch(() => {});
@@ -131,7 +131,7 @@ test("a client over HTTP and one over a WebSocket share a session", async () => 
   );
 });
 
-test("a reader whose socket is gone without a word does not keep the next one out", async () => {
+test("a reader whose socket vanished does not keep the next reader out", async () => {
   const json = { "content-type": "application/json" };
   const rpc = (id: number, method: string, params = {}) =>
     JSON.stringify({ jsonrpc: "2.0", id, method, params });

@@ -18,7 +18,7 @@ test("a full history without an archive takes no more prompts, and everything st
   expect(await markdown.text()).toContain("000499");
 });
 
-test("limits hold that are taken when the Worker is loaded", async () => {
+test("limits that are read when the Worker loads hold", async () => {
   await using gateway = await startGateway({
     env: { ACP_EDGE_LIMITS: '{"shareSeconds": 60, "bodyBytes": 500}' },
   });

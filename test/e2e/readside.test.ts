@@ -122,7 +122,7 @@ describe("the log of a session", () => {
     }
   });
 
-  test.each([1, 2, 97, 1000, 100_000])("in pages of %i is the same", async (limit) => {
+  test.each([1, 2, 97, 1000, 100_000])("is the same in pages of %i", async (limit) => {
     // One by one would take long and show no more.
     const wanted = limit < 10 ? lines.slice(0, 60) : lines;
     const paged: string[] = [];
@@ -134,7 +134,7 @@ describe("the log of a session", () => {
     expect(paged.slice(0, wanted.length)).toEqual(wanted);
   });
 
-  test("after a number is the rest", async () => {
+  test("is the rest after a number", async () => {
     for (const after of [0, 1, lines.length - 1, lines.length, lines.length + 1, 1e9]) {
       expect(await events(`?after=${after}`)).toEqual(lines.slice(after));
     }
@@ -150,7 +150,7 @@ describe("the log of a session", () => {
   );
 });
 
-test("payload.message is the peer's own text", async () => {
+test("[I2] payload.message is the peer's own text", async () => {
   await using client = await RawClient.initialized(gateway);
   const sessionId = await client.newSession(gateway.root);
   const id = "12345678901234567890";
@@ -183,7 +183,7 @@ test("a frame with line breaks takes one line", async () => {
   expect(prompts).toMatchObject([{ source: "client", payload: { message: { params } } }]);
 });
 
-test("a session is described by what its log adds up to", async () => {
+test("a session is described by the projection of its log", async () => {
   const described = await getJson<{ log: { lastSeq: number } }>(`/api/sessions/${session}`);
   expect(described).toMatchObject({
     schema: "acpx.session.v1",
@@ -201,10 +201,10 @@ test("a session is described by what its log adds up to", async () => {
   expect(described.log.lastSeq).toBe(lines.length);
 });
 
-describe("the list of sessions", () => {
+describe("the session list", () => {
   type Page = { sessions: Record<string, unknown>[]; nextCursor: string | null };
 
-  test("has each session with what it is about", async () => {
+  test("has each session with its title", async () => {
     // The index follows the log after a moment.
     await eventually(async () => {
       const { sessions } = await getJson<Page>("/api/sessions");
@@ -221,7 +221,7 @@ describe("the list of sessions", () => {
     });
   });
 
-  test("in pages is the same, newest first", async () => {
+  test("is the same in pages, newest first", async () => {
     await using client = await Client.connect(gateway);
     const added = [await client.newSession(), await client.newSession(), await client.newSession()];
     const ids = ({ sessions }: Page) => sessions.map(({ sessionId }) => sessionId);
@@ -260,7 +260,7 @@ test.each(["", "/events"])("an unknown session%s is answered with 404", async (p
   }
 });
 
-test("without a token nothing is told", async () => {
+test("a request without a token learns nothing", async () => {
   for (const path of ["/api/sessions", `/api/sessions/${session}`, `/api/sessions/${session}/events`]) {
     const response = await fetch(`${gateway.url}${path}`);
     expect(response.status).toBe(401);

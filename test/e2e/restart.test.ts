@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 
-test("kill -9 of workerd in mid-stream, again and again, loses and repeats nothing", async () => {
+test("[I1] [I6] kill -9 of workerd in mid-stream, again and again, loses and repeats nothing", async () => {
   const { count, size, delayMs } = STREAM;
   const clients = [await Client.connect(gateway)];
   const session = await clients[0]!.newSession();
@@ -56,7 +56,7 @@ test("kill -9 of workerd in mid-stream, again and again, loses and repeats nothi
   for (const client of clients) await client.close();
 });
 
-test("a stream that fills every buffer while workerd is down loses and repeats nothing", async () => {
+test("[I6] a stream that fills every buffer while workerd is down loses and repeats nothing", async () => {
   const count = 40_000;
   const first = await Client.connect(gateway);
   const session = await first.newSession();

@@ -29,7 +29,7 @@ function checkCalls(client: RawClient): Set<string> {
 
 const prompt = (sessionId: string, text: string) => ({ sessionId, prompt: [{ type: "text", text }] });
 
-test("the life of a session, seen by two clients", async () => {
+test("every message of a session's life, seen by two clients, is valid by the schema", async () => {
   await using first = await RawClient.connect(gateway);
   await using second = await RawClient.connect(gateway);
   for (const client of [first, second])
@@ -81,7 +81,7 @@ test("the life of a session, seen by two clients", async () => {
   checkCalls(first);
 });
 
-test("errors", async () => {
+test("every error is valid by the schema", async () => {
   await using client = await RawClient.connect(gateway);
   expect((await ask(client, "initialize", { protocolVersion: "x" })).error).toBeDefined();
   await ask(client, "initialize", { protocolVersion: 1 });

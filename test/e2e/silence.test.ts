@@ -5,7 +5,7 @@ import { Client } from "./client.ts";
 import { openEditor } from "./editor.ts";
 import { eventually, startGateway } from "./gateway.ts";
 
-test("a client that is gone is let go, one that is quiet stays, and its turn does not notice", async () => {
+test("[I7] a vanished client is detached, a quiet one stays, and the turn goes on", async () => {
   const limits = { socketIdleMs: 1000, pongMs: 500, resumeSilentMs: 2000 };
   await using gateway = await startGateway({ env: { ACP_EDGE_LIMITS: JSON.stringify(limits) } });
   await using network = await BadNetwork.to(gateway.url);

@@ -129,7 +129,7 @@ test("half an import is answered 408 and leaves nothing", async () => {
   expect(again.status).toBe(201);
 });
 
-test("a body that comes steadily is waited for, but one of JSON not for ever", async () => {
+test("a steady body is waited for, but a JSON body only up to a limit", async () => {
   const initialize = Buffer.from(INITIALIZE);
   const inTime = Math.floor(LIMITS.bodyMs / EVERY_MS / 2);
   const [slow, endless] = await Promise.all([
@@ -140,17 +140,17 @@ test("a body that comes steadily is waited for, but one of JSON not for ever", a
   expect([408, "closed"]).toContain(endless.status);
 });
 
-test("an import may take as long as it goes on", async () => {
+test("a steady import may take any time", async () => {
   const { tar } = await archive();
   const pieces = Math.ceil((1.5 * LIMITS.bodyMs) / EVERY_MS);
   expect((await exchange(IMPORT, tar.length, steadily(tar, pieces))).status).toBe(201);
 });
 
-test("nothing of that is a failure of the gateway", async () => {
+test("a slow body is never logged as a failure of the gateway", async () => {
   expect(gateway.log()).not.toMatch(/request failed|unhandled|uncaught/i);
 });
 
-test.each(["GET", "HEAD"])("%s with a body, which nobody reads, is answered as without", async (method) => {
+test.each(["GET", "HEAD"])("%s with an unread body is answered as without a body", async (method) => {
   const route = { method, path: "/api/workspaces", type: "application/json" };
   const { status } = await exchange(route, 2, async (piece) => piece("{}"));
   expect(status).toBe(200);

@@ -21,7 +21,7 @@ const select = (optionId: string): RequestPermissionResponse => ({
 });
 const isPermissionRequest = ({ method }: { method?: string }) => method === "session/request_permission";
 
-describe("one connection", () => {
+describe("a client on one connection", () => {
   let client: Client;
   beforeAll(async () => {
     client = await Client.connect(gateway);
@@ -77,7 +77,7 @@ describe("one connection", () => {
   test.each([
     ["allow", "completed"],
     ["reject", "failed"],
-  ])("a permission answered with %s", async (optionId, status) => {
+  ])("a permission request answered with %s reaches the agent", async (optionId, status) => {
     const session = await client.newSession();
     const asked: string[] = [];
     client.onPermission = ({ sessionId }) => {
@@ -162,7 +162,7 @@ describe("one connection", () => {
     ]);
   });
 
-  test("modes and config options", async () => {
+  test("a client changes modes and config options", async () => {
     const opened = await client.openSession();
     const { sessionId } = opened;
     expect(opened.modes).toMatchObject({ currentModeId: "ask" });
@@ -272,8 +272,8 @@ describe("one connection", () => {
   });
 });
 
-describe("many connections", () => {
-  test("two clients whose request ids collide do not interfere", async () => {
+describe("clients on several connections", () => {
+  test("[I5] two clients whose request ids collide do not interfere", async () => {
     await using one = await Client.connect(gateway);
     await using other = await Client.connect(gateway);
     const [mine, theirs] = await Promise.all([one.newSession(), other.newSession()]);
@@ -292,7 +292,7 @@ describe("many connections", () => {
     expect(other.updates(mine)).toEqual([]);
   });
 
-  test("two clients of one session with the same request ids each get their own answer", async () => {
+  test("[I5] two clients of one session with the same request ids each get their own answer", async () => {
     await using one = await Client.connect(gateway);
     await using other = await Client.connect(gateway);
     const session = await one.newSession();
@@ -309,7 +309,7 @@ describe("many connections", () => {
     }
   });
 
-  test("a session loaded while it streams has no gap and no repetition", async () => {
+  test("[I3] a session loaded while it streams has no gap and no repetition", async () => {
     await using first = await Client.connect(gateway);
     await using second = await Client.connect(gateway);
     const session = await first.newSession();
@@ -332,7 +332,7 @@ describe("many connections", () => {
     expect(textOf(second.updates(session))).toBe(textOf(first.updates(session)));
   });
 
-  test("a client that leaves neither cancels its turn nor answers a permission: the next one does", async () => {
+  test("[I7] a client that leaves neither cancels its turn nor answers a permission request", async () => {
     const first = await Client.connect(gateway);
     const session = await first.newSession();
     first.prompt(session, "/permission\n/stream 30 40").catch(() => {});
@@ -349,7 +349,7 @@ describe("many connections", () => {
     );
   });
 
-  test("what the gateway does not know passes byte for byte, but for the session id", async () => {
+  test("[I2] a message unknown to the gateway passes byte for byte, except for the session id", async () => {
     await using client = await RawClient.initialized(gateway);
     const sessionId = await client.newSession(gateway.root);
     const line = (update: string) =>
@@ -370,14 +370,14 @@ describe("many connections", () => {
   });
 });
 
-describe("the next run on the same state", () => {
+describe("the next run of a gateway on the same state", () => {
   let state: string;
   beforeAll(() => {
     state = mkdtempSync(join(tmpdir(), "acp-edge-state-"));
   });
   afterAll(() => rmSync(state, { recursive: true, force: true }));
 
-  test("finds the session, replays it, and goes on with it", async () => {
+  test("finds the session, replays it and continues it", async () => {
     const prompt = "/think Hm.\n/stream 300 100\n/tool edit\n/image 700kb";
     await using first = await startGateway({ state });
     const before = await Client.connect(first);

@@ -19,7 +19,7 @@ describe("a running gateway", { timeout: TIMEOUT }, () => {
 
   const healthy = async () => (await fetch(`${gateway.url}/healthz`)).status === 200;
 
-  test("says in one line of JSON all a client needs", () => {
+  test("prints all a client needs in one line of JSON", () => {
     const port = new URL(gateway.url).port;
     expect(gateway).toMatchObject({
       ready: true,
@@ -61,7 +61,7 @@ describe("a running gateway", { timeout: TIMEOUT }, () => {
     });
   });
 
-  test("is back at the same address when workerd dies again and again", async () => {
+  test("is back at the same address although workerd dies again and again", async () => {
     for (let death = 0; death < 5; death++) {
       gateway.killWorkerd();
       await eventually(healthy);
@@ -154,7 +154,7 @@ describe("the next run on the same state", { timeout: TIMEOUT }, () => {
   });
 });
 
-describe("options", { timeout: TIMEOUT }, () => {
+describe("an option of npm start", { timeout: TIMEOUT }, () => {
   test.each([
     [["--prot", "1"], "--prot"],
     [["--port", "high"], "--port: high is not a port number"],
@@ -169,13 +169,13 @@ describe("options", { timeout: TIMEOUT }, () => {
     expect(stderr).toContain("Usage:");
   });
 
-  test("--help explains them", async () => {
+  test("is explained by --help", async () => {
     const { code, stdout } = await runStart(["--help"]);
     expect(code).toBe(0);
     expect(stdout).toContain("--agent");
   });
 
-  test("--agent makes that command the default agent", async () => {
+  test("--agent makes its command the default agent", async () => {
     const demo = fileURLToPath(new URL("../../src/demo-agent/main.ts", import.meta.url));
     await using gateway = await startGateway({ agent: `"${process.execPath}" "${demo}"` });
     const { agents } = (await (await gateway.api("/api/workspaces/local")).json()) as { agents: unknown[] };

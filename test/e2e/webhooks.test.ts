@@ -36,8 +36,8 @@ const ofSession =
   ({ path: at, message }: Delivery) =>
     at === path && message.data.sessionId === sessionId && (type === undefined || message.type === type);
 
-describe("a receiver", () => {
-  test("hears of permissions, ends of turns and failures of agents, as the log has them", async () => {
+describe("a webhook receiver", () => {
+  test("gets permission requests, turn ends and agent failures as the log has them", async () => {
     const path = newPath();
     const { id } = await receiver.hook(gateway, path);
     const sessionId = await client.newSession();
@@ -84,7 +84,7 @@ describe("a receiver", () => {
     await remove(id);
   });
 
-  test("hears nothing of what the workspace's policy decides", async () => {
+  test("gets no message about decisions of the workspace's policy", async () => {
     const path = newPath();
     const { id } = await receiver.hook(gateway, path);
     const settings = (policy: object) =>
@@ -101,7 +101,7 @@ describe("a receiver", () => {
     await remove(id);
   });
 
-  test("that fails and hangs up gets the same message again, signed anew, until it takes it", async () => {
+  test("gets a message again, signed anew, until it accepts it", async () => {
     const path = newPath();
     const { id } = await receiver.hook(gateway, path, { events: ["turn.ended"] });
     const answers: ((response: { destroy(): void }) => number | undefined)[] = [
@@ -127,7 +127,7 @@ describe("a receiver", () => {
     await remove(id);
   });
 
-  test("that hangs delays nobody else", async () => {
+  test("delays no other receiver by hanging", async () => {
     const [slow, quick] = [newPath(), newPath()];
     const hooks = [await receiver.hook(gateway, slow), await receiver.hook(gateway, quick)];
     let free = () => {};
@@ -149,7 +149,7 @@ describe("a receiver", () => {
     for (const { id } of hooks) await remove(id);
   });
 
-  test("that answers 410 Gone hears nothing more, and its webhook is gone", async () => {
+  test("gets nothing more after it answers 410 Gone, and its webhook is deleted", async () => {
     const path = newPath();
     const { id } = await receiver.hook(gateway, path);
     receiver.answer = () => 410;
@@ -163,7 +163,7 @@ describe("a receiver", () => {
     receiver.answer = () => 204;
   });
 
-  test("notices when a body was changed on the way, or is of another one", async () => {
+  test("can tell a body that was changed on the way or belongs to another message", async () => {
     const path = newPath();
     const hook = await receiver.hook(gateway, path);
     await gateway.api(`/api/workspaces/${gateway.workspace}/webhooks/${hook.id}/test`, { method: "POST" });
@@ -184,7 +184,7 @@ describe("a receiver", () => {
     await remove(hook.id);
   });
 
-  test("that wants links gets one for each option, which answers as long as the webhook is there", async () => {
+  test("gets a link for each option, which answers as long as the webhook exists", async () => {
     const path = newPath();
     const { id } = await receiver.hook(gateway, path, { links: true });
     const sessionId = await client.newSession();
@@ -214,7 +214,7 @@ describe("a receiver", () => {
 
 type Pending = { permission: { options: { optionId: string; url: string }[] } };
 
-test("what happened before kill -9 of the gateway is delivered after it", async () => {
+test("a message from before kill -9 of the gateway is delivered afterwards", async () => {
   const path = newPath();
   await receiver.hook(gateway, path, { events: ["turn.ended"] });
   // It has the message, and the gateway does not live to hear so.

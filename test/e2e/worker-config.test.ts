@@ -14,7 +14,7 @@ afterAll(() => rmSync(directory, { recursive: true }));
 const write = (name: string, text: string) => writeFileSync(join(directory, name), text);
 const read = () => readWorkerConfig(join(directory, "wrangler.toml"), AbortSignal.timeout(30_000));
 
-test("what wrangler says of the configuration is known the next time, until anything of it changes", async () => {
+test("wrangler's reading of the configuration is cached until the configuration changes", async () => {
   write("worker.js", "export default {}");
   const settings = (value: string) => `
     name = "some"

@@ -10,7 +10,7 @@ const config = join(PROJECT, "wrangler.toml");
 const plain = readConfig({ config });
 const containers = readConfig({ config, env: "containers" });
 
-test("has the same bindings, variables and settings", () => {
+test("the container environment has the same bindings, variables and settings", () => {
   const { AUTH_ISSUER, AUTH_AUDIENCE, AUTH_JWKS, PUBLIC_URL, ...more } = containers.vars;
   expect({ AUTH_ISSUER, AUTH_AUDIENCE, AUTH_JWKS, ...more }).toEqual(plain.vars);
   expect(PUBLIC_URL).toBe("");
@@ -26,13 +26,13 @@ test("has the same bindings, variables and settings", () => {
     expect(containers[same]).toEqual(plain[same]);
 });
 
-test("makes the same classes, and that of the container", () => {
+test("the container environment makes the same classes and the container's class", () => {
   const classes = ({ migrations }: typeof plain) =>
     migrations.flatMap(({ new_sqlite_classes = [] }) => new_sqlite_classes).toSorted();
   expect(classes(containers)).toEqual([...classes(plain), "AgentContainer"].toSorted());
 });
 
-test("the image has what its Dockerfile copies", () => {
+test("the image has the files its Dockerfile copies", () => {
   expect(plain.containers ?? []).toEqual([]);
   const [container] = containers.containers ?? [];
   expect(container).toMatchObject({ class_name: "AgentContainer", image: join(PROJECT, "Dockerfile") });

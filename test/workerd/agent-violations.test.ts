@@ -1,5 +1,5 @@
 import { evictDurableObject } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Json } from "../fixtures/json.ts";
 import { events, get, type Opened, openSession, sessionStub } from "./fixtures.ts";
 import { type Agent, updateText } from "./peers/agent.ts";
@@ -29,8 +29,8 @@ async function counted({ workspace, sessionId }: Opened): Promise<Json> {
 
 const content = (text: string) => [{ type: "content", content: { type: "text", text } }];
 
-describe("what an agent must not do", () => {
-  it("is passed on as it is, counted, and noted beside the frame it is about", async () => {
+describe("an agent that breaks the protocol", () => {
+  test("has its frame passed on unchanged, counted, and noted beside that frame in the log", async () => {
     const opened = await openSession();
     const { client, agent, sessionId } = opened;
     const call = { sessionUpdate: "tool_call", toolCallId: "t", title: "T" };
@@ -73,7 +73,7 @@ describe("what an agent must not do", () => {
     expect(await view.json()).toMatchObject({ lastError: null, state: "active" });
   });
 
-  it("is counted beyond what is noted, and noted again in the next turn", async () => {
+  test("has every violation counted but only the first ones of a turn noted", async () => {
     const opened = await openSession();
     const { client, agent, sessionId } = opened;
     const strange = updateText("x", "another-session");

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { get, workspaceName } from "./fixtures.ts";
 import { Client } from "./peers/client.ts";
 import { HELLO, Host } from "./peers/host.ts";
@@ -48,7 +48,7 @@ async function initialize(workspace: string, query: string) {
 }
 
 describe("GET /api/agents", () => {
-  it("lists the agents of the token's workspace with what they lack", async () => {
+  test("lists the agents of the token's workspace with what they lack", async () => {
     const { workspace } = await workspaceWith([DEMO, READY, NEEDY]);
     const response = await get("/api/agents", await token({ workspace }));
     expect(await response.json()).toMatchObject({
@@ -60,7 +60,7 @@ describe("GET /api/agents", () => {
     });
   });
 
-  it("is for those who may read there", async () => {
+  test("is refused without the right to read in the workspace", async () => {
     const { workspace } = await workspaceWith([DEMO]);
     const bearer = await token({ workspace });
     expect((await get("/api/agents")).status).toBe(401);
@@ -70,7 +70,7 @@ describe("GET /api/agents", () => {
     expect((await get("/api/agents", await token({ workspace: "*" }))).status).toBe(400);
   });
 
-  it("has an agent as available when any host has it", async () => {
+  test("shows an agent as available when any host has it", async () => {
     const { workspace } = await workspaceWith([DEMO, NEEDY]);
     await workspaceWith([DEMO, { ...NEEDY, available: true }], "h2", workspace);
     await workspaceWith([DEMO, NEEDY], "h3", workspace);
@@ -81,8 +81,8 @@ describe("GET /api/agents", () => {
   });
 });
 
-describe("an agent that is chosen", () => {
-  it("must be there, or the client learns which are", async () => {
+describe("choosing an agent", () => {
+  test("fails for an unknown agent and names the known ones", async () => {
     const { workspace } = await workspaceWith([DEMO, READY, NEEDY]);
     expect(await initialize(workspace, "&agent=nobody")).toMatchObject({
       error: {
@@ -100,14 +100,14 @@ describe("an agent that is chosen", () => {
     });
   });
 
-  it("must be there, by default as well", async () => {
+  test("fails for an unknown default agent", async () => {
     const { workspace } = await workspaceWith([{ ...NEEDY, default: true }]);
     expect(await initialize(workspace, "")).toMatchObject({
       error: { message: expect.stringContaining("this workspace has: none"), data: { agents: [] } },
     });
   });
 
-  it("is started to say what it can do, if nobody has used it yet", async () => {
+  test("starts an agent nobody has used yet, to learn its capabilities", async () => {
     const { workspace, host } = await workspaceWith([DEMO, READY]);
     const answer = initialize(workspace, "&agent=ready");
     expect(await host.takeJson()).toEqual({ t: "warm", agent: "ready" });
@@ -120,7 +120,7 @@ describe("an agent that is chosen", () => {
     expect(await host.takeJson()).toEqual({ t: "warm", agent: "ready" });
   });
 
-  it("that cannot be started is not waited for", async () => {
+  test("does not wait for an agent that cannot be started", async () => {
     const { workspace, host } = await workspaceWith([DEMO, READY]);
     const answer = initialize(workspace, "&agent=ready");
     expect(await host.takeJson()).toEqual({ t: "warm", agent: "ready" });
@@ -128,7 +128,7 @@ describe("an agent that is chosen", () => {
     expect(await answer).toMatchObject({ result: { agentInfo: { name: "acp-edge" } } });
   });
 
-  it("on /agent/ws is refused in the words of that protocol", async () => {
+  test("is refused on /agent/ws in the words of that dialect", async () => {
     const { workspace } = await workspaceWith([DEMO, NEEDY]);
     const client = await Peer.connect("/agent/ws", await token({ workspace }));
     client.send('{"type":"select_agent","agentType":"needy"}');
@@ -140,7 +140,7 @@ describe("an agent that is chosen", () => {
     });
   });
 
-  it("becomes available when its host says so", async () => {
+  test("succeeds as soon as the host reports the agent as available", async () => {
     const { workspace, host } = await workspaceWith([DEMO, NEEDY]);
     host.send(JSON.stringify({ t: "offers", agents: [DEMO, { ...NEEDY, available: true }] }));
     host.send(JSON.stringify(reports("needy", {})));

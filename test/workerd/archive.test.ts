@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { events, eventsText, get, type Opened, openSession, sessionStub, texts } from "./fixtures.ts";
 import { setLimits } from "./limits.ts";
@@ -42,8 +42,8 @@ async function firstStored(sessionId: string): Promise<number> {
   );
 }
 
-describe("a history past its limit", () => {
-  it("goes to the archive, oldest first, and every reader reads on across the boundary", async () => {
+describe("a history longer than its limit", () => {
+  test("moves to the archive, oldest first, and every reader reads across the boundary", async () => {
     const { client, sessionId, workspace, sent } = await longSession();
     const before = await eventsText(workspace, sessionId);
     await archive(sessionId);
@@ -76,7 +76,7 @@ describe("a history past its limit", () => {
     expect(live).toEqual(sent);
   });
 
-  it("is recorded as an event, and prompts go on", async () => {
+  test("logs that it was archived, and takes further prompts", async () => {
     const { client, agent, sessionId, workspace } = await longSession();
     await archive(sessionId);
     const archived = (await events(workspace, sessionId)).filter((e) => e.kind === "log.archived");
@@ -86,7 +86,7 @@ describe("a history past its limit", () => {
     expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
   });
 
-  it("still has what a restart of the agent needs", async () => {
+  test("keeps what a restart of the agent needs", async () => {
     const { client, agent, host, sessionId } = await longSession();
     await archive(sessionId);
     agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
@@ -100,7 +100,7 @@ describe("a history past its limit", () => {
     expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
   });
 
-  it("gives the same state without a snapshot: the archive is replayed too", async () => {
+  test("[I4] folds to the same state without a snapshot, by replaying the archive too", async () => {
     const { sessionId, workspace } = await longSession();
     await archive(sessionId);
     const bearer = await token({ workspace });
@@ -113,7 +113,7 @@ describe("a history past its limit", () => {
     expect(await (await get(`/api/sessions/${sessionId}`, bearer)).text()).toBe(before);
   });
 
-  it("is tried again when the archive could not be read, where there is no snapshot", async () => {
+  test("is read again after the archive could not be read and there is no snapshot", async () => {
     const { sessionId, workspace } = await longSession();
     await archive(sessionId);
     const [first] = (await env.ARCHIVE!.list({ prefix: `sessions/acme/${sessionId}/` })).objects;
@@ -131,7 +131,7 @@ describe("a history past its limit", () => {
     expect((await get(`/api/sessions/${sessionId}`, bearer)).status).toBe(200);
   });
 
-  it("is archived once, also when the alarm rings again or a crash repeats the copy", async () => {
+  test("is archived once, although the alarm rings again or a crash repeats the copy", async () => {
     const { sessionId, workspace } = await longSession();
     const before = await eventsText(workspace, sessionId);
     await archive(sessionId);
@@ -143,7 +143,7 @@ describe("a history past its limit", () => {
     expect((await eventsText(workspace, sessionId)).startsWith(before)).toBe(true);
   });
 
-  it("goes with the session when it is deleted", async () => {
+  test("is deleted from the archive with its session", async () => {
     const { client, sessionId } = await longSession();
     await archive(sessionId);
     const id = client.call("session/delete", { sessionId });
@@ -151,7 +151,7 @@ describe("a history past its limit", () => {
     expect((await env.ARCHIVE!.list({ prefix: `sessions/acme/${sessionId}/` })).objects).toEqual([]);
   });
 
-  it("that was removed from the archive is reported as gone, and the rest stays readable", async () => {
+  test("is reported as gone where the archive lost it, and stays readable elsewhere", async () => {
     const { sessionId, workspace, sent } = await longSession();
     await archive(sessionId);
     const { objects } = await env.ARCHIVE!.list({ prefix: `sessions/acme/${sessionId}/` });

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import type { Json } from "../fixtures/json.ts";
 import { events, get, type Opened, openSession, workspaceName } from "./fixtures.ts";
@@ -24,7 +24,7 @@ async function frames({ workspace, sessionId }: Pick<Opened, "workspace" | "sess
 }
 
 describe("a client whose requests the agent never answers", () => {
-  it("is told to stop, and may go on when one is answered", async () => {
+  test("is refused further requests until one of them is answered", async () => {
     const opened = await openSession();
     const { client, agent, sessionId } = opened;
     const ask = () => client.call("_vendor/ask", { sessionId });
@@ -49,7 +49,7 @@ describe("a client whose requests the agent never answers", () => {
     expect(refused.map(({ message }) => (message as Json).method)).toEqual(["_vendor/ask"]);
   });
 
-  it("nor can it fill the queue while there is no agent", async () => {
+  test("cannot fill the queue while there is no agent", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
     const client = await Client.open(workspace);
@@ -73,13 +73,13 @@ describe("a client whose requests the agent never answers", () => {
     expect(await view.json()).toMatchObject({ queue: [] });
   });
 
-  it("is refused a method without end", async () => {
+  test("is refused an over-long method", async () => {
     const { client, sessionId } = await openSession();
     const { response } = await client.request(`_${"x".repeat(LIMITS.idChars)}`, { sessionId });
     expect(response.error).toMatchObject({ code: -32600 });
   });
 
-  it("nor does the same prompt, sent again and again, add to what is kept", async () => {
+  test("adds nothing to storage by sending the same prompt again and again", async () => {
     const { client, agent, sessionId } = await openSession();
     const params = { sessionId, prompt: [], _meta: { "acp-edge/idempotencyKey": "k" } };
     const first = client.call("session/prompt", params);
@@ -93,10 +93,10 @@ describe("a client whose requests the agent never answers", () => {
 });
 
 describe("an agent whose requests nobody answers", () => {
-  it.each([
+  test.each([
     ["permissions", permission],
     ["its own methods", (id: unknown) => JSON.stringify({ jsonrpc: "2.0", id, method: "_vendor/ask" })],
-  ])("gets an error for %s over the limit, and no client is bothered", async (_, request) => {
+  ])("gets an error for %s over the limit, and no client sees the request", async (_, request) => {
     const opened = await openSession();
     const { client, agent } = opened;
     for (let id = 0; id < 7; id += 1) agent.items(request(id));
@@ -116,7 +116,7 @@ describe("an agent whose requests nobody answers", () => {
     expect(refused.map(({ message }) => (message as Json).id)).toEqual([5, 6]);
   });
 
-  it("is not limited in what the host serves", async () => {
+  test("may send any number of requests that the host serves", async () => {
     const { agent } = await openSession();
     const read = (id: number) =>
       JSON.stringify({ jsonrpc: "2.0", id, method: "fs/read_text_file", params: { path: "/x" } });
@@ -129,7 +129,7 @@ describe("an agent whose requests nobody answers", () => {
     }
   });
 
-  it("is refused ids and methods without end", async () => {
+  test("is refused over-long ids and methods", async () => {
     const { agent } = await openSession();
     const long = "x".repeat(LIMITS.idChars + 1);
     agent.items(permission(long));

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Json } from "../fixtures/json.ts";
 import { events, send, workspaceName } from "./fixtures.ts";
 import { Client } from "./peers/client.ts";
@@ -53,7 +53,7 @@ function answer(client: Client, { id }: Request, result: unknown): void {
 }
 
 describe("files and terminals of the client", () => {
-  it("are asked for where the client has the workspace, and the log has both and the operation", async () => {
+  test("are requested below the client's own directory, and the log has the request, the answer and the operation", async () => {
     const { client, agent, ask, sessionId, workspace } = await open(ALL);
     ask(7, "fs/read_text_file", { path: "/workspace/src/a.ts", line: 3 });
     const request = await asked(client);
@@ -78,13 +78,13 @@ describe("files and terminals of the client", () => {
     expect(log.at(-1)?.kind).toBe("client.fs.read");
   });
 
-  it("that lie elsewhere keep their path", async () => {
+  test("keep a path that lies outside the workspace", async () => {
     const { client, ask } = await open(ALL);
     ask(1, "fs/write_text_file", { path: "/etc/hosts", content: "" });
     expect((await asked(client)).params.path).toBe("/etc/hosts");
   });
 
-  it("include terminals, each of them with the client that made it", async () => {
+  test("include terminals, each of which stays with the client that created it", async () => {
     const { client, agent, ask, workspace, sessionId } = await open(ALL);
     ask(1, "terminal/create", { command: "ls", cwd: "/workspace/sub" });
     const create = await asked(client);
@@ -113,7 +113,7 @@ describe("files and terminals of the client", () => {
     ]);
   });
 
-  it("are those of the client whose turn it is, and of nobody else", async () => {
+  test("are those of the client whose turn runs, and of no other", async () => {
     const { client, agent, ask, workspace, sessionId } = await open(ALL);
     const other = await connect(workspace, ALL);
     await other.request("session/resume", { sessionId, cwd: "C:\\project", mcpServers: [] });
@@ -133,11 +133,11 @@ describe("files and terminals of the client", () => {
     expect(seen.filter(({ method }) => method === "$/cancel_request")).toEqual([]);
   });
 
-  it.each([
+  test.each([
     ["fs/write_text_file", { fs: { readTextFile: true }, terminal: true }],
     ["terminal/create", FILES],
     ["fs/read_text_file", {}],
-  ])("that no client offers are refused: %s", async (method, capabilities) => {
+  ])("are refused when no client offers them: %s", async (method, capabilities) => {
     const { agent, ask } = await open(capabilities);
     ask(1, method, { path: "/workspace/a" });
     expect(await agent.line()).toMatchObject({
@@ -146,7 +146,7 @@ describe("files and terminals of the client", () => {
     });
   });
 
-  it("are asked of one that offers them, if the one whose turn it is does not", async () => {
+  test("come from another client that offers them when the client of the turn does not", async () => {
     const { client, agent, ask, workspace, sessionId } = await open(ALL);
     const phone = await connect(workspace, {});
     phone.call("session/prompt", { sessionId, prompt: [] });
@@ -155,7 +155,7 @@ describe("files and terminals of the client", () => {
     expect((await asked(client)).method).toBe("fs/read_text_file");
   });
 
-  it("are given up when the client that was asked is gone", async () => {
+  test("end with an error when the client that was asked is gone", async () => {
     const { client, agent, ask, workspace, sessionId } = await open(ALL);
     ask(1, "fs/read_text_file", { path: "/workspace/a" });
     await asked(client);
@@ -168,7 +168,7 @@ describe("files and terminals of the client", () => {
     expect(log.find(({ kind }) => kind === "client.fs.read")).toMatchObject({ payload: { ok: false } });
   });
 
-  it("pass on the client's own error", async () => {
+  test("carry the client's own error to the agent", async () => {
     const { client, agent, ask } = await open(ALL);
     ask(1, "fs/read_text_file", { path: "/workspace/a" });
     const { id } = await asked(client);
@@ -177,7 +177,7 @@ describe("files and terminals of the client", () => {
     expect(await agent.line()).toMatchObject({ id: 1, error });
   });
 
-  it("are for processes that start after the workspace has said so", async () => {
+  test("[I13] are served only to processes that start after the workspace has said so", async () => {
     const { client, agent, ask, workspace, host, sessionId } = await open(ALL);
     await clientIo(workspace, "host");
     expect(await host.takeJson()).toEqual({ t: "settings" });
@@ -197,7 +197,7 @@ describe("files and terminals of the client", () => {
   });
 });
 
-describe("what opens a session reaches the agent", () => {
+describe("the capabilities of a client reach the agent", () => {
   const cwd = "/home/me/project";
   const mcpServers = [{ name: "tools", command: "/bin/tools", args: ["-x"], env: [] }];
   const given = {
@@ -225,15 +225,15 @@ describe("what opens a session reaches the agent", () => {
     return { host, client, agent, request, sessionId: (response.result as { sessionId: string }).sessionId };
   }
 
-  it("when it is new", async () => {
+  test("of a new session", async () => {
     expect((await opened({})).request).toMatchObject({ method: "session/new", params: got });
   });
 
-  it.each([
+  test.each([
     ["session/load", { loadSession: true }],
     ["session/resume", { sessionCapabilities: { resume: {} } }],
     ["session/new", {}],
-  ])("when another process opens it with %s", async (method, capabilities) => {
+  ])("of a session that another process opens with %s", async (method, capabilities) => {
     const { host, client, agent, sessionId } = await opened(capabilities);
     agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
     client.call("session/prompt", { sessionId, prompt: [] });
@@ -241,10 +241,10 @@ describe("what opens a session reaches the agent", () => {
     expect(await next.line()).toMatchObject({ method, params: got });
   });
 
-  it.each([
+  test.each([
     ["session/fork", { sessionCapabilities: { fork: {} } }],
     ["session/new", {}],
-  ])("when it is a fork, opened with %s", async (method, capabilities) => {
+  ])("of a fork opened with %s", async (method, capabilities) => {
     const { host, client, sessionId } = await opened(capabilities);
     const { response } = await client.request("session/fork", { ...given, sessionId });
     const fork = (response.result as { sessionId: string }).sessionId;

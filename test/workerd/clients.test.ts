@@ -1,6 +1,6 @@
 import { evictDurableObject, listDurableObjectIds } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import type { Json } from "../fixtures/json.ts";
 import { events, get, type Opened, openSession, prompt, sessionStub, texts } from "./fixtures.ts";
@@ -46,10 +46,10 @@ async function upToMark(client: Client, name: string): Promise<Json[]> {
 }
 
 describe("an observer", () => {
-  it.each([
+  test.each([
     ["by its own wish", "&role=observer", undefined],
     ["by its token", "", ["session:read"]],
-  ])("%s reads everything and changes nothing", async (_, query, scopes) => {
+  ])("[I12] (%s) reads everything and changes nothing", async (_, query, scopes) => {
     const opened = await openSession();
     const { client, agent, sessionId, workspace } = opened;
     const observer = await join(opened, query, scopes ? { scopes } : {});
@@ -93,7 +93,7 @@ describe("an observer", () => {
     ]);
   });
 
-  it("reads a closed session without opening it again", async () => {
+  test("reads a closed session without opening it again", async () => {
     const opened = await openSession();
     const { client, sessionId } = opened;
     await client.request("session/close", { sessionId });
@@ -103,14 +103,14 @@ describe("an observer", () => {
     expect(await view(opened)).toMatchObject({ state: "active" });
   });
 
-  it("is not who a token without any right makes", async () => {
+  test("is not what a token without any right makes", async () => {
     const { workspace } = await openSession();
     await expect(Client.raw(workspace, "", "acme", { scopes: ["share"] })).rejects.toThrow("403");
   });
 });
 
 describe("a client on a plain WebSocket that does not read", () => {
-  it("is asked whether it does, gets no more before it answers, and holds up nobody", async () => {
+  test("[I3] is probed, gets no more before it answers, and holds up nobody", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     client.answersPings = false;
     const other = await Client.open(workspace);
@@ -137,7 +137,7 @@ describe("a client on a plain WebSocket that does not read", () => {
 });
 
 describe("presence", () => {
-  it("lists who is attached, through eviction, and is no part of the history", async () => {
+  test("[I9] lists the attached clients across an eviction, and is no part of the history", async () => {
     const opened = await openSession();
     const { sessionId, workspace } = opened;
     const observer = await join(opened, "&role=observer", { subject: "onlooker" });
@@ -224,26 +224,29 @@ class Returning {
 }
 
 describe("twenty clients on one session", () => {
-  it.each([1, 2])("each end with the identical stream through random disconnects (seed %i)", async (seed) => {
-    const opened = await openSession();
-    const { agent, sessionId } = opened;
-    const random = randomFrom(seed);
-    const said = Array.from({ length: 300 }, (_, i) => `word ${i}`);
-    const clients = Array.from({ length: 20 }, () => new Returning(opened, said.at(-1) as string));
-    for (const [i, word] of said.entries()) {
-      agent.update(word);
-      if (random() < 0.2) clients[Math.floor(random() * clients.length)]?.drop();
-      if (random() < 0.1) await scheduler.wait(Math.floor(random() * 10));
-      if (i === 150) await evictDurableObject(sessionStub(sessionId));
-      if (i === 150) await agent.reconnect();
-    }
-    await Promise.all(clients.map((client) => client.done));
-    for (const { stream } of clients) expect(stream).toEqual(said);
-  });
+  test.each([1, 2])(
+    "[I6] all end with the identical stream through random disconnects (seed %i)",
+    async (seed) => {
+      const opened = await openSession();
+      const { agent, sessionId } = opened;
+      const random = randomFrom(seed);
+      const said = Array.from({ length: 300 }, (_, i) => `word ${i}`);
+      const clients = Array.from({ length: 20 }, () => new Returning(opened, said.at(-1) as string));
+      for (const [i, word] of said.entries()) {
+        agent.update(word);
+        if (random() < 0.2) clients[Math.floor(random() * clients.length)]?.drop();
+        if (random() < 0.1) await scheduler.wait(Math.floor(random() * 10));
+        if (i === 150) await evictDurableObject(sessionStub(sessionId));
+        if (i === 150) await agent.reconnect();
+      }
+      await Promise.all(clients.map((client) => client.done));
+      for (const { stream } of clients) expect(stream).toEqual(said);
+    },
+  );
 });
 
 describe("a reconnect storm", () => {
-  it("makes neither agents nor sessions", async () => {
+  test("creates neither agents nor sessions", async () => {
     const opened = await openSession();
     const { agent, client, sessionId, host, workspace } = opened;
     const before = (await listDurableObjectIds(env.ACP_SESSION_DO)).length;

@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { get, openSession, sessionStub, texts, workspaceName } from "./fixtures.ts";
 import { Client } from "./peers/client.ts";
@@ -11,7 +11,7 @@ import { token } from "./tokens.ts";
 const initialize = '{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":1}}';
 
 describe("the handshake", () => {
-  it("answers 101 with the connection's id", async () => {
+  test("answers 101 with the connection's id", async () => {
     const workspace = workspaceName();
     const response = await exports.default.fetch(
       `https://edge.test/acp?token=${await token({ workspace })}`,
@@ -23,7 +23,7 @@ describe("the handshake", () => {
     response.webSocket?.close();
   });
 
-  it("offers what the agent can do and what the gateway adds", async () => {
+  test("offers what the agent can do and what the gateway adds", async () => {
     const workspace = workspaceName();
     await Host.join(workspace);
     const client = await Client.raw(workspace);
@@ -43,7 +43,7 @@ describe("the handshake", () => {
     });
   });
 
-  it("waits for a host that is still asking its agent", async () => {
+  test("waits for a host that is still asking its agent", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace, { initialize: false });
     const client = await Client.raw(workspace);
@@ -58,7 +58,7 @@ describe("the handshake", () => {
     expect((await client.takeJson()).result).toMatchObject({ agentInfo: { name: "late" } });
   });
 
-  it("answers version 1 to any other integer, and refuses what is none", async () => {
+  test("answers version 1 to any other integer, and refuses anything that is no integer", async () => {
     for (const [version, expected] of [
       [2, { result: { protocolVersion: 1 } }],
       ['"x"', { error: { code: -32602 } }],
@@ -70,19 +70,19 @@ describe("the handshake", () => {
     }
   });
 
-  it("comes first: anything else closes the socket", async () => {
+  test("has to come first: any other message closes the socket", async () => {
     const client = await Client.raw(workspaceName());
     client.send('{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/"}}');
     expect((await client.closed).code).toBe(1002);
   });
 
-  it("happens once", async () => {
+  test("happens only once", async () => {
     const client = await Client.open(workspaceName());
     client.send(initialize);
     expect(await client.takeJson()).toMatchObject({ id: "i", error: { code: -32600 } });
   });
 
-  it("names the agents there are when it is asked for another", async () => {
+  test("names the known agents when a client asks for an unknown one", async () => {
     const workspace = workspaceName();
     await Host.join(workspace);
     const client = await Client.raw(workspace, "&agent=nope");
@@ -93,8 +93,8 @@ describe("the handshake", () => {
   });
 });
 
-describe("bad input", () => {
-  it.each([
+describe("invalid input", () => {
+  test.each([
     ["not json", -32700],
     ['{"a":', -32700],
     ["[]", -32600],
@@ -103,7 +103,7 @@ describe("bad input", () => {
     ["7", -32600],
     ["null", -32600],
     ['{"jsonrpc":"2.0","id":4}', -32600],
-  ])("%s gets %i, and the connection goes on", async (text, code) => {
+  ])("%s gets error %i, and the connection goes on", async (text, code) => {
     const client = await Client.open(workspaceName());
     client.send(text);
     expect(await client.takeJson()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code } });
@@ -111,7 +111,7 @@ describe("bad input", () => {
     expect(response.error).toMatchObject({ code: -32601 });
   });
 
-  it("an oversize frame gets an error and closes this connection only", async () => {
+  test("an oversize frame gets an error and closes this connection only", async () => {
     const { client, agent, workspace } = await openSession();
     const other = await Client.open(workspace);
     other.send(" ".repeat(LIMITS.frameChars + 1));
@@ -124,19 +124,19 @@ describe("bad input", () => {
     expect(texts([await client.takeJson()])).toEqual(["still here"]);
   });
 
-  it("an over-long id closes the socket", async () => {
+  test("an over-long id closes the socket", async () => {
     const client = await Client.open(workspaceName());
     client.send(JSON.stringify({ jsonrpc: "2.0", id: "x".repeat(LIMITS.idChars + 1), method: "a" }));
     expect((await client.closed).code).toBe(1008);
   });
 
-  it("binary frames are ignored", async () => {
+  test("binary frames are ignored", async () => {
     const client = await Client.open(workspaceName());
     client.socket.send(new Uint8Array([1, 2, 3]));
     expect((await client.request("_x", {})).response.error).toMatchObject({ code: -32601 });
   });
 
-  it.each([
+  test.each([
     ["session/prompt", {}, -32602],
     ["session/prompt", { sessionId: 5 }, -32602],
     ["session/prompt", { sessionId: "not-ours" }, -32002],
@@ -148,7 +148,7 @@ describe("bad input", () => {
     expect((await client.request(method, params)).response.error).toMatchObject({ code });
   });
 
-  it("responses nobody waits for go nowhere", async () => {
+  test("a response nobody waits for goes nowhere", async () => {
     const { client, agent, sessionId } = await openSession();
     client.send('{"jsonrpc":"2.0","id":99,"result":{}}');
     client.send(`{"jsonrpc":"2.0","id":"${sessionId}:1","result":{}}`);
@@ -158,19 +158,19 @@ describe("bad input", () => {
   });
 });
 
-describe("who may connect", () => {
-  it.each([
+describe("connecting", () => {
+  test.each([
     ["/acp", 401],
     ["/host/control", 401],
     [`/host/sessions/${crypto.randomUUID()}`, 401],
-  ])("%s without a token: %i", async (path, status) => {
+  ])("to %s without a token gets %i", async (path, status) => {
     const response = await exports.default.fetch(`https://edge.test${path}`, {
       headers: { Upgrade: "websocket" },
     });
     expect(response.status).toBe(status);
   });
 
-  it("a client is not a host, a host is not a client, and a workspace is for those it names", async () => {
+  test("needs the scope of a host or a client, and the workspace the token names", async () => {
     const workspace = workspaceName();
     const client = await token({ workspace });
     const host = await token({ workspace, scopes: ["host"] });
@@ -187,13 +187,13 @@ describe("who may connect", () => {
     expect((await get("/api/workspaces/elsewhere", client)).status).toBe(404);
   });
 
-  it("needs a WebSocket where it says so", async () => {
+  test("needs a WebSocket upgrade where the route says so", async () => {
     expect((await get("/host/control", await token({ workspace: "w", scopes: ["host"] }))).status).toBe(426);
   });
 });
 
 describe("a second client", () => {
-  it("loads the conversation, then goes on live, without a gap or a repetition", async () => {
+  test("[I3] loads the conversation and goes on live, without a gap or a repetition", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const id = client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "hello" }] });
     const request = await agent.line();
@@ -216,7 +216,7 @@ describe("a second client", () => {
     await client.until(id);
   });
 
-  it("resumes without a replay and is offered what the agent still asks", async () => {
+  test("resumes without a replay and gets the open requests of the agent", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     agent.update("old");
     agent.items('{"jsonrpc":"2.0","id":7,"method":"_ask","params":{"sessionId":"agent-session"}}');
@@ -230,7 +230,7 @@ describe("a second client", () => {
     expect((await agent.line()).result).toBe("second");
   });
 
-  it("sees what the first one types", async () => {
+  test("sees the prompts of the first client", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const second = await Client.open(workspace);
     await second.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
@@ -241,7 +241,7 @@ describe("a second client", () => {
     });
   });
 
-  it("gets the answer to a prompt even if it did not load the session first", async () => {
+  test("gets the answer to a prompt even if it did not load the session first", async () => {
     const { agent, sessionId, workspace } = await openSession();
     const second = await Client.open(workspace);
     const id = second.call("session/prompt", { sessionId, prompt: [] });
@@ -249,7 +249,7 @@ describe("a second client", () => {
     expect((await second.until(id)).response.result).toEqual({ stopReason: "end_turn" });
   });
 
-  it("that is gone is forgotten, and the turn goes on", async () => {
+  test("[I7] is forgotten when it disconnects, and the turn goes on", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     client.call("session/prompt", { sessionId, prompt: [] });
     const request = await agent.line();
@@ -270,7 +270,7 @@ describe("a second client", () => {
 });
 
 describe("a client that loads again", () => {
-  it("gets the answers it was still owed, then the replay, then live", async () => {
+  test("gets its outstanding answers, then the replay, then live frames", async () => {
     const { client, agent, sessionId } = await openSession();
     const asked: number[] = [];
     for (let i = 0; i < 20; i += 1) {
@@ -295,7 +295,7 @@ describe("a client that loads again", () => {
 });
 
 describe("a host", () => {
-  it("of another link version is refused with the reason", async () => {
+  test("is refused with the reason when it speaks another link version", async () => {
     const workspace = workspaceName();
     const peer = new Peer(await dialHost(workspace, "/host/control"));
     peer.send(
@@ -313,13 +313,13 @@ describe("a host", () => {
     expect((await peer.closed).code).toBe(4426);
   });
 
-  it("that speaks nonsense is closed", async () => {
+  test("is closed when it sends nonsense", async () => {
     const peer = new Peer(await dialHost(workspaceName(), "/host/control"));
     peer.send("{");
     expect((await peer.closed).code).toBe(4400);
   });
 
-  it("is seen in its workspace with what it offers", async () => {
+  test("is shown in its workspace with the agents it offers", async () => {
     const workspace = workspaceName();
     await Host.join(workspace);
     const view = await (await get(`/api/workspaces/${workspace}`, await token({ workspace }))).json();

@@ -1,6 +1,6 @@
 import { createExecutionContext, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { app } from "../../src/http/app.ts";
 import { SESSION_COOKIE } from "../../src/http/middleware/credential.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
@@ -34,7 +34,7 @@ const codeOf = async (response: Response) => {
   return [response.status, body.error.code];
 };
 
-describe("a page of another origin", () => {
+describe("a page of a foreign origin", () => {
   const upgradeFrom = async (origin: string | null, more: Partial<Env> = {}) => {
     const headers = { ...UPGRADE, ...(await bearer()), ...(origin !== null && { Origin: origin }) };
     const response = await ask("/acp", { headers }, more);
@@ -43,7 +43,7 @@ describe("a page of another origin", () => {
     return response.status;
   };
 
-  it("opens no socket unless it is allowed", async () => {
+  test("opens no socket unless its origin is allowed", async () => {
     expect(await upgradeFrom(null)).toBe(101);
     expect(await upgradeFrom("https://edge.test")).toBe(101);
     expect(await upgradeFrom(PAGE)).toBe(403);
@@ -53,7 +53,7 @@ describe("a page of another origin", () => {
     expect(await upgradeFrom("https://example.com.evil.test", { ALLOWED_ORIGINS })).toBe(403);
   });
 
-  it("gets nothing by a cookie, allowed or not", async () => {
+  test("gets nothing with a cookie, whether its origin is allowed or not", async () => {
     const token = await mint({ workspaces });
     const headers = { Cookie: `${SESSION_COOKIE}=${token}` };
     expect((await ask("/api/sessions", { headers })).status).toBe(200);
@@ -62,7 +62,7 @@ describe("a page of another origin", () => {
     expect((await ask("/api/sessions", foreign, { ALLOWED_ORIGINS: PAGE })).status).toBe(403);
   });
 
-  it("may ask with a token if it is allowed, and read what a client has to know", async () => {
+  test("may send a token if its origin is allowed, and read the headers a client needs", async () => {
     const preflight = {
       method: "OPTIONS",
       headers: { Origin: PAGE, "Access-Control-Request-Method": "POST" },
@@ -83,8 +83,8 @@ describe("a page of another origin", () => {
   });
 });
 
-describe("an answer", () => {
-  it("has the headers that keep browsers from harm, errors too", async () => {
+describe("a response", () => {
+  test("has the security headers, even when it is an error", async () => {
     for (const path of ["/", "/api/sessions", "/nothing"]) {
       const { headers } = await ask(path);
       expect(headers.get("X-Content-Type-Options")).toBe("nosniff");
@@ -95,7 +95,7 @@ describe("an answer", () => {
     }
   });
 
-  it("says nothing of what went wrong inside", async () => {
+  test("hides internal errors", async () => {
     const broken = { TENANT_DO: undefined } as unknown as Partial<Env>;
     const response = await ask("/api/sessions", { headers: await bearer() }, broken);
     expect(response.status).toBe(500);
@@ -104,7 +104,7 @@ describe("an answer", () => {
 });
 
 describe("a request that is too long", () => {
-  it("is refused by its URL, its headers or its body", async () => {
+  test("is refused for its URL, its headers or its body", async () => {
     const headers = await bearer();
     const long = "x".repeat(LIMITS.urlChars);
     expect(await codeOf(await ask(`/api/sessions?cursor=${long}`, { headers }))).toEqual([414, "too_large"]);
@@ -116,8 +116,8 @@ describe("a request that is too long", () => {
   });
 });
 
-describe("a rate limiter", () => {
-  it("is asked per address and per subject", async () => {
+describe("the rate limiter", () => {
+  test("counts per address and per subject", async () => {
     const keys: string[] = [];
     let full = "";
     const limit = async ({ key }: { key: string }) => {
@@ -137,7 +137,7 @@ describe("a rate limiter", () => {
 });
 
 describe("one user", () => {
-  it("has only so many connections, and those that end make room", async () => {
+  test("has a limited number of connections, and closed ones make room", async () => {
     setLimits({ socketsPerSubject: 2 });
     const headers = { ...UPGRADE, ...(await bearer()) };
     const open = async () => {
@@ -160,7 +160,7 @@ describe("one user", () => {
     await vi.waitFor(async () => expect((await open()).status).toBe(101));
   });
 
-  it("opens only so many sessions an hour", async () => {
+  test("opens a limited number of sessions an hour", async () => {
     const { client } = await openSession();
     setLimits({ sessionsPerHour: 1 });
     const { response } = await client.request("session/new", { cwd: "/", mcpServers: [] });
@@ -169,7 +169,7 @@ describe("one user", () => {
 });
 
 describe("a client that never initializes", () => {
-  it.each([{}, { "Sec-WebSocket-Protocol": RESUMABLE }])("is sent away %j", async (more) => {
+  test.each([{}, { "Sec-WebSocket-Protocol": RESUMABLE }])("is closed %j", async (more) => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const response = await ask("/acp", { headers: { ...UPGRADE, ...(await bearer()), ...more } });
     const ws = response.webSocket as WebSocket;
@@ -183,7 +183,7 @@ describe("a client that never initializes", () => {
     expect(await closed).toBe(1002);
   });
 
-  it("stays if it has", async () => {
+  test("stays open once it has initialized", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const response = await ask("/acp", { headers: { ...UPGRADE, ...(await bearer()) } });
     const client = new Client(response.webSocket as WebSocket);

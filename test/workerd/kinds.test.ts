@@ -1,9 +1,9 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { events, openSession } from "./fixtures.ts";
 
 /** The kinds of the session model that no other test makes happen. */
-describe("an event for", () => {
-  it("the id the agent's harness has for the session, when the agent tells it", async () => {
+describe("the log", () => {
+  test("has an event with the harness's own session id when the agent reports it", async () => {
     const { client, agent, host, sessionId, workspace } = await openSession();
     agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
     client.call("session/prompt", { sessionId, prompt: [] });
@@ -22,7 +22,7 @@ describe("an event for", () => {
     expect(log.at(-1)).toMatchObject({ acpSessionId: "another", agentSessionId: "inner-1" });
   });
 
-  it.each([
+  test.each([
     ["fs/read_text_file", "client.fs.read"],
     ["fs/write_text_file", "client.fs.write"],
     ["terminal/create", "client.terminal.create"],
@@ -30,7 +30,7 @@ describe("an event for", () => {
     ["terminal/wait_for_exit", "client.terminal.wait_for_exit"],
     ["terminal/kill", "client.terminal.kill"],
     ["terminal/release", "client.terminal.release"],
-  ])("%s is %s, derived from the request and its answer", async (method, kind) => {
+  ])("has %s as %s, derived from the request and its answer", async (method, kind) => {
     const { agent, sessionId, workspace } = await openSession();
     agent.items(JSON.stringify({ jsonrpc: "2.0", id: "x", method, params: { sessionId: "agent-session" } }));
     agent.items(JSON.stringify(["answer", '{"jsonrpc":"2.0","id":"x","result":{}}']));
@@ -50,7 +50,7 @@ describe("an event for", () => {
     });
   });
 
-  it("what an agent says that is no message is noise, with its text", async () => {
+  test("has an agent's output that is no message as noise, with its text", async () => {
     const { agent, sessionId, workspace } = await openSession();
     agent.items(JSON.stringify(["noise", "Loading model…"]), '{"broken":', '["unknown",1]');
     await agent.durable();
@@ -62,7 +62,7 @@ describe("an event for", () => {
     ]);
   });
 
-  it("each step of a prompt carries its turn and its request", async () => {
+  test("names the turn and the request in each step of a prompt", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "1" }] });
     const second = client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "2" }] });

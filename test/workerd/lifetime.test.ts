@@ -1,5 +1,5 @@
 import { runInDurableObject } from "cloudflare:test";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { events, get, openSession, sessionStub, texts } from "./fixtures.ts";
 import { type Agent, updateText } from "./peers/agent.ts";
@@ -35,7 +35,7 @@ afterEach(() => {
 });
 
 describe("an agent's next process", () => {
-  it("resumes the agent's own session if it can", async () => {
+  test("resumes the agent's own session when the agent can resume", async () => {
     const { client, agent, host, sessionId, workspace } = await openSession({
       sessionCapabilities: { resume: {} },
       loadSession: true,
@@ -54,7 +54,7 @@ describe("an agent's next process", () => {
     expect(await kinds(workspace, sessionId)).not.toContain("session.rebound");
   });
 
-  it("loads it if it can only that, and its replay is no news to anyone", async () => {
+  test("loads the agent's session when it can only load, and its replay reaches nobody", async () => {
     const { client, agent, host, sessionId, workspace } = await openSession({ loadSession: true });
     agent.update("hello");
     await client.takeJson();
@@ -82,7 +82,7 @@ describe("an agent's next process", () => {
     expect(texts(before).join()).toBe("hello,byebye");
   });
 
-  it("gets a new session when loading fails, and the client is told", async () => {
+  test("opens a new agent session when loading fails, and tells the client", async () => {
     const { client, agent, host, sessionId, workspace } = await openSession({ loadSession: true });
     crash(agent);
     const id = client.call("session/prompt", prompt(sessionId));
@@ -108,7 +108,7 @@ describe("an agent's next process", () => {
     expect(rebound).toMatchObject({ acpSessionId: "another", payload: { previous: "agent-session" } });
   });
 
-  it("is not started for ever: a crash loop slows down, then stops with a clear error", async () => {
+  test("is started ever more slowly in a crash loop, which ends with a clear error", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const { client, agent, host, sessionId, workspace } = await openSession();
     crash(agent);
@@ -140,7 +140,7 @@ describe("an agent's next process", () => {
 });
 
 describe("an idle session", () => {
-  it("keeps its process while there is work, and is paused after two hours without", async () => {
+  test("keeps its process while there is work, and is paused after two idle hours", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const { client, agent, host, sessionId, workspace } = await openSession();
     const id = client.call("session/prompt", prompt(sessionId));
@@ -167,7 +167,7 @@ describe("an idle session", () => {
     expect(await describeSession(workspace, sessionId)).toMatchObject({ state: "active" });
   });
 
-  it("that is prompted while its process still ends gets a new one", async () => {
+  test("gets a new process when it is prompted while the old one still ends", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const { client, agent, host, sessionId } = await openSession();
     await later(sessionId, LIMITS.idleMs + 1);
@@ -182,8 +182,8 @@ describe("an idle session", () => {
   });
 });
 
-describe("closing", () => {
-  it("cancels the work, frees the process, keeps the history, and a load opens the session again", async () => {
+describe("closing a session", () => {
+  test("cancels the work, frees the process, keeps the history, and a load opens the session again", async () => {
     const { client, agent, host, sessionId, workspace } = await openSession();
     const running = client.call("session/prompt", prompt(sessionId, "1"));
     await agent.line();
@@ -214,7 +214,7 @@ describe("closing", () => {
 });
 
 describe("the prompt queue", () => {
-  it("is bounded, visible and can be thinned out", async () => {
+  test("is bounded and visible, and prompts can be removed from it", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     client.call("session/prompt", prompt(sessionId));
     await agent.line();
@@ -234,7 +234,7 @@ describe("the prompt queue", () => {
     );
   });
 
-  it("runs a prompt with an idempotency key once and answers every sender", async () => {
+  test("[I6] runs a prompt with an idempotency key once and answers every sender", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const other = await Client.open(workspace);
     await other.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
@@ -259,7 +259,7 @@ describe("the prompt queue", () => {
     expect((await kinds(workspace, sessionId)).filter((k) => k === "turn.started")).toHaveLength(1);
   });
 
-  it("drops a waiting prompt that its client cancels by id", async () => {
+  test("drops a waiting prompt that its client cancels by id", async () => {
     const { client, agent, sessionId } = await openSession();
     client.call("session/prompt", prompt(sessionId, "1"));
     await agent.line();
@@ -270,7 +270,7 @@ describe("the prompt queue", () => {
 });
 
 describe("replay", () => {
-  it("joins the chunks of a message and nothing else", async () => {
+  test("joins the chunks of a message and nothing else", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const chunk = (kind: string, text: string, extra: object = {}) =>
       JSON.stringify({
@@ -313,7 +313,7 @@ describe("replay", () => {
     expect(before.at(-1)).toMatchObject({ params: { update: { _meta: { x: 1 } } } });
   });
 
-  it("after a cursor gives exactly what was missed, unmerged", async () => {
+  test("after a cursor gives exactly the missed frames, unmerged", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     agent.items(...["a", "b", "c", "d"].map((t) => updateText(t)));
     await agent.durable();
@@ -348,7 +348,7 @@ describe("replay", () => {
     }
   });
 
-  it("then live has no gap and no duplicate, a hundred times during a stream", async () => {
+  test("[I3] followed by live frames has no gap and no duplicate, a hundred times during a stream", async () => {
     const { agent, sessionId, workspace } = await openSession();
     const clients = await Promise.all(Array.from({ length: 10 }, () => Client.open(workspace)));
     let next = 0;
@@ -375,8 +375,8 @@ describe("replay", () => {
   });
 });
 
-describe("deleting", () => {
-  it("leaves nothing behind, and deleting again succeeds", async () => {
+describe("deleting a session", () => {
+  test("leaves nothing behind, and deleting again succeeds", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     expect((await client.request("session/delete", { sessionId })).response.result).toEqual({});
     expect(await agent.stopped()).toBe("deleted");
@@ -392,7 +392,7 @@ describe("deleting", () => {
     expect(list.sessions).toEqual([]);
   });
 
-  it("of another tenant's session does nothing", async () => {
+  test("does nothing to another tenant's session", async () => {
     const { sessionId, workspace } = await openSession();
     const stranger = await Client.open(workspace, "", "other");
     expect((await stranger.request("session/delete", { sessionId })).response.result).toEqual({});

@@ -1,6 +1,6 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { objectName } from "../../src/durable/object-names.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import * as seed000 from "../fixtures/dialects/container-data-model.ts";
@@ -76,8 +76,8 @@ const isAsked = ({ object }: Connected) =>
 const PINGED = '"method":"_acp-edge/ping"';
 const PONG = '{"jsonrpc":"2.0","id":"acp-edge/ping","result":{}}';
 
-describe("a client that says nothing", () => {
-  it("is asked, and stays as long as it answers anything", async () => {
+describe("a silent client", () => {
+  test("is pinged, and stays as long as it answers anything", async () => {
     const opened = await openSession();
     const quiet = await attached(opened);
     quiet.client.answersPings = false;
@@ -94,7 +94,7 @@ describe("a client that says nothing", () => {
     expect(await present(opened)).toContain(quiet.id);
   });
 
-  it("is closed when it does not answer, and its sessions let go of it", async () => {
+  test("is closed when it does not answer, and detached from its sessions", async () => {
     const opened = await openSession();
     const sub = crypto.randomUUID();
     const dead = await connect(opened.workspace, "/acp", sub);
@@ -117,7 +117,7 @@ describe("a client that says nothing", () => {
     expect(await leftOf(dead)).toEqual({ alarm: null, tables: [] });
   });
 
-  it("is not asked as long as it says something now and then", async () => {
+  test("is not pinged while it sends something now and then", async () => {
     const quiet = await attached(await openSession());
     quiet.client.answersPings = false;
     for (let turn = 0; turn < 4; turn += 1) {
@@ -128,7 +128,7 @@ describe("a client that says nothing", () => {
     expect(await quiet.client.take()).toContain(PINGED);
   });
 
-  it("is not forgotten by an object that forgets", async () => {
+  test("is still noticed after its object was evicted", async () => {
     const opened = await openSession();
     const dead = await attached(opened);
     dead.client.answersPings = false;
@@ -141,7 +141,7 @@ describe("a client that says nothing", () => {
     expect(await present(opened)).not.toContain(dead.id);
   });
 
-  it("is asked whatever it was sent meanwhile", async () => {
+  test("is pinged whatever it was sent meanwhile", async () => {
     const opened = await openSession();
     const dead = await attached(opened);
     dead.client.answersPings = false;
@@ -154,7 +154,7 @@ describe("a client that says nothing", () => {
     expect((await dead.client.closed).code).toBe(1001);
   });
 
-  it("decides nothing by being let go: its turn and its question go on", async () => {
+  test("[I7] decides nothing by being detached: its turn and its permission request go on", async () => {
     const { workspace, agent, sessionId, client, host } = await openSession();
     const opened = { workspace, agent, sessionId, client, host };
     const dead = await attached(opened);
@@ -183,7 +183,7 @@ describe("a client that says nothing", () => {
   });
 });
 
-describe("a client that cannot be asked", () => {
+describe("a client that cannot be pinged", () => {
   const FORMS = [
     ["seed 000", "/acp", seed000.initialize],
     ["seed 002 on /agent/ws", "/agent/ws", seed002.initialize],
@@ -199,7 +199,7 @@ describe("a client that cannot be asked", () => {
     return { ...opened, ...connected, opened };
   }
 
-  it.each(FORMS)("(%s) is let go when nothing has happened for long", async (_, path, initialize) => {
+  test.each(FORMS)("(%s) is detached when nothing has happened for long", async (_, path, initialize) => {
     const { opened, ...dead } = await open(path, initialize);
     await pass(socketIdleMs, dead);
     expect(await isOpen(dead)).toBe(true);
@@ -209,7 +209,7 @@ describe("a client that cannot be asked", () => {
     expect(await present(opened)).not.toContain(dead.id);
   });
 
-  it.each(FORMS)("(%s) stays as long as it is told something", async (_, path, initialize) => {
+  test.each(FORMS)("(%s) stays as long as something is sent to it", async (_, path, initialize) => {
     const { opened, ...quiet } = await open(path, initialize);
     await pass(socketIdleMs, quiet);
     opened.agent.update("news");
@@ -220,7 +220,7 @@ describe("a client that cannot be asked", () => {
     expect((await quiet.client.closed).reason).toBe("idle");
   });
 
-  it("stays as long as it pings, which wakes nobody", async () => {
+  test("[I9] stays as long as it pings, which wakes no object", async () => {
     // The platform notes the real time.
     const now = Date.now();
     vi.setSystemTime(now - socketIdleMs - 2 * MINUTE);
@@ -243,7 +243,7 @@ describe("the socket of a resumable client", () => {
     return { ...opened, client, opened };
   }
 
-  it("is given up without a heartbeat; the connection is not", async () => {
+  test("is closed without a heartbeat, and the connection stays", async () => {
     const { client, agent, opened } = await open();
     await evictDurableObject(client.object);
     await pass(resumeSilentMs - 1, client);
@@ -258,7 +258,7 @@ describe("the socket of a resumable client", () => {
     expect((await client.request("session/list", {})).result).toBeDefined();
   });
 
-  it("stays as long as its client says something", async () => {
+  test("stays open as long as its client sends something", async () => {
     const { client } = await open();
     for (let turn = 0; turn < 4; turn += 1) {
       await pass(resumeSilentMs - 1, client);
@@ -269,7 +269,7 @@ describe("the socket of a resumable client", () => {
     expect((await client.peer.closed).code).toBe(1001);
   });
 
-  it("stays as long as its client pings, which wakes nobody", async () => {
+  test("[I9] stays open as long as its client pings, which wakes no object", async () => {
     const now = Date.now();
     vi.setSystemTime(now - resumeSilentMs);
     const { client } = await open();
@@ -283,7 +283,7 @@ describe("the socket of a resumable client", () => {
 });
 
 describe("the socket of a session's host", () => {
-  it("is closed when the host has gone without a word, and the session goes on when it is back", async () => {
+  test("is closed when the host vanishes, and the session goes on when the host is back", async () => {
     const { workspace, sessionId, agent, host } = await openSession();
     const bearer = await mint({ workspaces: [workspace], scopes: ["session:read", "workspace:admin"] });
     await send("PUT", `/api/workspaces/${workspace}`, bearer, { hostGraceMs: 1000 });

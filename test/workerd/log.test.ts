@@ -1,5 +1,5 @@
 import { runInDurableObject } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { events, eventsText, openSession, sessionStub } from "./fixtures.ts";
 
@@ -14,8 +14,8 @@ function frameOf(length: number, fill = "x"): string {
 const MB2 = 2_000_000;
 const MIB2 = 2 * 1024 * 1024;
 
-describe("frames of any size", () => {
-  it.each([
+describe("the log with frames of any size", () => {
+  test.each([
     ["the smallest", '{"method":""}'],
     ["2 MB - 1", frameOf(MB2 - 1)],
     ["2 MB", frameOf(MB2)],
@@ -28,7 +28,7 @@ describe("frames of any size", () => {
     ["three bytes per character", frameOf(MB2, "€")],
     // An odd start puts a pair of surrogates across the cut between two rows.
     ["surrogate pairs across rows", frameOf(LIMITS.rowChars * 2 + 51, "😀")],
-  ])("%s: through log and fan-out unchanged", async (_, raw) => {
+  ])("[I2] stores and delivers %s unchanged", async (_, raw) => {
     const { client, agent, sessionId, workspace } = await openSession();
     agent.items(raw);
     expect((await client.take()) === raw).toBe(true);
@@ -36,7 +36,7 @@ describe("frames of any size", () => {
     expect(text.includes(`"message":${raw}}`)).toBe(true);
   });
 
-  it("the largest a client may send reaches the agent", async () => {
+  test("passes the largest frame a client may send to the agent", async () => {
     const { client, agent, sessionId } = await openSession();
     const head = `{"jsonrpc":"2.0","method":"_big","params":{"sessionId":"${sessionId}","text":"`;
     const raw = `${head}${"y".repeat(LIMITS.frameChars - head.length - 3)}"}}`;
@@ -45,7 +45,7 @@ describe("frames of any size", () => {
     expect(line.params?.text).toHaveLength(LIMITS.frameChars - head.length - 3);
   });
 
-  it("small and large ones in one batch keep their order and numbers", async () => {
+  test("keeps the order and the numbers of small and large frames in one batch", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const batch = [
       frameOf(60),
@@ -60,7 +60,7 @@ describe("frames of any size", () => {
     expect(seqs).toEqual(seqs.map((_, i) => i + 1));
   });
 
-  it("never make a row over the limit", async () => {
+  test("never writes a row over the limit", async () => {
     const { agent, sessionId } = await openSession();
     agent.items(...Array.from({ length: 50 }, () => frameOf(50_000, "€")), frameOf(1_500_000, "€"));
     await agent.durable();
@@ -77,8 +77,8 @@ describe("frames of any size", () => {
   });
 });
 
-describe("frames over several lines", () => {
-  it("reach the agent and the log's readers on one line", async () => {
+describe("a frame over several lines", () => {
+  test("reaches the agent and the log's readers on one line", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     client.send(
       `{\n  "jsonrpc": "2.0",\r\n  "method": "_pretty",\n  "params": { "sessionId": "${sessionId}", "text": "a\\nb" }\n}`,

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, test } from "vitest";
 import { get, workspaceName } from "./fixtures.ts";
 import { Client } from "./peers/client.ts";
 import { Host } from "./peers/host.ts";
@@ -12,7 +12,7 @@ async function openOn(host: Host, client: Client) {
   return { agent, sessionId: await opening };
 }
 
-it("sessions beyond a host's limit wait until it has room", async () => {
+test("sessions beyond a host's limit wait until it has room", async () => {
   const workspace = workspaceName();
   const host = await Host.join(workspace, { maxAgents: 1 });
   const client = await Client.open(workspace);
@@ -33,7 +33,7 @@ it("sessions beyond a host's limit wait until it has room", async () => {
   expect(next.sessionId).toBe(await opening);
 });
 
-it("sessions beyond a host's limit go to another host", async () => {
+test("sessions beyond a host's limit go to another host", async () => {
   const workspace = workspaceName();
   const host = await Host.join(workspace, { maxAgents: 1, capacity: 1000 });
   const client = await Client.open(workspace);

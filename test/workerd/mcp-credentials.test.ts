@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, type MockInstance, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, type MockInstance, test, vi } from "vitest";
 import { eventsText, get, prompt, sessionStub, workspaceName } from "./fixtures.ts";
 import type { Agent } from "./peers/agent.ts";
 import { Client } from "./peers/client.ts";
@@ -112,8 +112,8 @@ async function liveEvents(bearer: string, sessionId: string, last: number): Prom
   return text;
 }
 
-describe("credentials of MCP servers", () => {
-  it("reach the agent as they were given, and no reader", async () => {
+describe("the credentials of MCP servers", () => {
+  test("reach the agent unchanged, and no reader", async () => {
     const { workspace, sessionId, client, agent } = await open();
     const asked = client.request("session/prompt", prompt(sessionId, "hello"));
     agent.answer(await agent.line(), { stopReason: "end_turn" });
@@ -124,7 +124,7 @@ describe("credentials of MCP servers", () => {
     expect(seen).not.toContain(MARK);
   });
 
-  it("reach the agent byte for byte", async () => {
+  test("[I2] reach the agent byte for byte", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
     const client = await Client.open(workspace);
@@ -135,23 +135,20 @@ describe("credentials of MCP servers", () => {
     expect(raw).toContain(`"params":${params}`);
   });
 
-  it.each([
+  test.each([
     ["session/resume", { sessionCapabilities: { resume: {} } }],
     ["session/load", { loadSession: true }],
     ["session/new", {}],
-  ])(
-    "are there again when the process is started anew with %s, also by an object that forgot",
-    async (method, capabilities) => {
-      const opened = await open(capabilities);
-      await evictDurableObject(sessionStub(opened.sessionId));
-      const { request } = await restarted(opened, "again");
-      expect(request.method).toBe(method);
-      expect(request.params).toMatchObject(opening({ cwd: "/workspace" }));
-      expect(await everything(opened.workspace, opened.sessionId)).not.toContain(MARK);
-    },
-  );
+  ])("reach the next process, opened with %s by an evicted object", async (method, capabilities) => {
+    const opened = await open(capabilities);
+    await evictDurableObject(sessionStub(opened.sessionId));
+    const { request } = await restarted(opened, "again");
+    expect(request.method).toBe(method);
+    expect(request.params).toMatchObject(opening({ cwd: "/workspace" }));
+    expect(await everything(opened.workspace, opened.sessionId)).not.toContain(MARK);
+  });
 
-  it("in a load, a resume or any other request are not logged either", async () => {
+  test("are not logged in a load, a resume or any other request", async () => {
     const { workspace, client, agent, sessionId } = await open();
     await client.request("session/load", opening({ sessionId }));
     await client.request("session/resume", opening({ sessionId }));
@@ -165,7 +162,7 @@ describe("credentials of MCP servers", () => {
     expect(kept).toHaveLength(4);
   });
 
-  it("belong to a fork that was given them", async () => {
+  test("belong to a fork that named them", async () => {
     const { workspace, client, host, sessionId } = await open();
     const forked = await client.request("session/fork", opening({ sessionId }));
     const copy = (forked.response.result as { sessionId: string }).sessionId;
@@ -175,7 +172,7 @@ describe("credentials of MCP servers", () => {
     expect(await everything(workspace, copy)).not.toContain(MARK);
   });
 
-  it("cannot be had by quoting their references", async () => {
+  test("cannot be read by quoting their references", async () => {
     const { workspace, client, agent, sessionId } = await open();
     const reference = /\[secret:[\w-]+\]/.exec(await eventsText(workspace, sessionId))?.[0] as string;
     client.call("session/prompt", prompt(sessionId, reference));
@@ -185,7 +182,7 @@ describe("credentials of MCP servers", () => {
     expect((await agent.line()).params).toMatchObject({ mcpServers: servers });
   });
 
-  it("stay behind in an export, and the imported session says so", async () => {
+  test("stay behind in an export, and the imported session says so", async () => {
     const { workspace, sessionId } = await open();
     const bearer = await token({ workspace });
     const exported = await get(`/api/sessions/${sessionId}/export?format=acpx`, bearer);
@@ -213,7 +210,7 @@ describe("credentials of MCP servers", () => {
     });
   });
 
-  it("have an end", async () => {
+  test("are limited in size", async () => {
     const { client } = await open();
     const mcpServers = [
       { name: "m", command: "c", args: [], env: [{ name: "A", value: "x".repeat(200_000) }] },

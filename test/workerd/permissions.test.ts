@@ -1,6 +1,6 @@
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { removeSession, type SessionIndexEntry, writeSession } from "../../src/index/session-index.ts";
 import type { Json } from "../fixtures/json.ts";
 import { events, get, type Opened, openSession, send, sessionStub, workspaceName } from "./fixtures.ts";
@@ -64,8 +64,8 @@ async function upToMark(client: Client, mark: string): Promise<Json[]> {
   }
 }
 
-describe("a permission asked of several clients", () => {
-  it("is settled by the first answer, and the others are told under their own id", async () => {
+describe("a permission request to several clients", () => {
+  test("is settled by the first answer, and withdrawn from the others under their own id", async () => {
     const opened = await openSession();
     const { client, agent, sessionId } = opened;
     const second = await join(opened);
@@ -88,7 +88,7 @@ describe("a permission asked of several clients", () => {
     expect(asked.id).toBe(`${sessionId}:${decision?.request}`);
   });
 
-  it("is not taken back from those who came later and never saw it", async () => {
+  test("is not withdrawn from clients that never saw it", async () => {
     const opened = await openSession();
     const { client, agent } = opened;
     ask(agent, 1);
@@ -99,7 +99,7 @@ describe("a permission asked of several clients", () => {
     expect(await seen(late, agent, "m")).toEqual([]);
   });
 
-  it("is offered to who attaches while it is open, and taken back when it is settled", async () => {
+  test("is sent to a client that attaches while it is open, and withdrawn when it is settled", async () => {
     const opened = await openSession();
     const { client, agent } = opened;
     ask(agent, 1);
@@ -113,7 +113,7 @@ describe("a permission asked of several clients", () => {
     });
   });
 
-  it("is offered to who speaks without having attached", async () => {
+  test("is sent to a client that prompts without having attached", async () => {
     const opened = await openSession();
     const { agent, client, workspace, sessionId } = opened;
     ask(agent, 1);
@@ -123,7 +123,7 @@ describe("a permission asked of several clients", () => {
     expect(await late.takeJson()).toEqual(asked);
   });
 
-  it("is taken back from everyone when the turn is cancelled, the process ends, or the agent takes it back", async () => {
+  test("is withdrawn from every client when the turn is cancelled, the process ends or the agent cancels it", async () => {
     const opened = await openSession();
     const { client, agent, sessionId } = opened;
     const second = await join(opened);
@@ -159,8 +159,8 @@ describe("a permission asked of several clients", () => {
   });
 });
 
-describe("a pending permission", () => {
-  it("survives disconnects and eviction, and is answered over REST with nobody attached", async () => {
+describe("a pending permission request", () => {
+  test("[I7] survives disconnects and eviction, and is answered over REST with nobody attached", async () => {
     const opened = await openSession();
     const { client, agent, sessionId, workspace } = opened;
     ask(agent, "p");
@@ -200,7 +200,7 @@ describe("a pending permission", () => {
     await vi.waitFor(async () => expect(await list()).toEqual([]));
   });
 
-  it("is in the index as the newest write has it, in whatever order the writes come", async () => {
+  test("is in the index as of its newest write, in whatever order the writes arrive", async () => {
     const row = (lastSeq: number, permissions: Json[]): SessionIndexEntry => ({
       sessionId,
       tenant: "acme",
@@ -239,7 +239,7 @@ describe("a pending permission", () => {
     expect(await listed()).toEqual([]);
   });
 
-  it("is nobody else's to see or to answer", async () => {
+  test("is invisible to strangers, who cannot answer it", async () => {
     const opened = await openSession();
     const { client, agent, workspace } = opened;
     ask(agent, "p");
@@ -256,7 +256,7 @@ describe("a pending permission", () => {
     );
   });
 
-  it("is asked again by an agent that was restarted", async () => {
+  test("is sent again by an agent that was restarted", async () => {
     const opened = await openSession();
     const { client, agent, host, sessionId } = opened;
     const { id } = await running(opened);
@@ -285,14 +285,14 @@ async function untilMethod(client: Client, method: string): Promise<{ before: Js
   }
 }
 
-describe("a workspace's policy", () => {
+describe("a workspace's permission policy", () => {
   const ADMIN = ["session:read", "workspace:admin"];
 
   async function put(workspace: string, policy: unknown): Promise<Response> {
     return send("PUT", `/api/workspaces/${workspace}`, await token({ workspace, scopes: ADMIN }), { policy });
   }
 
-  it("answers for people, once and never for always, and the log says so", async () => {
+  test("answers each request once and never for always, and the log says so", async () => {
     const opened = await openSession();
     const { client, agent, workspace } = opened;
     expect((await put(workspace, { byKind: { edit: "allow", execute: "reject" } })).status).toBe(200);
@@ -324,7 +324,7 @@ describe("a workspace's policy", () => {
     expect(await agent.line()).toMatchObject({ id: 5, result: selected("no") });
   });
 
-  it("reaches sessions that start later, and what is open when it changes", async () => {
+  test("reaches later sessions and the requests that are open when it changes", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
     await put(workspace, { default: "allow" });
@@ -343,7 +343,7 @@ describe("a workspace's policy", () => {
     expect(await client.takeJson()).toMatchObject({ method: "$/cancel_request", params: { requestId: id } });
   });
 
-  it("rejects what nobody answers in time, by an alarm", async () => {
+  test("rejects by an alarm a request nobody answers in time", async () => {
     const opened = await openSession();
     const { client, agent, workspace, sessionId } = opened;
     await put(workspace, { timeoutMs: 200 });
@@ -361,7 +361,7 @@ describe("a workspace's policy", () => {
     expect(id).toBeDefined();
   });
 
-  it("is readable, checked, and for admins to change", async () => {
+  test("can be read, is validated, and is changed by administrators", async () => {
     const { workspace } = await openSession();
     const bearer = await token({ workspace });
     const read = async () => (await get(`/api/workspaces/${workspace}`, bearer)).json();

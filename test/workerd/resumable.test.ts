@@ -1,6 +1,6 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type EventCursor, parseCursor } from "../../src/protocol/cursor.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { RESUMABLE } from "../../src/protocol/resumable-wire.ts";
@@ -35,7 +35,7 @@ async function another(client: Resumable, host: Host): Promise<{ agent: Agent; s
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => String(i));
 
 describe("a resumable client", () => {
-  it("goes on where it was, whatever became of the socket and the objects", async () => {
+  test("[I6] continues exactly where it was, whatever became of the socket and the objects", async () => {
     const { client, agent, sessionId } = await openSession();
     client.send([{ id: "p", method: "session/prompt", params: prompt(sessionId) }]);
     const asked = await agent.line();
@@ -57,7 +57,7 @@ describe("a resumable client", () => {
     expect(client.answers("p")).toHaveLength(1);
   });
 
-  it("may send its frames again: each counts once", async () => {
+  test("[I6] may send its frames again, and each counts once", async () => {
     const { host, client, agent, sessionId, workspace } = await openSession();
     const frames = [
       { id: "list", method: "session/list", params: {} },
@@ -87,7 +87,7 @@ describe("a resumable client", () => {
     expect(log.filter(({ kind }) => kind === "turn.started")).toHaveLength(1);
   });
 
-  it("that does not read is sent no more than a window, and holds up nobody", async () => {
+  test("[I3] is sent no more than a window while it does not read, and holds up nobody", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const other = await Client.open(workspace);
     await other.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
@@ -106,7 +106,7 @@ describe("a resumable client", () => {
     expect(texts(client.read)).toEqual(texts(seen));
   });
 
-  it("is not told again what it has, when its object wakes up", async () => {
+  test("gets no frame twice when its object wakes up", async () => {
     const { client } = await openSession();
     await client.request("session/list", {});
     await evictDurableObject(client.object);
@@ -115,7 +115,7 @@ describe("a resumable client", () => {
     expect(client.answers("r4")).toHaveLength(1);
   });
 
-  it("gets no frame answered before initialize, nor nonsense taken for a frame", async () => {
+  test("gets no answer before initialize, nor to nonsense", async () => {
     const workspace = workspaceName();
     const client = new Resumable(workspace);
     await client.dial();
@@ -129,7 +129,7 @@ describe("a resumable client", () => {
 });
 
 describe("a resumable client loses nothing", () => {
-  it("of the connection's own answers, however many waited for it", async () => {
+  test("of the connection's own answers, however many waited", async () => {
     const { client } = await openSession();
     setLimits({ deliverChars: 1000 });
     const ids = numbers(30).map((n) => `list-${n}`);
@@ -145,7 +145,7 @@ describe("a resumable client loses nothing", () => {
     expect(client.read.map(({ id }) => id)).toEqual(["r1", "r2", ...ids]);
   });
 
-  it("of what it said, until a session has it", async () => {
+  test("of its own frames before a session has them", async () => {
     const { client, agent, sessionId } = await openSession();
     const letGo = await holdUp(sessionStub(sessionId));
     client.send([
@@ -161,7 +161,7 @@ describe("a resumable client loses nothing", () => {
     await client.until(() => client.answers("p").length > 0);
   });
 
-  it("when a page is under way for a socket it has left", async () => {
+  test("when a page is on its way to a socket the client has left", async () => {
     const { client, agent, sessionId } = await openSession();
     const { attachment, seq } = parseCursor(client.cursors[sessionId] as string) as EventCursor;
     agent.update("one");
@@ -181,7 +181,7 @@ describe("a resumable client loses nothing", () => {
     expect(texts(client.read).slice(-2)).toEqual(["one", "two"]);
   });
 
-  it("when it asks for more than it reads", async () => {
+  test("when it sends more requests than it reads answers", async () => {
     const { client } = await openSession();
     setLimits({ outboxMessages: 3 });
     const ask = (n: number) => ({ id: `list-${n}`, method: "session/list", params: {} });
@@ -201,7 +201,7 @@ describe("a resumable client loses nothing", () => {
 });
 
 describe("the sessions of a resumable client", () => {
-  it("fit on its socket, as many as it may have, and as long as they may be", async () => {
+  test("fit on its socket, in the largest number and with the longest ids allowed", async () => {
     const client = await Resumable.open(workspaceName());
     const sessions = Array.from({ length: LIMITS.sessionsPerConnection }, () => crypto.randomUUID());
     await runInDurableObject(client.object, (_, { storage }) => {
@@ -214,7 +214,7 @@ describe("the sessions of a resumable client", () => {
     expect(Object.keys(cursors)).toHaveLength(LIMITS.sessionsPerConnection);
   });
 
-  it("make room for others when they are over", async () => {
+  test("make room for others when they end", async () => {
     const { client, host, sessionId } = await openSession();
     setLimits({ sessionsPerConnection: 2 });
     const second = await another(client, host);
@@ -246,8 +246,8 @@ describe("the sessions of a resumable client", () => {
   });
 });
 
-describe("over a resumable connection", () => {
-  it("an observer looks on, also after it has come back", async () => {
+describe("a resumable connection", () => {
+  test("serves an observer, even after it has returned", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const observer = await Resumable.open(workspace, { query: "&role=observer" });
     await observer.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
@@ -263,7 +263,7 @@ describe("over a resumable connection", () => {
     expect(texts(observer.read).filter((text) => text === "seen")).toHaveLength(1);
   });
 
-  it("a client of an older form reads its own form, cut or not", async () => {
+  test("serves a client of a dialect in its dialect, interrupted or not", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
     const { params } = JSON.parse(seed000.initialize) as { params: Json };
@@ -296,8 +296,8 @@ describe("over a resumable connection", () => {
   });
 });
 
-describe("a connection that could be continued", () => {
-  it("is unknown to anyone else, and when it never was", async () => {
+describe("a connection waiting for its client", () => {
+  test("is unknown to anyone else, like one that never existed", async () => {
     const { client, workspace } = await openSession();
     const plain = await Client.open(workspace);
     expect((await client.upgrade("someone else")).status).toBe(404);
@@ -317,7 +317,7 @@ describe("a connection that could be continued", () => {
     plain.socket.close();
   });
 
-  it("is forgotten when its client says goodbye, or has not come back for long", async () => {
+  test("is forgotten when its client says goodbye or stays away for long", async () => {
     for (const leave of ["goodbye", "expiry"]) {
       const { client, workspace, sessionId } = await openSession();
       client.peer.socket.close(leave === "goodbye" ? 1000 : 4000, leave);
@@ -334,7 +334,7 @@ describe("a connection that could be continued", () => {
     }
   });
 
-  it("has one socket: a new one takes the place of the old", async () => {
+  test("has one socket: a new one replaces the old one", async () => {
     const { client } = await openSession();
     const { peer } = client;
     await client.dial();
@@ -363,7 +363,7 @@ describe("the token of a resumable client", () => {
     expect((await send("POST", "/api/revocations", bearer, what)).status).toBe(201);
   }
 
-  it("ends its socket and not the connection: with another one it goes on in the middle of a turn", async () => {
+  test("ends its socket and not the connection, which goes on with another token in mid-turn", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const { client, agent, sessionId, workspace } = await openSession({ exp: HOUR / 1000 });
     client.send([{ id: "p", method: "session/prompt", params: prompt(sessionId) }]);
@@ -391,7 +391,7 @@ describe("the token of a resumable client", () => {
     await client.until(() => warnings(client).length > 1);
   });
 
-  it("is good for nothing after its end, should the alarm be late", async () => {
+  test("is worthless after it expires, even when the alarm is late", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const { client } = await openSession({ exp: HOUR / 1000 });
     vi.setSystemTime(Date.now() + HOUR);
@@ -400,7 +400,7 @@ describe("the token of a resumable client", () => {
     expect(client.answers("late")).toEqual([]);
   });
 
-  it("is renewed in place", async () => {
+  test("can be renewed in place", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const { client, workspace } = await openSession({ exp: HOUR / 1000 });
     const newer = await mint({ workspaces: [workspace], exp: (2 * HOUR) / 1000 });
@@ -409,7 +409,7 @@ describe("the token of a resumable client", () => {
     expect(await client.request("session/list", {})).toHaveProperty("result");
   });
 
-  it("gives the rights it says to one that comes back", async () => {
+  test("gives its rights to a client that returns with it", async () => {
     const { client, workspace, sessionId } = await openSession({});
     const rights = async () => {
       const view = await get(`/api/sessions/${sessionId}`, await token({ workspace }));
@@ -424,20 +424,23 @@ describe("the token of a resumable client", () => {
     });
   });
 
-  it.each(["jti", "subject"] as const)("that is revoked by %s ends the connection for good", async (kind) => {
-    const [sub, jti] = [crypto.randomUUID(), crypto.randomUUID()];
-    const { client, workspace, sessionId } = await openSession({ sub, jti });
-    await expect.poll(() => isEntered(client.connection)).toBe(true);
-    await revoke(kind === "jti" ? { jti } : { subject: sub });
-    expect(await client.peer.closed).toMatchObject({ code: 4401, reason: "token revoked" });
-    expect((await client.upgrade()).status).toBe(401);
-    client.bearer = await mint({ workspaces: [workspace], sub });
-    expect((await client.upgrade()).status).toBe(kind === "jti" ? 404 : 401);
-    const view = await get(`/api/sessions/${sessionId}`, await token({ workspace }));
-    expect(await view.json()).toMatchObject({ clients: [] });
-  });
+  test.each(["jti", "subject"] as const)(
+    "ends the connection for good when it is revoked by %s",
+    async (kind) => {
+      const [sub, jti] = [crypto.randomUUID(), crypto.randomUUID()];
+      const { client, workspace, sessionId } = await openSession({ sub, jti });
+      await expect.poll(() => isEntered(client.connection)).toBe(true);
+      await revoke(kind === "jti" ? { jti } : { subject: sub });
+      expect(await client.peer.closed).toMatchObject({ code: 4401, reason: "token revoked" });
+      expect((await client.upgrade()).status).toBe(401);
+      client.bearer = await mint({ workspaces: [workspace], sub });
+      expect((await client.upgrade()).status).toBe(kind === "jti" ? 404 : 401);
+      const view = await get(`/api/sessions/${sessionId}`, await token({ workspace }));
+      expect(await view.json()).toMatchObject({ clients: [] });
+    },
+  );
 
-  it("that is revoked while the client is away leaves it nothing to come back to", async () => {
+  test("leaves no connection to return to when it is revoked while the client is away", async () => {
     const [sub, jti] = [crypto.randomUUID(), crypto.randomUUID()];
     const { client, workspace } = await openSession({ sub, jti });
     client.peer.socket.close(4000, "cut");

@@ -1,5 +1,5 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { eventsText, get, type Opened, openSession, sessionStub } from "./fixtures.ts";
 import { updateText } from "./peers/agent.ts";
@@ -33,7 +33,7 @@ describe("a session of 100,000 events", () => {
     expect(last).toBeGreaterThan(EVENTS);
   }, 120_000);
 
-  it("gives a page from the middle without reading what is before or after it", async () => {
+  test("gives a page from the middle without reading any event before or after it", async () => {
     const { workspace, sessionId } = opened;
     const middle = Math.floor(last / 2);
     const whole = await eventsText(workspace, sessionId, `?after=${middle}&limit=20`);
@@ -44,7 +44,7 @@ describe("a session of 100,000 events", () => {
     expect(kept).toBeLessThan(4);
   });
 
-  it("opens after an eviction from the snapshot and the tail alone", async () => {
+  test("opens after an eviction from the snapshot and the events after it alone", async () => {
     const { workspace, sessionId } = opened;
     const bearer = await token({ workspace });
     const before = await (await get(`/api/sessions/${sessionId}`, bearer)).text();

@@ -1,5 +1,5 @@
 import { runInDurableObject } from "cloudflare:test";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { get, send, workspaceName, workspaceStub } from "./fixtures.ts";
 import { HELLO, Host } from "./peers/host.ts";
 import { dialHost } from "./peers/peer.ts";
@@ -27,8 +27,8 @@ async function join(workspace: string, more: object = {}): Promise<Host> {
   return host;
 }
 
-describe("a secret", () => {
-  it("is handed to the hosts, at once and when they come", async () => {
+describe("a secret of a workspace", () => {
+  test("is sent to the hosts at once and when they connect", async () => {
     const { workspace, admin, path } = await fresh();
     const here = await join(workspace);
     expect((await send("PUT", `${path}/A_KEY`, admin, { value: VALUE })).status).toBe(204);
@@ -39,7 +39,7 @@ describe("a secret", () => {
     expect(await later.takeJson()).toEqual({ t: "secrets", values: { A_KEY: VALUE, B_KEY: "other" } });
   });
 
-  it("is taken back from them, also from one that was away", async () => {
+  test("is withdrawn from the hosts, even from one that was away", async () => {
     const { workspace, admin, path } = await fresh();
     const host = await join(workspace);
     await send("PUT", `${path}/A_KEY`, admin, { value: VALUE });
@@ -53,7 +53,7 @@ describe("a secret", () => {
     expect((await get(`${path}/A_KEY`, admin, "DELETE")).status).toBe(204);
   });
 
-  it("shows its name and date, never its value, and is not stored in clear", async () => {
+  test("shows its name and date, never its value, and is stored encrypted", async () => {
     const log = vi.spyOn(console, "error");
     const { workspace, admin, path } = await fresh();
     await send("PUT", `${path}/A_KEY`, admin, { value: VALUE });
@@ -71,7 +71,7 @@ describe("a secret", () => {
     expect(JSON.stringify(log.mock.calls)).not.toContain(VALUE);
   });
 
-  it("under one name cannot be passed off as another", async () => {
+  test("cannot be decrypted under another name", async () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => {});
     const { workspace, admin, path } = await fresh();
     await send("PUT", `${path}/A_KEY`, admin, { value: VALUE });
@@ -85,7 +85,7 @@ describe("a secret", () => {
     log.mockRestore();
   });
 
-  it("makes available what needed it, once the host says so", async () => {
+  test("makes an agent available that needs it, once the host says so", async () => {
     const { workspace, admin, path } = await fresh();
     const host = await join(workspace);
     host.send(JSON.stringify({ t: "offers", agents: [{ ...NEEDY, available: true, reason: undefined }] }));
@@ -95,7 +95,7 @@ describe("a secret", () => {
       .toMatchObject({ agents: [{ id: "needy", available: true, reason: null }] });
   });
 
-  it.each([
+  test.each([
     ["9LIVES", { value: "x" }],
     ["ACP_EDGE_HOST_TOKEN", { value: "x" }],
     ["A_KEY", { value: "" }],
@@ -103,12 +103,12 @@ describe("a secret", () => {
     ["A_KEY", { value: 7 }],
     ["A_KEY", { value: "x", more: 1 }],
     ["A_KEY", null],
-  ])("named %s with %j is refused", async (name, body) => {
+  ])("is refused with the name %s and the value %j", async (name, body) => {
     const { admin, path } = await fresh();
     expect((await send("PUT", `${path}/${name}`, admin, body)).status).toBe(400);
   });
 
-  it("is for administrators of the workspace", async () => {
+  test("is managed by administrators of the workspace alone", async () => {
     const { workspace, admin, path } = await fresh();
     const reader = await token({ workspace });
     const stranger = await token({ workspace: "other", scopes: ["session:read", "workspace:admin"] });
@@ -123,7 +123,7 @@ describe("a secret", () => {
     expect(await (await get(path, admin)).json()).toEqual({ secrets: [] });
   });
 
-  it("is one of a hundred at most", async () => {
+  test("is one of at most a hundred", async () => {
     const { admin, path } = await fresh();
     for (let n = 0; n < 100; n++)
       expect((await send("PUT", `${path}/K${n}`, admin, { value: "x" })).status).toBe(204);

@@ -5,7 +5,7 @@ import {
   runInDurableObject,
 } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import {
   events,
   eventsText,
@@ -23,7 +23,7 @@ import { dialHost, Peer } from "./peers/peer.ts";
 import { token } from "./tokens.ts";
 
 describe("a turn", () => {
-  it("travels to the agent and back in each side's own ids", async () => {
+  test("[I5] travels to the agent and back in each side's own ids", async () => {
     const { client, agent, sessionId } = await openSession();
     const id = client.call("session/prompt", prompt(sessionId));
     const request = await agent.line();
@@ -40,7 +40,7 @@ describe("a turn", () => {
     expect(before.map((m) => (m.params as { sessionId: string }).sessionId)).toEqual([sessionId, sessionId]);
   });
 
-  it("gives the agent the workspace's directory instead of the editor's", async () => {
+  test("gives the agent the workspace's directory instead of the editor's", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
     const client = await Client.open(workspace);
@@ -52,7 +52,7 @@ describe("a turn", () => {
     });
   });
 
-  it("is preserved byte for byte in the log and on the way to the client", async () => {
+  test("[I2] is preserved byte for byte in the log and on the way to the client", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const odd = `{"params":{"update":{"z":12345678901234567890,"a":1.0,"u":"\\u00e9\\ud83d","x":null},"sessionId":"agent-session","_meta":{"b":1,"a":2}},"method":"session/update","jsonrpc":"2.0"}`;
     agent.items(odd);
@@ -61,7 +61,7 @@ describe("a turn", () => {
     expect(log).toContain(`"payload":{"direction":"in","message":${odd}}`);
   });
 
-  it("waits in the queue when another is running, and both end in order", async () => {
+  test("waits in the queue when another is running, and both end in order", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const first = client.call("session/prompt", prompt(sessionId, "1"));
     const second = client.call("session/prompt", prompt(sessionId, "2"));
@@ -88,7 +88,7 @@ describe("a turn", () => {
     ]);
   });
 
-  it("is cancelled with what waits behind it and with its open permissions", async () => {
+  test("is cancelled with the prompts behind it and its open permission requests", async () => {
     const { client, agent, sessionId } = await openSession();
     const first = client.call("session/prompt", prompt(sessionId, "1"));
     const one = await agent.line();
@@ -115,7 +115,7 @@ describe("a turn", () => {
     expect((await client.until(first)).response.result).toEqual({ stopReason: "cancelled" });
   });
 
-  it("names a cancelled request as the agent knows it", async () => {
+  test("[I5] names a cancelled request by the agent's own id", async () => {
     const { client, agent, sessionId } = await openSession();
     const id = client.call("_vendor/slow", { sessionId });
     const request = await agent.line();
@@ -128,8 +128,8 @@ describe("a turn", () => {
   });
 });
 
-describe("requests of the agent", () => {
-  it("are answered by the client under the agent's own id, whatever its type", async () => {
+describe("a request of the agent", () => {
+  test("[I5] is answered under the agent's own id, whatever its type", async () => {
     const { client, agent } = await openSession();
     for (const id of ["0", '"b0a7"', "12345678901234567890", "null"]) {
       agent.items(`{"jsonrpc":"2.0","method":"_ask","params":{"q":1},"id":${id}}`);
@@ -143,7 +143,7 @@ describe("requests of the agent", () => {
     expect(answers[1]?.id).toBe("b0a7");
   });
 
-  it("are answered once: a second answer goes nowhere", async () => {
+  test("is answered once: a second answer goes nowhere", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     agent.items('{"jsonrpc":"2.0","method":"_ask","id":5}');
     const { id } = await client.takeJson();
@@ -156,7 +156,7 @@ describe("requests of the agent", () => {
     expect(log.filter((e) => (e.payload as { stop?: string }).stop === "stray")).toHaveLength(1);
   });
 
-  it("for files are answered by the host through the log, and clients do not see them", async () => {
+  test("[I1] for files is answered by the host through the log, and no client sees it", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     agent.items(
       '{"jsonrpc":"2.0","id":0,"method":"fs/read_text_file","params":{"sessionId":"agent-session","path":"/workspace/a"}}',
@@ -169,8 +169,8 @@ describe("requests of the agent", () => {
   });
 });
 
-describe("eviction", () => {
-  it("at rest and between the frames of a turn changes nothing a client can see", async () => {
+describe("an eviction", () => {
+  test("[I9] at rest or between the frames of a turn changes nothing a client can see", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const session = sessionStub(sessionId);
     await evictAllDurableObjects();
@@ -202,7 +202,7 @@ describe("eviction", () => {
     expect(seqs).toEqual(seqs.map((_, i) => i + 1));
   });
 
-  it("of a session that streams to a client that has fallen behind loses and repeats nothing", async () => {
+  test("[I9] while a slow client catches up loses and repeats nothing", async () => {
     const { client, agent, sessionId } = await openSession();
     const sent: string[] = [];
     for (let i = 0; i < 40; i += 1) {
@@ -220,7 +220,7 @@ describe("eviction", () => {
 });
 
 describe("the host's link", () => {
-  it("takes each item once, however often it is sent", async () => {
+  test("[I6] takes each item once, however often it is sent", async () => {
     const { client, agent } = await openSession();
     agent.update("a");
     agent.update("b");
@@ -231,7 +231,7 @@ describe("the host's link", () => {
     expect(texts(got)).toEqual(["a", "b", "c"]);
   });
 
-  it("goes on after a lost socket where the other side stopped", async () => {
+  test("[I6] continues after a lost socket where the other side stopped", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const id = client.call("session/prompt", prompt(sessionId));
     const request = await agent.line();
@@ -249,7 +249,7 @@ describe("the host's link", () => {
     expect(kinds).toContain("runtime.reconnected");
   });
 
-  it("sends a line again when the host does not have it", async () => {
+  test("[I6] sends a line again when the host does not have it", async () => {
     const { client, agent, sessionId } = await openSession();
     client.notify("_one", { sessionId });
     expect((await agent.line()).method).toBe("_one");
@@ -261,13 +261,13 @@ describe("the host's link", () => {
     expect([(await agent.line()).method, (await agent.line()).method]).toEqual(["_two", "_three"]);
   });
 
-  it("is closed when items are missing", async () => {
+  test("is closed when items are missing", async () => {
     const { agent } = await openSession();
     agent.link.send('{"t":"lines","first":99}\n{}');
     expect((await agent.link.closed).code).toBe(4400);
   });
 
-  it("is closed to a process that does not belong to the session", async () => {
+  test("refuses a process that does not belong to the session", async () => {
     const { workspace, sessionId } = await openSession();
     const link = new Peer(await dialHost(workspace, `/host/sessions/${sessionId}`));
     link.send(
@@ -285,14 +285,14 @@ describe("the host's link", () => {
     expect((await link.closed).code).toBe(4409);
   });
 
-  it("is not there for a host of another workspace", async () => {
+  test("is unknown to a host of another workspace", async () => {
     const { sessionId } = await openSession();
     await expect(dialHost("other", `/host/sessions/${sessionId}`)).rejects.toThrow("404");
   });
 });
 
 describe("an agent that ends", () => {
-  it("fails the turn with its last words, and the next prompt gets a new process", async () => {
+  test("fails the turn with its last output, and the next prompt gets a new process", async () => {
     const { client, agent, host, sessionId, workspace } = await openSession();
     const id = client.call("session/prompt", prompt(sessionId));
     await agent.line();
@@ -313,7 +313,7 @@ describe("an agent that ends", () => {
     expect((await events(workspace, sessionId)).map((e) => e.kind)).toContain("session.rebound");
   });
 
-  it("before it opened the session gives the client a clear error", async () => {
+  test("gives the client a clear error when it had not opened the session yet", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
     const client = await Client.open(workspace);
@@ -327,7 +327,7 @@ describe("an agent that ends", () => {
     });
   });
 
-  it("with its host is reported when the host comes back without it", async () => {
+  test("is reported as ended when its host comes back without it", async () => {
     const { client, agent, host, sessionId, workspace } = await openSession();
     const id = client.call("session/prompt", prompt(sessionId));
     await agent.line();
@@ -336,7 +336,7 @@ describe("an agent that ends", () => {
     expect((await client.until(id)).response.error).toMatchObject({ data: { outcome: "unknown" } });
   });
 
-  it("stays the session's when only the host's sockets were lost", async () => {
+  test("is kept when only the host's sockets were lost", async () => {
     const { client, agent, host, sessionId, workspace } = await openSession();
     const id = client.call("session/prompt", prompt(sessionId));
     const request = await agent.line();
@@ -347,7 +347,7 @@ describe("an agent that ends", () => {
 });
 
 describe("a session without a host", () => {
-  it("is opened when one joins", async () => {
+  test("is opened when a host joins", async () => {
     const workspace = workspaceName();
     const client = await Client.open(workspace, "&agent=scripted");
     const opening = client.newSession();
@@ -356,7 +356,7 @@ describe("a session without a host", () => {
     expect(await opening).toBe(agent.sessionId);
   });
 
-  it("tells the client when none came in time", async () => {
+  test("tells the client when no host came in time", async () => {
     const workspace = workspaceName();
     const client = await Client.open(workspace, "&agent=scripted");
     const known = await sessionIds();
@@ -385,7 +385,7 @@ async function sessionIds(): Promise<Set<string>> {
 }
 
 describe("an unknown session", () => {
-  it("is an error with its id, and leaves no trace", async () => {
+  test("[I12] is an error with its id, and leaves no trace", async () => {
     const { client } = await openSession();
     const unknown = crypto.randomUUID();
     const { response } = await client.request("session/prompt", prompt(unknown));
@@ -400,7 +400,7 @@ describe("an unknown session", () => {
     expect(tables).toEqual([]);
   });
 
-  it("is what another tenant's session looks like", async () => {
+  test("looks like another tenant's session", async () => {
     const { sessionId, workspace } = await openSession();
     const stranger = await token({ workspace, tenant: "other" });
     for (const path of ["", "/events"]) {
@@ -415,7 +415,7 @@ describe("an unknown session", () => {
 });
 
 describe("the log", () => {
-  it("writes far fewer rows than frames", async () => {
+  test("[I8] writes far fewer rows than frames", async () => {
     const { client, agent, sessionId } = await openSession();
     const id = client.call("session/prompt", prompt(sessionId));
     const request = await agent.line();
@@ -431,7 +431,7 @@ describe("the log", () => {
     expect(rows).toBeLessThan(40);
   });
 
-  it("can be read in pages that add up to the whole", async () => {
+  test("can be read in pages that add up to the whole", async () => {
     const { agent, sessionId, workspace } = await openSession();
     for (let i = 0; i < 5; i += 1)
       agent.items(...Array.from({ length: 7 }, (_, k) => updateText(`${i}.${k}`)));
@@ -445,7 +445,7 @@ describe("the log", () => {
     expect(new Set(whole.map((e) => e.eventId)).size).toBe(whole.length);
   });
 
-  it("gives the same state when every snapshot is deleted and the log replayed", async () => {
+  test("[I4] folds to the same state when every snapshot is deleted and the log replayed", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const id = client.call("session/prompt", prompt(sessionId));
     const request = await agent.line();

@@ -1,5 +1,5 @@
 import { exports } from "cloudflare:workers";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { type Opened, openSession } from "./fixtures.ts";
 import { Client } from "./peers/client.ts";
 import { JSON_TYPE } from "./peers/http-client.ts";
@@ -32,8 +32,8 @@ async function connect(token: string): Promise<Client> {
   return client;
 }
 
-describe("a link to a session", () => {
-  it("shows that session and no other, and changes nothing", async () => {
+describe("a share link", () => {
+  test("[I12] shows its session and no other, and changes nothing", async () => {
     const { workspace, sessionId, share, client, host } = await shared();
     const { token, url } = share;
     expect((await exports.default.fetch(url)).status).toBe(200);
@@ -68,7 +68,7 @@ describe("a link to a session", () => {
     expect((await visitor.request("session/prompt", prompt)).response.error).toMatchObject({ code: -32003 });
   });
 
-  it("is listed, and taken back with all that is open by it", async () => {
+  test("is listed, and closes its sockets when it is revoked", async () => {
     const { sessionId, share, owner } = await shared();
     const { id, token, expiresAt } = share;
     const listed = await (await ask("GET", "/api/shares", owner)).text();
@@ -87,7 +87,7 @@ describe("a link to a session", () => {
     expect(audit).not.toContain(token);
   });
 
-  it("ends, and one that was made up was never there", async () => {
+  test("expires, and a forged one is unknown", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const { sessionId, share } = await shared(10);
     const status = async (token: string) => (await ask("GET", `/api/sessions/${sessionId}`, token)).status;

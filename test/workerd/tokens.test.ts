@@ -1,7 +1,7 @@
 import { createExecutionContext, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { app } from "../../src/http/app.ts";
 import { ASK_ALWAYS } from "../../src/protocol/permission-policy.ts";
 import type { WorkspaceState } from "../../src/workspace/workspace-state.ts";
@@ -28,8 +28,8 @@ async function status(path: string, headers: Record<string, string>, init: Reque
 
 const UPGRADE = { Upgrade: "websocket" };
 
-describe("where a token may be", () => {
-  it("in a header, in the query, in a subprotocol, in Cloudflare's header, in a cookie", async () => {
+describe("a token in a request", () => {
+  test("may be in a header, the query, a subprotocol, Cloudflare's header or a cookie", async () => {
     const token = await mint({ workspaces: [workspace()] });
     expect(await status("/api/sessions", { Authorization: `Bearer ${token}` })).toBe(200);
     expect(await status(`/api/sessions?token=${token}`, {})).toBe(200);
@@ -39,7 +39,7 @@ describe("where a token may be", () => {
     expect(await status("/acp", { ...UPGRADE, ...protocols })).toBe(101);
   });
 
-  it("a subprotocol is agreed on, and never the one with the token", async () => {
+  test("is never echoed in the agreed subprotocol", async () => {
     const token = await mint({ workspaces: [workspace()] });
     const secret = `acp-edge.token.${token}`;
     for (const [offered, agreed] of [
@@ -60,7 +60,7 @@ describe("where a token may be", () => {
     plain.webSocket?.close();
   });
 
-  it("is good within the skew of the clocks, and no longer", async () => {
+  test("is valid within the clock skew and no longer", async () => {
     const at = async (claims: object) => {
       const token = await mint({ workspaces: [workspace()], ...claims });
       return status("/api/sessions", { Authorization: `Bearer ${token}` });
@@ -71,7 +71,7 @@ describe("where a token may be", () => {
   });
 });
 
-describe("the page's cookie", () => {
+describe("the cookie of the console", () => {
   const login = (token: string, headers = {}, url = ORIGIN) =>
     exports.default.fetch(`${url}/api/login`, {
       method: "POST",
@@ -79,7 +79,7 @@ describe("the page's cookie", () => {
       body: JSON.stringify({ token }),
     });
 
-  it("is out of reach of scripts and other sites, and ends with the token", async () => {
+  test("is out of reach of scripts and other sites, and expires with the token", async () => {
     const token = await mint({ workspaces: ["w"], exp: 600 });
     const response = await login(token);
     expect(response.status).toBe(200);
@@ -92,12 +92,12 @@ describe("the page's cookie", () => {
     expect(await status("/api/sessions", { Cookie: cookie as string })).toBe(200);
   });
 
-  it("goes over plain HTTP where there is nothing else", async () => {
+  test("is allowed over plain HTTP where there is no TLS", async () => {
     const response = await login(await mint({ workspaces: ["w"] }), {}, "http://127.0.0.1:8790");
     expect(response.headers.get("Set-Cookie")).not.toContain("Secure");
   });
 
-  it("is not for hosts, for bad tokens, or for other pages to set", async () => {
+  test("cannot be set for hosts, with bad tokens or by foreign pages", async () => {
     const refused = async (response: Response) => [response.status, response.headers.get("Set-Cookie")];
     const host = await mint({ workspaces: ["w"], scopes: ["host"] });
     expect(await refused(await login(host))).toEqual([403, null]);
@@ -107,14 +107,14 @@ describe("the page's cookie", () => {
     expect(await refused(await login(good, { Origin: "https://evil.example" }))).toEqual([403, null]);
   });
 
-  it("is taken away again", async () => {
+  test("can be removed", async () => {
     const response = await ask("/api/logout", {}, { method: "POST" });
     expect(response.status).toBe(204);
     expect(response.headers.get("Set-Cookie")).toContain("acp_edge_session=; Path=/; Max-Age=0;");
     expect(await status("/api/logout", { Origin: "https://evil.example" }, { method: "POST" })).toBe(403);
   });
 
-  it("acts only for our own page, and shows nothing to another that says which it is", async () => {
+  test("works for our own page only, and for no page that names another origin", async () => {
     const cookie = { Cookie: `acp_edge_session=${await mint({ workspaces: [workspace()] })}` };
     const remove = (headers: Record<string, string>) =>
       status(`/api/sessions/${crypto.randomUUID()}/queue/t`, { ...cookie, ...headers }, { method: "DELETE" });
@@ -137,7 +137,7 @@ describe("the page's cookie", () => {
     expect(await status("/api/sessions", cookie)).toBe(200);
   });
 
-  it("a token of Access is no proof of who wants it either, but may come from a program", async () => {
+  test("has the same limits as a token of Cloudflare Access, which a program may send", async () => {
     const access = { "Cf-Access-Jwt-Assertion": await mint({ workspaces: [workspace()] }) };
     expect(await status("/acp", { ...UPGRADE, ...access })).toBe(101);
     expect(await status("/acp", { ...UPGRADE, ...access, Origin: ORIGIN })).toBe(101);
@@ -145,7 +145,7 @@ describe("the page's cookie", () => {
   });
 });
 
-describe("issuers", () => {
+describe("an issuer", () => {
   const request = (vars: Partial<Env>, token?: string) =>
     app.request(
       "/api/sessions",
@@ -156,7 +156,7 @@ describe("issuers", () => {
 
   afterEach(() => vi.restoreAllMocks());
 
-  it("Cloudflare Access is one by configuration alone", async () => {
+  test("can be Cloudflare Access by configuration alone", async () => {
     const { publicKey, privateKey } = await generateKeyPair("RS256", { extractable: true });
     const issuer = "https://acme.cloudflareaccess.com";
     const AUTH_ISSUERS = JSON.stringify([
@@ -189,7 +189,7 @@ describe("issuers", () => {
     expect((await request(vars, await mint({ iss: issuer, aud: "f00d" }))).status).toBe(401);
   });
 
-  it("a wrong configuration lets nobody in, and says so where only we read it", async () => {
+  test("lets nobody in when it is misconfigured, and reports that to the operator only", async () => {
     const logged = vi.spyOn(console, "error").mockImplementation(() => {});
     const token = await mint({});
     for (const vars of [{ AUTH_ISSUERS: "nonsense" }, { AUTH_JWKS: '{"keys":[]}' }]) {
@@ -207,7 +207,7 @@ describe("issuers", () => {
     expect((await app.request("/healthz", {}, { ...env, AUTH_ISSUERS: "nonsense" })).status).toBe(200);
   });
 
-  it("an issuer that does not answer lets nobody in", async () => {
+  test("lets nobody in while it does not answer", async () => {
     vi.spyOn(console, "error").mockImplementation(() => {});
     const jwksUrl = "http://127.0.0.1:1/keys";
     const AUTH_ISSUERS = JSON.stringify([{ issuer: "away", audience: "a", jwksUrl }]);
@@ -217,8 +217,8 @@ describe("issuers", () => {
   });
 });
 
-describe("workspaces by pattern", () => {
-  it("are those it fits, in lists as well", async () => {
+describe("a workspace pattern in a token", () => {
+  test("gives the workspaces it matches, in lists too", async () => {
     const { sessionId, workspace: name } = await openSession();
     const listed = async (pattern: string) => {
       const token = await mint({ workspaces: ["nothing", pattern] });
@@ -241,8 +241,8 @@ describe("workspaces by pattern", () => {
   });
 });
 
-describe("hosts and clients", () => {
-  it("a host sees nothing of its own session, and a client is no host", async () => {
+describe("the scopes of hosts and clients", () => {
+  test("keep a host from reading its sessions and a client from being a host", async () => {
     const { sessionId, workspace: name } = await openSession();
     const host = { Authorization: `Bearer ${await mint({ workspaces: [name], scopes: ["host"] })}` };
     const client = { Authorization: `Bearer ${await mint({ workspaces: [name] })}` };
@@ -252,7 +252,7 @@ describe("hosts and clients", () => {
     expect(await status(`/host/sessions/${sessionId}`, { ...UPGRADE, ...host })).toBe(101);
   });
 
-  it("the objects check it as well", async () => {
+  test("are checked by the objects too", async () => {
     const { sessionId, workspace: name } = await openSession();
     const caller = { tenant: "acme", subject: "s", workspaces: [name], expires: 0 } as const;
     const session = sessionStub(sessionId);
@@ -272,10 +272,10 @@ describe("hosts and clients", () => {
   });
 });
 
-describe("a token is written nowhere", () => {
+describe("a token", () => {
   afterEach(() => vi.restoreAllMocks());
 
-  it("not in a log, not in an event, not in an answer", async () => {
+  test("appears in no log, no event and no response", async () => {
     const lines: unknown[][] = [];
     for (const level of ["debug", "log", "info", "warn", "error"] as const)
       vi.spyOn(console, level).mockImplementation((...line) => void lines.push(line));

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, type JWK, jwtVerify, SignJWT } from "jose";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { KeysUnavailable, RemoteKeys } from "../../../src/auth/keys.ts";
 import { LIMITS, overrideLimits } from "../../../src/protocol/limits.ts";
 
@@ -70,13 +70,13 @@ const isGood = (token: string) =>
 const pass = (ms: number) => vi.setSystemTime(Date.now() + ms);
 
 describe("the keys an issuer publishes", () => {
-  it("are asked for once", async () => {
+  test("are fetched once", async () => {
     const token = await issuer.rotate("a");
     expect([await isGood(token), await isGood(token)]).toEqual([true, true]);
     expect(issuer.asked).toBe(1);
   });
 
-  it("change without a restart", async () => {
+  test("change without a restart", async () => {
     const old = await issuer.rotate("a");
     expect(await isGood(old)).toBe(true);
     const fresh = await issuer.rotate("b");
@@ -85,7 +85,7 @@ describe("the keys an issuer publishes", () => {
     expect(await isGood(old)).toBe(false);
   });
 
-  it("are not asked for by whoever names one that nobody has", async () => {
+  test("are not fetched again and again for a key id nobody has", async () => {
     await issuer.rotate("a");
     const stranger = await issuer.rotate("b");
     await issuer.rotate("a");
@@ -93,7 +93,7 @@ describe("the keys an issuer publishes", () => {
     expect(issuer.asked).toBe(1);
   });
 
-  it("are good while the issuer is away, however old", async () => {
+  test("stay valid while the issuer is unreachable, however old", async () => {
     const token = await issuer.rotate("a");
     await isGood(token);
     issuer.up = false;
@@ -103,7 +103,7 @@ describe("the keys an issuer publishes", () => {
     expect(issuer.asked).toBe(2);
   });
 
-  it("are taken back when the issuer is there and has them no more", async () => {
+  test("are dropped when the issuer answers and has them no more", async () => {
     const token = await issuer.rotate("a");
     await isGood(token);
     await issuer.rotate("b");
@@ -111,7 +111,7 @@ describe("the keys an issuer publishes", () => {
     expect(await isGood(token)).toBe(false);
   });
 
-  it("let nobody in before they are known, and are had when the issuer is back", async () => {
+  test("let nobody in before they are known, and are fetched when the issuer is back", async () => {
     const token = await issuer.rotate("a");
     issuer.up = false;
     await expect(isGood(token)).rejects.toThrow(KeysUnavailable);
@@ -122,7 +122,7 @@ describe("the keys an issuer publishes", () => {
     expect(await isGood(token)).toBe(true);
   });
 
-  it("are waited for no longer than the limit", async () => {
+  test("are waited for up to a limit", async () => {
     overrideLimits('{"jwksTimeoutMs": 50}');
     const silent = createServer(() => {}).listen(0, "127.0.0.1");
     await once(silent, "listening");

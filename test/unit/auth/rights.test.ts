@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { readIssuers } from "../../../src/auth/issuers.ts";
 import { readRights } from "../../../src/auth/rights.ts";
 
@@ -14,8 +14,8 @@ function rightsOf(payload: Record<string, unknown>, more: object = {}) {
 const CLAIMS = { sub: "s", tenant: "t", workspaces: ["w"], scopes: ["session:read"] };
 const RIGHTS = { subject: "s", tenant: "t", workspaces: ["w"], scopes: ["session:read"], expires: 1 };
 
-describe("what a token says", () => {
-  it.each<[string, object, object]>([
+describe("the claims of a token", () => {
+  test.each<[string, object, object]>([
     ["as it is", {}, {}],
     ["with its id", { jti: "j" }, { jti: "j" }],
     ["scopes in one text", { scopes: "session:read share" }, { scopes: ["session:read", "share"] }],
@@ -30,11 +30,11 @@ describe("what a token says", () => {
     ["no workspaces", { workspaces: undefined }, { workspaces: [] }],
     ["a pattern", { workspaces: ["team-*"] }, { workspaces: ["team-*"] }],
     ["a host", { scopes: ["host"] }, { scopes: ["host"] }],
-  ])("%s", (_name, claims, rights) => {
+  ])("is refused: %sve rights: %s", (_name, claims, rights) => {
     expect(rightsOf({ ...CLAIMS, ...claims })).toEqual({ ...RIGHTS, ...rights });
   });
 
-  it.each<[string, object]>([
+  test.each<[string, object]>([
     ["no subject", { sub: undefined }],
     ["an empty subject", { sub: "" }],
     ["no tenant", { tenant: undefined }],
@@ -46,12 +46,12 @@ describe("what a token says", () => {
     ["a host of two workspaces", { scopes: ["host"], workspaces: ["a", "b"] }],
     ["a host of any workspace", { scopes: ["host"], workspaces: ["*"] }],
     ["a host of none", { scopes: ["host"], workspaces: [] }],
-  ])("is refused with %s", (_name, claims) => {
+  ])("are refused with %s", (_name, claims) => {
     expect(rightsOf({ ...CLAIMS, ...claims })).toEqual({ refused: expect.any(String) });
   });
 });
 
-describe("an issuer with claims of its own", () => {
+describe("an issuer with its own claims", () => {
   const access = {
     claims: { subject: ["email", "common_name"] },
     grants: [
@@ -66,7 +66,7 @@ describe("an issuer with claims of its own", () => {
     ],
   };
 
-  it("gives what the first grant says that fits", () => {
+  test("gives the rights of the first matching grant", () => {
     const [boss, person, runner] = [
       { sub: "1", email: "boss@acme.example" },
       { sub: "2", email: "a@acme.example" },
@@ -81,27 +81,27 @@ describe("an issuer with claims of its own", () => {
     expect(runner).toMatchObject({ subject: "runner", scopes: ["host"] });
   });
 
-  it("does not let a token choose its rights where a grant says them", () => {
+  test("[I13] does not let a token choose its rights where a grant gives them", () => {
     const claims = { sub: "2", email: "a@acme.example", tenant: "other", scopes: ["workspace:admin"] };
     expect(rightsOf(claims, access)).toMatchObject({ tenant: "acme", scopes: ["session:read"] });
   });
 
-  it("refuses who has no grant", () => {
+  test("refuses a token without a grant", () => {
     for (const email of ["a@other.example", "a@acme.example.evil", undefined])
       expect(rightsOf({ ...CLAIMS, email }, access)).toEqual({ refused: "no grant is for it" });
   });
 
-  it("finds one of several values", () => {
+  test("matches one of several values of a claim", () => {
     const more = { grants: [{ when: { groups: "dev" }, tenant: "t", workspaces: ["w"], scopes: ["share"] }] };
     expect(rightsOf({ ...CLAIMS, groups: ["ops", "dev"] }, more)).toMatchObject({ scopes: ["share"] });
     expect(rightsOf({ ...CLAIMS, groups: ["ops"] }, more)).toHaveProperty("refused");
   });
 });
 
-describe("a wrong configuration", () => {
+describe("a wrong issuer configuration", () => {
   const issuer = { issuer: "i", audience: "a", jwks: { keys: [KEY] } };
   const listed = (...issuers: unknown[]) => ({ AUTH_ISSUERS: JSON.stringify(issuers) });
-  it.each<[string, Parameters<typeof readIssuers>[0], RegExp]>([
+  test.each<[string, Parameters<typeof readIssuers>[0], RegExp]>([
     ["nothing at all", {}, /Nobody may sign/],
     ["no keys", { AUTH_JWKS: '{"keys":[]}', AUTH_ISSUER: "i", AUTH_AUDIENCE: "a" }, /Nobody may sign/],
     ["no JSON", { AUTH_ISSUERS: "[" }, /AUTH_ISSUERS is not JSON/],
@@ -118,7 +118,7 @@ describe("a wrong configuration", () => {
     ["no algorithm", listed({ ...issuer, algorithms: ["none"] }), /algorithms/],
     ["a typing error", listed({ ...issuer, algorithm: ["RS256"] }), /algorithm/],
     ["an unknown scope", listed({ ...issuer, grants: [{ scopes: ["admin"] }] }), /scopes/],
-  ])("%s", (_name, vars, message) => {
+  ])("is refused: %sve rights: %s", (_name, vars, message) => {
     expect(() => readIssuers(vars)).toThrow(message);
   });
 });

@@ -1,6 +1,6 @@
 import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { errorResponse, httpErrorOf, RefusalException, unwrap } from "../../../src/http/refusal-response.ts";
 import { accepted, type Refusal, refused } from "../../../src/protocol/refusal.ts";
 
@@ -8,7 +8,7 @@ const message = "because";
 const option = { optionId: "a", kind: "allow_once", name: "Allow" };
 
 describe("httpErrorOf", () => {
-  it.each<[Refusal, number, string]>([
+  test.each<[Refusal, number, string]>([
     [{ reason: "not-found", message, data: { sessionId: "s" } }, 404, "not_found"],
     [{ reason: "gone", message }, 410, "gone"],
     [{ reason: "forbidden", message }, 403, "forbidden"],
@@ -22,7 +22,7 @@ describe("httpErrorOf", () => {
     expect(httpErrorOf(refusal)).toEqual({ status, body: { error: { code, message } } });
   });
 
-  it("lists the options with an unknown option", () => {
+  test("lists the options with an unknown option", () => {
     const refusal: Refusal = { reason: "no-option", message, options: [option] };
     const error = { code: "bad_option", message, options: [option] };
     expect(httpErrorOf(refusal)).toEqual({ status: 400, body: { error } });
@@ -30,11 +30,11 @@ describe("httpErrorOf", () => {
 });
 
 describe("unwrap", () => {
-  it("returns the value of an accepted result", () => {
+  test("returns the value of an accepted result", () => {
     expect(unwrap(accepted(1))).toBe(1);
   });
 
-  it("throws the refusal of a refused result", () => {
+  test("throws the refusal of a refused result", () => {
     expect(() => unwrap(refused({ reason: "conflict", message }))).toThrow(RefusalException);
   });
 });
@@ -49,7 +49,7 @@ describe("errorResponse", () => {
     return app.request("/");
   }
 
-  it("tells the client of a used up quota when to retry, in whole seconds", async () => {
+  test("tells the client of a used up quota when to retry, in whole seconds", async () => {
     const response = await answerTo(
       new RefusalException({ reason: "too-many", message, retryAfterMs: 1200 }),
     );
@@ -58,13 +58,13 @@ describe("errorResponse", () => {
     expect(await response.json()).toEqual({ error: { code: "too_many_requests", message } });
   });
 
-  it("names the code of an HTTP exception", async () => {
+  test("names the code of an HTTP exception", async () => {
     const response = await answerTo(new HTTPException(413, { message }));
     expect(response.status).toBe(413);
     expect(await response.json()).toEqual({ error: { code: "too_large", message } });
   });
 
-  it("hides the message of any other error", async () => {
+  test("hides the message of any other error", async () => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     const response = await answerTo(new Error("secret"));
     expect(response.status).toBe(500);

@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ofCallersSessions, ofCallersWorkspaces } from "../../../src/index/caller-filter.ts";
 import { type Caller, mayUseWorkspace } from "../../../src/protocol/caller.ts";
 
@@ -31,17 +31,23 @@ function select(table: "sessions" | "workspaces", filters: ReturnType<typeof ofC
 }
 
 describe("a caller's rows of the index", () => {
-  it.each([[["*"]], [["main"]], [["team-*"]], [["*-2", "x"]], [["ma*in"]], [["main*"]], [[]], [["nothing"]]])(
-    "are those of the workspaces %j",
-    (workspaces) => {
-      const me = caller(workspaces);
-      const mine = WORKSPACES.filter((name) => mayUseWorkspace(me, name));
-      expect(select("sessions", ofCallersSessions(me, "id"))).toEqual(mine.map((name) => `acme/s-${name}`));
-      expect(select("workspaces", ofCallersWorkspaces(me))).toEqual(mine.map((name) => `acme/${name}`));
-    },
-  );
+  test.each([
+    [["*"]],
+    [["main"]],
+    [["team-*"]],
+    [["*-2", "x"]],
+    [["ma*in"]],
+    [["main*"]],
+    [[]],
+    [["nothing"]],
+  ])("are those of the workspaces %j", (workspaces) => {
+    const me = caller(workspaces);
+    const mine = WORKSPACES.filter((name) => mayUseWorkspace(me, name));
+    expect(select("sessions", ofCallersSessions(me, "id"))).toEqual(mine.map((name) => `acme/s-${name}`));
+    expect(select("workspaces", ofCallersWorkspaces(me))).toEqual(mine.map((name) => `acme/${name}`));
+  });
 
-  it("are one session and no workspace for the bearer of a share link", () => {
+  test("are one session and no workspace for the bearer of a share link", () => {
     const bearer = caller(["main"], { session: "s-main" });
     expect(select("sessions", ofCallersSessions(bearer, "id"))).toEqual(["acme/s-main"]);
     expect(select("sessions", ofCallersSessions({ ...bearer, session: "s-x" }, "id"))).toEqual([]);

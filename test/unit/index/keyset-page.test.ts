@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type KeysetTable, pageFrom, pageQuery } from "../../../src/index/keyset-page.ts";
 
 type Row = { room: string; seq: number; name: string };
@@ -44,32 +44,32 @@ function readAll(table: KeysetTable<Row>, limit: number): string[] {
 describe("a keyset page", () => {
   const ascending = Array.from({ length: 10 }, (_, at) => `row ${at + 1}`);
 
-  it.each([1, 3, 5, 10, 11])("shows every row once and in order with %i rows per page", (limit) => {
+  test.each([1, 3, 5, 10, 11])("shows every row once and in order with %i rows per page", (limit) => {
     expect(readAll(ROOMS, limit)).toEqual(ascending);
     expect(readAll({ ...ROOMS, direction: "DESC" }, limit)).toEqual(ascending.toReversed());
   });
 
-  it("has a next page only when there are more rows", () => {
+  test("has a next page only when there are more rows", () => {
     const db = database();
     expect(read(db, ROOMS, 10).nextCursor).toBeNull();
     expect(read(db, ROOMS, 9).nextCursor).toBe("b 27 row 9");
   });
 
-  it("neither repeats nor skips a row when a row is inserted before its cursor", () => {
+  test("neither repeats nor skips a row when a row is inserted before its cursor", () => {
     const db = database();
     const { nextCursor } = read(db, ROOMS, 4);
     db.exec("INSERT INTO rooms VALUES ('a', 1, 'late')");
     expect(read(db, ROOMS, 2, nextCursor ?? "").rows.map(({ name }) => name)).toEqual(["row 5", "row 6"]);
   });
 
-  it.each(["", "a", "a 3", " 3 x", "a 3 "])(
+  test.each(["", "a", "a 3", " 3 x", "a 3 "])(
     "begins at the first row when the cursor %j is malformed",
     (cursor) => {
       expect(read(database(), ROOMS, 1, cursor).rows[0]?.name).toBe("row 1");
     },
   );
 
-  it("combines filters and cursor", () => {
+  test("combines filters and cursor", () => {
     const filters = [
       { where: "room_name = ?", values: ["b"] },
       { where: "seq > ?", values: [20] },

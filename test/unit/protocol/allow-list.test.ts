@@ -1,12 +1,12 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Allowed, blank, each, members, scalars, shown } from "../../../src/protocol/allow-list.ts";
 
 const MARKED = '"_meta":{"acp-edge/redacted":true}';
 const THING = members({ ...scalars("id", "name"), parts: each(members(scalars("size"))) });
 
-describe("what is allowed", () => {
-  it("stays byte for byte where there is nothing else", () => {
+describe("an allowed value", () => {
+  test("stays byte for byte where nothing else is there", () => {
     for (const text of [
       "{}",
       ' { "name" : "\\u00e9\\/", "id":12345678901234567890 } ',
@@ -16,7 +16,7 @@ describe("what is allowed", () => {
       expect(shown(text, THING)).toBe(text);
   });
 
-  it("is left of what has more, with the other values as they were written", () => {
+  test("is all that is left of an object, byte for byte", () => {
     expect(shown('{"id":12345678901234567890,"x":{"id":1},"name":"\\u00e9"}', THING)).toBe(
       `{"id":12345678901234567890,"name":"\\u00e9",${MARKED}}`,
     );
@@ -25,7 +25,7 @@ describe("what is allowed", () => {
     );
   });
 
-  it("is nothing of a value that is not as expected", () => {
+  test("is dropped when its type is not as expected", () => {
     expect(shown('{"id":{"x":1},"name":["x"],"parts":"x"}', THING)).toBe(`{${MARKED}}`);
     expect(shown('{"parts":["x",{"size":1},["x"]]}', THING)).toBe(
       `{"parts":[{${MARKED}},{"size":1},{${MARKED}}]}`,
@@ -34,44 +34,44 @@ describe("what is allowed", () => {
     expect(shown("[1]", "scalar")).toBe("null");
   });
 
-  it("is the last of members with the same name", () => {
+  test("is the last member of the same name", () => {
     expect(shown('{"id":"x","id":"y"}', THING)).toBe(`{"id":"y",${MARKED}}`);
     expect(shown('{"id":"x","id":["y"]}', THING)).toBe(`{${MARKED}}`);
     expect(shown('{"n\\u0061me":"x","name":"y"}', THING)).toBe(`{"name":"y",${MARKED}}`);
   });
 
-  it("is never what every object has by nature", () => {
+  test("is never an inherited property", () => {
     expect(shown('{"__proto__":{"x":1},"constructor":"x","toString":"x"}', THING)).toBe(`{${MARKED}}`);
   });
 
-  it("may be that something is there", () => {
+  test("may be the presence of a member", () => {
     const letter = members({ to: "scalar", text: blank('""') });
     expect(shown('{"to":"me","text":"x"}', letter)).toBe(`{"to":"me","text":"",${MARKED}}`);
     expect(shown('{"to":"me","text":""}', letter)).toBe('{"to":"me","text":""}');
     expect(shown('{"to":"me"}', letter)).toBe('{"to":"me"}');
   });
 
-  it("may be anything without _meta", () => {
+  test("may be anything, without its _meta", () => {
     expect(shown('{"a":[{"b":1,"_meta":{"x":1}}],"_meta":null}', "open")).toBe(
       `{"a":[{"b":1,${MARKED}}],${MARKED}}`,
     );
     expect(shown('{"a":[{"b":{}}]}', "open")).toBe('{"a":[{"b":{}}]}');
   });
 
-  it("has an end in the depth", () => {
+  test("is dropped below a depth limit", () => {
     const deep = `${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}`;
     expect(shown(deep, "open").length).toBeLessThan(1000);
     expect(shown(`[${deep}]`, each("scalar"))).toBe("[]");
     expect(shown(deep, "whole")).toBe(deep);
   });
 
-  it("says nothing where there is no room for a mark", () => {
+  test("has no mark where there is no room for a mark", () => {
     expect(shown('{"id":1,"x":1}', members(scalars("id"), ""))).toBe('{"id":1}');
     expect(shown('{"x":1}', members(scalars("id"), ""))).toBe("{}");
   });
 });
 
-describe("any text", () => {
+describe("any filtered text", () => {
   const allowed: Allowed = members({
     a: "scalar",
     b: each("open"),
@@ -90,7 +90,7 @@ describe("any text", () => {
     ),
   })).any as fc.Arbitrary<string>;
 
-  it("is JSON still, and the same if done twice", () => {
+  test("is still JSON, and filtering it twice changes nothing more", () => {
     fc.assert(
       fc.property(value, (text) => {
         const once = shown(text, allowed);

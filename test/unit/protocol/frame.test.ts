@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   type Frame,
   isFault,
@@ -16,7 +16,7 @@ function frame(raw: string): Frame {
 }
 
 describe("readFrame", () => {
-  it.each([
+  test.each([
     ['{"jsonrpc":"2.0","id":1,"method":"a"}', "request", "1"],
     ['{"id":null,"method":"a"}', "request", "null"],
     ['{"id":12345678901234567890,"method":"a"}', "request", "12345678901234567890"],
@@ -34,7 +34,7 @@ describe("readFrame", () => {
     expect(read.idText).toBe(idText);
   });
 
-  it.each([
+  test.each([
     ["", "parse"],
     ["{", "parse"],
     ['{"a":1,}', "parse"],
@@ -49,7 +49,7 @@ describe("readFrame", () => {
     expect(readFrame(raw)).toEqual({ fault });
   });
 
-  it("finds the session of a request in params and of a response in result", () => {
+  test("finds the session of a request in params and of a response in result", () => {
     expect(frame('{"method":"m","params":{"sessionId":"s"},"result":{"sessionId":"no"}}').sessionId).toBe(
       "s",
     );
@@ -58,7 +58,7 @@ describe("readFrame", () => {
     expect(frame('{"method":"m","params":["sessionId"]}').sessionId).toBeUndefined();
   });
 
-  it("takes the last of duplicate keys, as JSON.parse does", () => {
+  test("takes the last of duplicate keys, as JSON.parse does", () => {
     const read = frame(
       '{"id":1,"method":"m","params":{"sessionId":"a"},"id":2,"params":{"sessionId":"b","sessionId":"c"}}',
     );
@@ -72,7 +72,7 @@ describe("readFrame", () => {
 });
 
 describe("oneLine", () => {
-  it("keeps the value of a message that was sent over several lines", () => {
+  test("keeps the value of a message that was sent over several lines", () => {
     const raw = '{\r\n "method": "m",\n "params": {"text": "a\\nb"}\n}';
     expect(oneLine(raw)).not.toMatch(/[\r\n]/);
     expect(JSON.parse(oneLine(raw))).toEqual(JSON.parse(raw));
@@ -187,7 +187,7 @@ describe("rewrite", () => {
     additionalDirectories: jsonText,
   });
 
-  it("equals parse-and-rewrite for any message", () => {
+  test("equals parse-and-rewrite for any message", () => {
     fc.assert(
       fc.property(messageText, texts, (raw, t) => {
         expect(JSON.parse(rewrite(frame(raw), t))).toEqual(rewriteValue(raw, t));
@@ -196,7 +196,7 @@ describe("rewrite", () => {
     );
   });
 
-  it("preserves every byte outside the replaced places", () => {
+  test("[I2] preserves every byte outside the replaced places", () => {
     fc.assert(
       fc.property(messageText, texts, (raw, t) => {
         const read = frame(raw);
@@ -218,7 +218,7 @@ describe("rewrite", () => {
     );
   });
 
-  it("goes through deep nesting", () => {
+  test("handles deep nesting", () => {
     const deep = "[".repeat(5000) + "]".repeat(5000);
     const raw = `{"params":{"x":${deep},"sessionId":"a"},"method":"m","id":1}`;
     expect(rewrite(frame(raw), { id: "2", sessionId: '"b"' })).toBe(

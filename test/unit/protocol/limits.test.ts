@@ -1,19 +1,19 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { DEFAULT_LIMITS, readLimits } from "../../../src/protocol/limits.ts";
 
 const original = { ...DEFAULT_LIMITS };
 
 describe("readLimits", () => {
-  it("replaces the numbers it names and no others", () => {
+  test("replaces the numbers it names and no others", () => {
     expect(readLimits('{"queueLength": 3}')).toEqual({ ...original, queueLength: 3 });
     expect(DEFAULT_LIMITS).toEqual(original);
   });
 
-  it.each([undefined, ""])("returns the defaults when the operator configures %j", (text) => {
+  test.each([undefined, ""])("returns the defaults when the operator configures %j", (text) => {
     expect(readLimits(text)).toEqual(original);
   });
 
-  it.each([
+  test.each([
     ['{"queueLenght": 3}', "queueLenght"],
     ['{"queueLength": 0}', "queueLength"],
     ['{"queueLength": "3"}', "queueLength"],

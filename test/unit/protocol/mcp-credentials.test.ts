@@ -49,7 +49,7 @@ const message = fc
   );
 
 describe("credentials of MCP servers", () => {
-  test("are all gone from a message, and back again byte for byte", () => {
+  test("are removed from a message and restored byte for byte", () => {
     fc.assert(
       fc.property(message, (raw) => {
         const hidden = concealed(raw);
@@ -61,7 +61,7 @@ describe("credentials of MCP servers", () => {
     );
   });
 
-  test("leave a message alone that has none, whatever it is", () => {
+  test("leave a message without them as it is", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.jsonValue(), (value, params) => {
         const raw = JSON.stringify({ ...value, params });
@@ -71,13 +71,13 @@ describe("credentials of MCP servers", () => {
     );
   });
 
-  test("leave alone what is no setting of a server", () => {
+  test("leave other values of a server as they are", () => {
     const raw = `{"params":{"mcpServers":[{"env":[7,"x",{"name":"A"}],"args":["a"],"headers":null},3,null]},"mcpServers":[{"env":[{"value":"b"}]}]}`;
     expect(concealed(raw)).toEqual({ raw, values: {} });
     expect(concealed('{"params":{"mcpServers":"none"}}').values).toEqual({});
   });
 
-  test("are found under keys that are written otherwise or twice, and whatever they are", () => {
+  test("are found under escaped and duplicate keys, whatever their values", () => {
     const raw = String.raw`{"params":{"mcpServers":[{"\u0065nv":[{"value":"a","value":12},{"value":{"b":["c"]}}]}]}}`;
     const hidden = concealed(raw);
     expect(Object.values(hidden.values)).toEqual(['"a"', "12", '{"b":["c"]}']);
@@ -90,20 +90,20 @@ describe("credentials of MCP servers", () => {
     expect(reveal(copied, (reference) => values[reference]).match(/key/g)).toHaveLength(1);
   });
 
-  test("that look like a reference are restored as they were, and reveal nothing", () => {
+  test("are restored as they were when they look like a reference, and reveal nothing", () => {
     const raw = '{"params":{"mcpServers":[{"env":[{"name":"A","value":"[secret:r0]"}]}]}}';
     const { raw: logged, values } = conceal(raw, () => "fresh");
     expect(reveal(logged, (reference) => ({ r0: '"of another"', ...values })[reference])).toBe(raw);
   });
 
-  test("that are lost leave an empty text", () => {
+  test("leave an empty text when they are lost", () => {
     const { raw } = concealed('{"params":{"mcpServers":[{"headers":[{"name":"A","value":"key"}]}]}}');
     expect(reveal(raw, () => undefined)).toBe(
       '{"params":{"mcpServers":[{"headers":[{"name":"A","value":""}]}]}}',
     );
   });
 
-  test("are measured", () => {
+  test("are measured by their size", () => {
     expect(longestValue('{"params":{"mcpServers":[{"env":[{"value":"abc"},{"value":""}]}]}}')).toBe(5);
     expect(longestValue("{}")).toBe(0);
   });

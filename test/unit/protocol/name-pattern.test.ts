@@ -1,8 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { isPattern, matchesPattern } from "../../../src/protocol/name-pattern.ts";
 
-describe("patterns", () => {
-  it.each([
+describe("a name pattern", () => {
+  test.each([
     ["a", "a", true],
     ["a", "ab", false],
     ["*", "", true],
@@ -16,11 +16,11 @@ describe("patterns", () => {
     ["w?", "wx", false],
     ["w[ab]*", "wa", false],
     ["A*", "ab", false],
-  ])("%s and %s: %s", (pattern, name, matches) => {
+  ])("%s matches %s: %s", (pattern, name, matches) => {
     expect(matchesPattern(pattern, name)).toBe(matches);
   });
 
-  it("have one star", () => {
+  test("has at most one star", () => {
     expect(["", "a", "*", "a*b"].every(isPattern)).toBe(true);
     expect(isPattern("a*b*")).toBe(false);
   });

@@ -1,7 +1,7 @@
-import { expect, it } from "vitest";
+import { expect, test } from "vitest";
 import { moved } from "../../../src/protocol/rebase-path.ts";
 
-it.each([
+test.each([
   ["/srv/api/src/a.ts", "/srv/api", "/home/me/api", "/home/me/api/src/a.ts"],
   ["/srv/api", "/srv/api", "/home/me/api", "/home/me/api"],
   ["/srv/api/a", "/srv/api/", "/home/me/api/", "/home/me/api/a"],
@@ -11,6 +11,6 @@ it.each([
   ["/srv/api-2/a", "/srv/api", "/home", undefined],
   ["/etc/passwd", "/srv/api", "/home", undefined],
   ["a", "/srv/api", "/home", undefined],
-])("%s, below %s, is below %s as %s", (path, from, to, there) => {
+])("the path %s below %s moves below %s as %s", (path, from, to, there) => {
   expect(moved(path, from, to)).toBe(there);
 });

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ErrorCode } from "../../../src/protocol/errors.ts";
 import { type Refusal, rpcErrorOf, unknownPermission } from "../../../src/protocol/refusal.ts";
 
@@ -6,7 +6,7 @@ const message = "because";
 const option = { optionId: "a", kind: "allow_once", name: "Allow" };
 
 describe("rpcErrorOf", () => {
-  it.each<[Refusal, number, object?]>([
+  test.each<[Refusal, number, object?]>([
     [{ reason: "not-found", message }, ErrorCode.notFound],
     [{ reason: "not-found", message, data: { sessionId: "s" } }, ErrorCode.notFound, { sessionId: "s" }],
     [{ reason: "gone", message }, ErrorCode.notFound],
@@ -22,7 +22,7 @@ describe("rpcErrorOf", () => {
     expect(rpcErrorOf(refusal)).toEqual({ code, message, ...(data && { data }) });
   });
 
-  it("names the permission request that is not pending", () => {
+  test("names the permission request that is not pending", () => {
     expect(rpcErrorOf(unknownPermission("s:3"))).toMatchObject({ data: { requestId: "s:3" } });
   });
 });

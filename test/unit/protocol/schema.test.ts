@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { initializeResult } from "../../../src/connection/methods/initialize.ts";
 import {
   ErrorCode,
@@ -11,7 +11,7 @@ import { faults } from "../../fixtures/schema.ts";
 
 const json = (text: string) => JSON.parse(text) as Record<string, unknown>;
 
-describe("the checker", () => {
+describe("the schema checker", () => {
   const update = (content: unknown) =>
     json(
       notification("session/update", {
@@ -20,7 +20,7 @@ describe("the checker", () => {
       }),
     );
 
-  it("finds what is wrong", () => {
+  test("finds invalid messages", () => {
     expect(faults(update({ type: "text", text: "a" }))).toEqual([]);
     expect(faults(update({ type: "text" }))).not.toEqual([]);
     expect(faults(update({ type: "video" }))).not.toEqual([]);
@@ -34,8 +34,8 @@ describe("the checker", () => {
   });
 });
 
-describe("what the gateway makes", () => {
-  it("initialize, with and without an agent", () => {
+describe("a message of the gateway", () => {
+  test("that answers initialize is valid with and without an agent", () => {
     for (const agent of [
       null,
       { protocolVersion: 1 },
@@ -44,7 +44,7 @@ describe("what the gateway makes", () => {
       expect(faults(json(resultResponse("1", initializeResult(agent))), "initialize")).toEqual([]);
   });
 
-  it("errors, under any id", () => {
+  test("that is an error is valid under any id", () => {
     for (const id of ["null", "7", '"a"', "-1"]) {
       for (const code of Object.values(ErrorCode))
         expect(faults(json(errorResponse(id, { code, message: "m" })))).toEqual([]);

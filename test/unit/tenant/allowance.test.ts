@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { LIMITS, overrideLimits } from "../../../src/protocol/limits.ts";
 import type { Allowance, Amounts, Quota } from "../../../src/protocol/rpc.ts";
 import {
@@ -81,7 +81,7 @@ const step = fc.oneof(
 );
 
 describe("allowances", () => {
-  it("never add up to more than the limit, and leave little unused when somebody is refused", () => {
+  test("never add up to more than the limit, and leave little unused when somebody is refused", () => {
     fc.assert(
       fc.property(
         fc.array(step, { maxLength: 400 }),
@@ -112,7 +112,7 @@ describe("allowances", () => {
     );
   });
 
-  it("are used up to the last prompt by one connection", () => {
+  test("are used up to the last prompt by one connection", () => {
     overrideLimits('{"promptsPerHour": 1234}');
     const world = new World();
     world.connections.set(1, undefined);
@@ -121,7 +121,7 @@ describe("allowances", () => {
     expect(prompts).toBe(1234);
   });
 
-  it("are asked for seldom, and become small towards the end", () => {
+  test("are requested seldom, and become small towards the limit", () => {
     const world = new World();
     world.connections.set(1, undefined);
     let asked = 0;
@@ -137,7 +137,7 @@ describe("allowances", () => {
     expect(grantOf(50, 51, 1)).toBe(0);
   });
 
-  it("of an hour that is over are worth nothing", () => {
+  test("of a past hour are worth nothing", () => {
     const allowance = { hour: 0, left: { chars: 10 } };
     expect(spend(allowance, { chars: 10 }, HOUR - 1)).toEqual({ hour: 0, left: { chars: 0 } });
     expect(spend(allowance, { chars: 10 }, HOUR)).toBeUndefined();
@@ -145,7 +145,7 @@ describe("allowances", () => {
     expect(add(allowance, { hour: 1, left: { chars: 3 } })).toEqual({ hour: 1, left: { chars: 3 } });
   });
 
-  it("divide the characters of an hour into those for everything and a reserve", () => {
+  test("divide the characters of an hour into a general part and a reserve", () => {
     overrideLimits('{"charsPerHour": 6400}');
     expect([limitOf("chars"), limitOf("reserve")]).toEqual([6300, 100]);
   });

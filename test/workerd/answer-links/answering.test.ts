@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Json } from "../../fixtures/json.ts";
 import { events, eventsText, get, send } from "../fixtures.ts";
 import {
@@ -17,7 +17,7 @@ import {
 } from "./fixtures.ts";
 
 describe("following a link", () => {
-  it("gives the agent exactly that answer, once, and the log says who and how", async () => {
+  test("gives the agent exactly that answer once, and logs who answered and how", async () => {
     const place = await asking();
     const { agent, client, permission, workspace, sessionId } = place;
     const made = await linked(place);
@@ -45,7 +45,7 @@ describe("following a link", () => {
     ]);
   });
 
-  it("answers programs in JSON", async () => {
+  test("answers programs in JSON", async () => {
     const place = await asking();
     const { permission: id } = place;
     const made = await linked(place);
@@ -62,7 +62,7 @@ describe("following a link", () => {
     expect(await ask(urlOf(made, "no"), "GET")).toEqual([410, gone]);
   });
 
-  it("is decided for one when many do so at the same time", async () => {
+  test("has one winner when several people follow links at the same time", async () => {
     const place = await asking();
     const made = await linked(place);
     const choices = ["yes", "no", "yes", "always", "no", "yes"];
@@ -74,7 +74,7 @@ describe("following a link", () => {
     expect(log.filter(({ kind }) => kind === "permission.responded")).toHaveLength(1);
   });
 
-  it("comes too late when the request was settled in another way", async () => {
+  test("fails when the request was settled in another way", async () => {
     const gone = async (settle: (place: Asking) => Promise<unknown>) => {
       const place = await asking();
       const url = urlOf(await linked(place), "yes");
@@ -98,7 +98,7 @@ describe("following a link", () => {
       expect(await gone(settle), settle.name).toEqual([410, 410]);
   });
 
-  it("comes too late when the link has expired, which takes no object to say", async () => {
+  test("fails when the link has expired, without reaching any object", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const place = await asking();
     const url = urlOf(await linked(place, { expiresIn: 10 }), "yes");
@@ -114,7 +114,7 @@ describe("following a link", () => {
 });
 
 describe("the audit and the logs", () => {
-  it("say who made links and who answered by one, and never have a link", async () => {
+  test("name who made a link and who answered by it, and never contain the link", async () => {
     const consoles = (["log", "info", "warn", "error"] as const).map((name) => vi.spyOn(console, name));
     const place = await asking();
     const { workspace, sessionId, owner } = place;
@@ -160,7 +160,7 @@ describe("the audit and the logs", () => {
     }
   });
 
-  it("note that a revoked link was followed", async () => {
+  test("record that somebody followed a revoked link", async () => {
     const place = await asking();
     const sub = crypto.randomUUID();
     const made = await linked(place, {}, { sub });

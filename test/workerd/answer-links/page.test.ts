@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { eventsText, get, openSession, send } from "../fixtures.ts";
 import { ALL_OF_A_CLIENT, type Claims, mint } from "../tokens.ts";
@@ -17,8 +17,8 @@ import {
   withBindings,
 } from "./fixtures.ts";
 
-describe("links for a permission request", () => {
-  it("are made for each option, by whoever may share and answer", async () => {
+describe("answer links", () => {
+  test("are made for each option by a caller that may share and answer", async () => {
     const place = await asking();
     const { permission, workspace } = place;
     const before = Date.now();
@@ -36,7 +36,7 @@ describe("links for a permission request", () => {
     }
   });
 
-  it("are good for a day unless said otherwise, and for a week at most", async () => {
+  test("are valid for a day by default and for a week at most", async () => {
     const place = await asking();
     const path = `/api/permissions/${place.permission}/links`;
     const seconds = ({ expiresAt }: Made) => Math.round((Date.parse(expiresAt) - Date.now()) / 1000);
@@ -49,7 +49,7 @@ describe("links for a permission request", () => {
       expect((await send("POST", path, place.owner, order)).status).toBe(400);
   });
 
-  it("cannot be made for what is settled, unknown or somebody else's", async () => {
+  test("cannot be made for a settled, an unknown or a foreign permission request", async () => {
     const place = await asking();
     const { permission, sessionId, workspace, client, agent, owner } = place;
     const status = async (id: string, claims: Claims = {}) => {
@@ -65,7 +65,7 @@ describe("links for a permission request", () => {
     expect((await send("POST", `/api/permissions/${permission}/links`, owner, {})).status).toBe(404);
   });
 
-  it("cannot be made or followed at a gateway without SECRETS_KEY", async () => {
+  test("cannot be made or followed at a gateway without SECRETS_KEY", async () => {
     const place = await asking();
     const made = await linked(place);
     const order = { method: "POST", headers: { Authorization: `Bearer ${place.owner}` } };
@@ -77,7 +77,7 @@ describe("links for a permission request", () => {
     expect((await withBindings(without, urlOf(made, "yes"))).status).toBe(404);
   });
 
-  it("leave out options whose ids no URL has room for, and what is beyond any list", async () => {
+  test("leave out options whose ids do not fit into a URL, and options past the limit", async () => {
     const long = { optionId: "x".repeat(LIMITS.idChars + 1), name: "Long", kind: "allow_once" };
     const many = Array.from({ length: 100 }, (_, n) => ({
       optionId: `o${n}`,
@@ -91,8 +91,8 @@ describe("links for a permission request", () => {
   });
 });
 
-describe("the page of a link", () => {
-  it("shows what is asked, and nothing an agent writes is more than text", async () => {
+describe("the page of an answer link", () => {
+  test("shows the question and renders everything an agent writes as text", async () => {
     const evil = `<script>alert(1)</script>"'&`;
     const place = await asking({ title: evil, kind: "execute<b>" }, [
       { optionId: "yes", name: `<img src=x onerror=alert(1)>`, kind: "allow_once" },
@@ -110,7 +110,7 @@ describe("the page of a link", () => {
     expect(page.match(/<button/g)).toHaveLength(1);
   });
 
-  it("is kept nowhere, framed nowhere, runs nothing and tells nobody where it came from", async () => {
+  test("may not be cached, framed, scripted or sent as a referrer", async () => {
     const url = urlOf(await linked(await asking()), "yes");
     for (const response of [await follow(url), await follow(`${url}x`), await follow(url, "POST")]) {
       const page = await response.text();
@@ -136,7 +136,7 @@ describe("the page of a link", () => {
     expect(one).not.toBe(other);
   });
 
-  it("tells what an option does, whatever the agent calls it", async () => {
+  test("says what an option does, however the agent names it", async () => {
     const options = ["allow_once", "allow_always", "reject_once", "reject_always", "something_new"];
     const made = await linked(
       await asking(
@@ -158,13 +158,13 @@ describe("the page of a link", () => {
     ]);
   });
 
-  it("shows all of a long title, so that nobody agrees to the beginning of a command", async () => {
+  test("shows a long title whole, so that nobody approves only the beginning of a command", async () => {
     const title = `echo ${"harmless ".repeat(100)}; rm -rf /`;
     const page = await (await follow(urlOf(await linked(await asking({ title })), "yes"))).text();
     expect(page).toContain(title);
   });
 
-  it("says what the call was announced as when the request does not", async () => {
+  test("shows the announced title of the tool call when the request has none", async () => {
     const opened = await openSession();
     const call = { sessionUpdate: "tool_call", toolCallId: "t1", title: "Move the piano", kind: "move" };
     const update = { sessionId: "agent-session", update: call };
@@ -195,7 +195,7 @@ describe("the page of a link", () => {
     });
   });
 
-  it("answers nothing however often it is looked at", async () => {
+  test("answers nothing, however often it is opened", async () => {
     const place = await asking();
     const url = urlOf(await linked(place), "yes");
     const before = await eventsText(place.workspace, place.sessionId);

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { base64url, decodeJwt, decodeProtectedHeader, SignJWT } from "jose";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type AnswerLink, answerUrl, makeAnswerLink, readAnswerLink } from "../../../src/auth/answer-link.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { get, send } from "../fixtures.ts";
@@ -23,8 +23,8 @@ async function madeUp(made: Made, other: Partial<AnswerLink>): Promise<string> {
   return answerUrl("https://edge.test", (await makeAnswerLink(env, { ...link, ...other })) as string);
 }
 
-describe("what is no good link", () => {
-  it("leads nowhere, and reaches no object", async () => {
+describe("an invalid answer link", () => {
+  test("is answered without reaching any object", async () => {
     const place = await asking();
     const url = urlOf(await linked(place), "yes");
     const token = tokenIn(url);
@@ -57,7 +57,7 @@ describe("what is no good link", () => {
     expect(await isPending(place)).toBe(true);
   });
 
-  it("is slowed down like every other request, and no way in for foreign pages' sockets", async () => {
+  test("is rate limited like any request, and opens no socket for a foreign page", async () => {
     const url = answerUrl("https://edge.test", "x");
     const keys: string[] = [];
     const limit = async ({ key }: { key: string }) => {
@@ -74,7 +74,7 @@ describe("what is no good link", () => {
     expect((await withBindings(UNTOUCHABLE, long)).status).toBe(414);
   });
 
-  it("is one with a single bit changed, wherever that is", async () => {
+  test("is any link with a single bit changed", async () => {
     const token = tokenIn(urlOf(await linked(await asking()), "yes"));
     expect(await readAnswerLink(env, token)).not.toHaveProperty("refused");
     const parts = token.split(".").map((part) => base64url.decode(part));
@@ -88,7 +88,7 @@ describe("what is no good link", () => {
     }
   });
 
-  it("is a token in place of a link, and a link in place of a token", async () => {
+  test("is a token used as a link, and a link is no token", async () => {
     const place = await asking();
     const link = tokenIn(urlOf(await linked(place), "yes"));
     expect(await statusOf(answerUrl("https://edge.test", place.owner), "POST")).toBe(404);
@@ -109,7 +109,7 @@ describe("what is no good link", () => {
     expect(await isPending(place)).toBe(true);
   });
 
-  it("is one for another tenant, workspace, session, request or option, even signed by us", async () => {
+  test("is a link we signed for another tenant, workspace, session, request or option", async () => {
     const place = await asking();
     const made = await linked(place);
     const status = async (other: Partial<AnswerLink>) => statusOf(await madeUp(made, other), "POST");
@@ -123,7 +123,7 @@ describe("what is no good link", () => {
     expect(await status({})).toBe(200);
   });
 
-  it("is one that was revoked, by its id or with its maker; lifting that gives it back", async () => {
+  test("is a link revoked by its id or with its maker, until the revocation is lifted", async () => {
     const place = await asking();
     const sub = crypto.randomUUID();
     const made = await linked(place, {}, { sub });
@@ -143,7 +143,7 @@ describe("what is no good link", () => {
     expect(await statusOf(urlOf(made, "yes"), "POST")).toBe(200);
   });
 
-  it("is one whose session was revoked: nobody but administrators know of that", async () => {
+  test("is a link to a revoked session, which only administrators can see", async () => {
     const place = await asking();
     const url = urlOf(await linked(place), "yes");
     const order = { session: place.sessionId };

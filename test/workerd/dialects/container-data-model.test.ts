@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import * as seed000 from "../../fixtures/dialects/container-data-model.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { workspaceName } from "../fixtures.ts";
@@ -15,7 +15,7 @@ import {
   text,
 } from "./fixtures.ts";
 
-describe("a client of seed 000", () => {
+describe("a client of the container data model", () => {
   async function opened() {
     const workspace = workspaceName();
     const agentInfo = { name: "Claude Code Container", version: "1.0.0" };
@@ -28,7 +28,7 @@ describe("a client of seed 000", () => {
     };
   }
 
-  it("has every message as printed", async () => {
+  test("exchanges every message as its specification prints it", async () => {
     const { workspace, client, agent, initialized, request, response, sessionId } = await opened();
     expect(initialized).toMatchObject(json(seed000.initializeResult));
     expect(request.params).toMatchObject({ mcpServers: [] });
@@ -61,7 +61,7 @@ describe("a client of seed 000", () => {
     });
   });
 
-  it("hears of an error as a status, then as the error", async () => {
+  test("gets an error as a status first, then as the error", async () => {
     const { client, agent, sessionId } = await opened();
     client.send(forSession(seed000.prompt, sessionId));
     const { id } = await agent.line();
@@ -73,7 +73,7 @@ describe("a client of seed 000", () => {
     expect(response.error).toEqual({ code: -32603, message: "no luck" });
   });
 
-  describe("that looks on", () => {
+  describe("that watches another client's turn", () => {
     const ends = (messages: Json[]) =>
       messages.flatMap(({ params }) => {
         const { status } = (params ?? {}) as Json;
@@ -87,7 +87,7 @@ describe("a client of seed 000", () => {
       return client;
     }
 
-    it("sees each turn completed, or failed, once", async () => {
+    test("sees each turn completed or failed once", async () => {
       const { workspace, client, agent, sessionId } = await opened();
       const watchers = [await watcher(workspace, sessionId), await watcher(workspace, sessionId)];
       const canonical = await Client.open(workspace);
@@ -115,7 +115,7 @@ describe("a client of seed 000", () => {
       expect(resumed.before.map(({ method }) => method)).toEqual(Array(3).fill("session/update"));
     });
 
-    it("and has sent the same prompt again hears of its end once", async () => {
+    test("gets the end of a turn once although it sent the same prompt too", async () => {
       const { workspace, client, agent, sessionId } = await opened();
       const other = await watcher(workspace, sessionId);
       const params = {
@@ -133,11 +133,11 @@ describe("a client of seed 000", () => {
     });
   });
 
-  it.each([
+  test.each([
     ["session/new", { workspaceUri: "/no/uri" }],
     ["session/new", { mode: "other" }],
     ["session/prompt", { content: [{ type: "video", content: "" }] }],
-  ])("is refused %s with %j", async (method, params) => {
+  ])("may not send %s with %j", async (method, params) => {
     const { client, sessionId } = await opened();
     expect((await client.request(method, { sessionId, ...params })).response.error).toMatchObject({
       code: -32602,

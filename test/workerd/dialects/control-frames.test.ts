@@ -1,5 +1,5 @@
 import { exports } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import * as seed002 from "../../fixtures/dialects/web-gateway.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { workspaceName } from "../fixtures.ts";
@@ -9,8 +9,8 @@ import { token } from "../tokens.ts";
 
 import { agentSocket, forSession, fromAgent, hostOf, openPrinted, sendPrinted, text } from "./fixtures.ts";
 
-describe("control frames", () => {
-  it("ping is answered, before initialize and after", async () => {
+describe("a control frame", () => {
+  test("ping is answered before and after initialize", async () => {
     const client = await agentSocket(workspaceName());
     for (const ping of ['{"type":"ping"}', '{ "type" : "ping" }']) {
       client.send(ping);
@@ -21,7 +21,7 @@ describe("control frames", () => {
     expect(await client.take()).toBe('{"type":"pong"}');
   });
 
-  it("that mean nothing are errors, and on /acp all of them do", async () => {
+  test("gets an error when it is unknown, and on /acp always", async () => {
     const client = await agentSocket(workspaceName());
     for (const frame of ['{"type":"select_agent"}', '{"type":"stop"}', "{}"]) {
       client.send(frame);
@@ -34,7 +34,7 @@ describe("control frames", () => {
     }
   });
 
-  it("an agent that is not there is named together with those that are", async () => {
+  test("that names an unknown agent is answered with the known ones", async () => {
     const workspace = workspaceName();
     await hostOf(workspace, ["one", "two"]);
     const client = await agentSocket(workspace);
@@ -47,7 +47,7 @@ describe("control frames", () => {
     });
   });
 
-  it("an agent is not ready before it has answered, nor without a host", async () => {
+  test("reports an agent as ready only once it has answered and a host is there", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace, { initialize: false });
     const client = await agentSocket(workspace);
@@ -65,7 +65,7 @@ describe("control frames", () => {
     });
   });
 
-  it("another agent is chosen on the same connection: the first one stops, and initialize comes again", async () => {
+  test("can choose another agent: the first one stops, and initialize is sent again", async () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["one", "two"]);
     const client = await agentSocket(workspace);
@@ -94,7 +94,7 @@ describe("control frames", () => {
     void opening;
   });
 
-  it("an unknown agent changes nothing for the one in use", async () => {
+  test("that names an unknown agent leaves the current agent as it is", async () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["one"]);
     const client = await agentSocket(workspace);
@@ -105,7 +105,7 @@ describe("control frames", () => {
     expect((await agent.line()).method).toBe("session/prompt");
   });
 
-  it("a failure of the agent later on is told", async () => {
+  test("reports a later failure of the agent", async () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["one"]);
     const client = await agentSocket(workspace);
@@ -126,7 +126,7 @@ describe("control frames", () => {
     expect(response.error).toMatchObject({ code: -32603 });
   });
 
-  it("an agent that ends with nothing to do is reported as well, and that it is back", async () => {
+  test("reports that an idle agent has ended, and that it is back", async () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["one"]);
     const client = await agentSocket(workspace);
@@ -154,7 +154,7 @@ describe("control frames", () => {
     });
   });
 
-  it("an error of an agent that is well is no failure", async () => {
+  test("does not report an error of a healthy agent as a failure", async () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["one"]);
     const client = await agentSocket(workspace);
@@ -167,7 +167,7 @@ describe("control frames", () => {
     expect((await client.takeJson()).method).toBe("session/update");
   });
 
-  it("a disconnect leaves the agent at work", async () => {
+  test("[I7] is not needed to keep the agent at work: a disconnect leaves the turn running", async () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["one"]);
     const client = await agentSocket(workspace);
@@ -183,7 +183,7 @@ describe("control frames", () => {
     await agent.durable();
   });
 
-  it("need a token and a WebSocket", async () => {
+  test("needs a token and a WebSocket", async () => {
     const upgrade = { headers: { Upgrade: "websocket" } };
     expect((await exports.default.fetch("https://edge.test/agent/ws", upgrade)).status).toBe(401);
     const bearer = await token({ workspace: "w" });

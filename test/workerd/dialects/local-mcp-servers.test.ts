@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import * as seed003 from "../../fixtures/dialects/local-mcp-servers.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { workspaceName } from "../fixtures.ts";
@@ -6,8 +6,8 @@ import { Client } from "../peers/client.ts";
 
 import { clientFrames, forSession, hostOf, json, openPrinted } from "./fixtures.ts";
 
-describe("versions that are strings", () => {
-  it.each(["2", "1.0", "latest", ""])("%j is refused", async (protocolVersion) => {
+describe("a protocol version that is a string", () => {
+  test.each(["2", "1.0", "latest", ""])("%j is refused", async (protocolVersion) => {
     const client = await Client.raw(workspaceName());
     for (const more of [{}, { capabilities: {} }]) {
       const { response } = await client.request("initialize", { protocolVersion, ...more });
@@ -16,7 +16,7 @@ describe("versions that are strings", () => {
   });
 });
 
-describe("seed 003", () => {
+describe("a client with local MCP servers", () => {
   async function opened() {
     const workspace = workspaceName();
     const printed = json(seed003.initializeResult).result as Json;
@@ -27,7 +27,7 @@ describe("seed 003", () => {
     return { workspace, client, ...session };
   }
 
-  it("has every message as printed", async () => {
+  test("exchanges every message as its specification prints it", async () => {
     const { workspace, client, agent, initialized, request, response, sessionId } = await opened();
     const printed = (message: string) => json(forSession(message, sessionId));
     expect(initialized).toMatchObject(json(seed003.initializeResult));
@@ -81,7 +81,7 @@ describe("seed 003", () => {
     expect((await second.until(3)).response.error).toBeUndefined();
   });
 
-  it("cancels as printed", async () => {
+  test("cancels as its specification prints it", async () => {
     const { client, agent, sessionId } = await opened();
     client.send(forSession(seed003.prompt, sessionId));
     await agent.line();
@@ -89,7 +89,7 @@ describe("seed 003", () => {
     expect(await agent.line()).toEqual(json(forSession(seed003.cancel, "agent-session")));
   });
 
-  it("a local server without a program is refused", async () => {
+  test("is refused a local server without a program", async () => {
     const client = await Client.open(workspaceName());
     const mcpServers = [{ type: "local", name: "x", command: [] }];
     expect((await client.request("session/new", { cwd: "/", mcpServers })).response.error).toMatchObject({
@@ -99,7 +99,7 @@ describe("seed 003", () => {
 });
 
 describe("a canonical client", () => {
-  it("gets every byte the agent wrote, and the log has every byte it wrote", async () => {
+  test("[I2] gets every byte the agent wrote, and the log has every byte the client wrote", async () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["one"]);
     const client = await Client.open(workspace);

@@ -1,5 +1,5 @@
 import { exports } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import * as seed000 from "../../fixtures/dialects/container-data-model.ts";
 import * as seed003 from "../../fixtures/dialects/local-mcp-servers.ts";
 import type { Json } from "../../fixtures/json.ts";
@@ -9,8 +9,8 @@ import { type EventReader, HttpPeer } from "../peers/http-client.ts";
 import { token } from "../tokens.ts";
 import { forSession, fromAgent, hostOf, json, text } from "./fixtures.ts";
 
-describe("over HTTP", () => {
-  it("a client of seed 000 has the same messages on its event streams", async () => {
+describe("a dialect over HTTP", () => {
+  test("carries the messages of the container data model on event streams", async () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["claude"]);
     const bearer = `Bearer ${await token({ workspace })}`;
@@ -69,7 +69,7 @@ describe("over HTTP", () => {
   const messages = async (stream: EventReader, id: unknown) =>
     (await stream.until(id)).map(({ message }) => message);
 
-  it("seed 000: an error, a permission, a replay, and a client that looks on", async () => {
+  test("carries errors, permissions, replays and watched turns of the container data model", async () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["claude"]);
     const peer = await HttpPeer.open(workspace, seed000.initialize);
@@ -125,7 +125,7 @@ describe("over HTTP", () => {
     expect((await own.until(loaded)).at(-1)?.message.error).toBeUndefined();
   });
 
-  it("seed 003: every message as printed", async () => {
+  test("carries every message of a client with local MCP servers as printed", async () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["opencode"], json(seed003.initializeResult).result as Json);
     const peer = await HttpPeer.open(workspace, seed003.initialize);

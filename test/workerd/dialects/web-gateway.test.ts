@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import * as seed002 from "../../fixtures/dialects/web-gateway.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { workspaceName } from "../fixtures.ts";
@@ -16,7 +16,7 @@ import {
   text,
 } from "./fixtures.ts";
 
-describe("the web client of seed 002", () => {
+describe("a client of the web gateway", () => {
   async function opened() {
     const workspace = workspaceName();
     const agentInfo = { name: "Claude Code", version: "1.0.0" };
@@ -28,7 +28,7 @@ describe("the web client of seed 002", () => {
     return { workspace, host, client, statuses, ...session };
   }
 
-  it("chooses an agent, and every printed message has its printed counterpart", async () => {
+  test("chooses an agent and exchanges every message as its specification prints it", async () => {
     const { workspace, client, agent, statuses, initialized, request, sessionId } = await opened();
     for (const status of statuses) expect(seed002.agentStatus).toContain(`"${status.status}"`);
     expect(statuses).toEqual([
@@ -87,7 +87,7 @@ describe("the web client of seed 002", () => {
     ]);
   });
 
-  it("cancels as printed", async () => {
+  test("cancels as its specification prints it", async () => {
     const { client, agent, sessionId } = await opened();
     client.send(forSession(seed002.prompt, sessionId));
     const prompt = await agent.line();
@@ -117,7 +117,7 @@ describe("the web client of seed 002", () => {
     return { ...session, request, requestId, respond };
   }
 
-  it("is asked for permission, and answers as printed", async () => {
+  test("gets a permission request and answers it as its specification prints it", async () => {
     const { client, agent, request, requestId } = await asked(["allow_always", "allow_once", "reject_once"]);
     const { requestId: _, ...printed } = printedRequest;
     expect(request).toMatchObject({ method: "session/request_permission", id: requestId, params: printed });
@@ -131,14 +131,14 @@ describe("the web client of seed 002", () => {
     });
   });
 
-  it("may answer by a response as well", async () => {
+  test("may answer a permission request by a response too", async () => {
     const { client, agent, requestId } = await asked(["allow_once"]);
     const result = { outcome: { outcome: "selected", optionId: "id-of-allow_once" } };
     client.send(JSON.stringify({ jsonrpc: "2.0", id: requestId, result }));
     expect(await agent.line()).toEqual({ jsonrpc: "2.0", id: 100, result });
   });
 
-  it("cannot answer what is not open, nor more than it was asked", async () => {
+  test("cannot answer a request that is not open, or with an option that was not offered", async () => {
     const { respond, agent, sessionId } = await asked(["allow_always", "reject_once"]);
     expect((await respond("allow_once")).error).toMatchObject({ code: -32602 });
     expect((await respond("reject_always")).error).toMatchObject({ code: -32602 });
@@ -151,18 +151,18 @@ describe("the web client of seed 002", () => {
     expect((await respond("reject_once")).error).toMatchObject({ code: -32002 });
   });
 
-  it.each([
+  test.each([
     ["session/prompt", { message: { role: "assistant", content: "a" } }],
     ["session/prompt", {}],
     ["session/new", { workspaceUri: "https://example.org" }],
-  ])("%s with %j is refused, and the connection goes on", async (method, params) => {
+  ])("may not send %s with %j, and the connection goes on", async (method, params) => {
     const { client, sessionId } = await opened();
     const { response } = await client.request(method, { sessionId, ...params });
     expect(response.error).toMatchObject({ code: -32602 });
     expect((await client.request("_x", {})).response.error).toMatchObject({ code: -32601 });
   });
 
-  it("speaks its dialect on /acp just the same", async () => {
+  test("speaks its dialect on /acp too", async () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["claude-code"], capabilities);
     const client = await Client.raw(workspace);

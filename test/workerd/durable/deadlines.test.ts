@@ -53,7 +53,7 @@ describe("deadlines over the one alarm of an object", () => {
       expect(rows(storage)).toEqual([]);
     }));
 
-  test("a failing handler stops no other and is tried again after growing pauses", () =>
+  test("stop for no failing handler, which is tried again after growing pauses", () =>
     withStorage(async (storage) => {
       const deadlines = new Deadlines<Name>(storage);
       deadlines.set("archive", 10);
@@ -78,11 +78,11 @@ describe("deadlines over the one alarm of an object", () => {
       expect(rows(storage)).toEqual([]);
     }));
 
-  test("pauses between tries double and end at five minutes", () => {
+  test("double the pause between tries up to five minutes", () => {
     expect([1, 2, 3, 20].map(retryDelayMs)).toEqual([1000, 2000, 4000, 300_000]);
   });
 
-  test("a handler may set its own deadline anew, also unless it is set", () =>
+  test("may be set anew by their own handler", () =>
     withStorage(async (storage) => {
       const deadlines = new Deadlines<Name>(storage);
       deadlines.set("index", 10);
@@ -100,7 +100,7 @@ describe("deadlines over the one alarm of an object", () => {
       ]);
     }));
 
-  test("a handler's own next time holds although the handler fails", () =>
+  test("keep the time their own handler has set although the handler fails", () =>
     withStorage(async (storage) => {
       const deadlines = new Deadlines<Name>(storage);
       deadlines.set("index", 10);
@@ -116,7 +116,7 @@ describe("deadlines over the one alarm of an object", () => {
       expect(rows(storage)).toEqual([{ name: "index", at: 50 }]);
     }));
 
-  test("a handler may clear or move a deadline that is due after it", () =>
+  test("may be cleared or moved by the handler of another deadline", () =>
     withStorage(async (storage) => {
       const deadlines = new Deadlines<Name>(storage);
       deadlines.set("archive", 10);
@@ -156,7 +156,7 @@ describe("deadlines over the one alarm of an object", () => {
       expect(rows(storage)).toEqual([{ name: "release", at: 30 }]);
     }));
 
-  test("survive the memory of their object", () =>
+  test("[I9] survive the eviction of their object", () =>
     withStorage(async (storage) => {
       new Deadlines<Name>(storage).set("index", 10);
       const served: string[] = [];

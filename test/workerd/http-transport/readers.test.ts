@@ -1,5 +1,5 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { connectionStub, prompt, sessionStub, texts, workspaceName } from "../fixtures.ts";
@@ -12,8 +12,8 @@ import { lottery, openSession, permission, placeOf } from "./fixtures.ts";
 // Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
 beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));
 
-describe("a client that does not read", () => {
-  it("has its session's messages in the log alone, and gets one page at a time when it does", async () => {
+describe("an HTTP client that does not read", () => {
+  test("[I3] has its session's messages in the log alone, and reads them one page at a time later", async () => {
     setLimits({ deliverChars: 2000 });
     const { peer, agent, sessionId, workspace } = await openSession();
     const live = await Client.open(workspace);
@@ -36,7 +36,7 @@ describe("a client that does not read", () => {
     expect(texts(got)).toEqual(said);
   });
 
-  it("is told to read before it may ask for more", async () => {
+  test("is refused further requests until it reads", async () => {
     setLimits({ outboxMessages: 3 });
     const peer = await HttpPeer.open(workspaceName());
     for (let i = 0; i < 3; i += 1) await peer.call("_x", {});
@@ -48,7 +48,7 @@ describe("a client that does not read", () => {
     expect(await own.take()).toMatchObject({ id: "more" });
   });
 
-  it("an answer larger than a row waits in pieces", async () => {
+  test("leaves an answer larger than a row waiting in pieces", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
     const peer = await HttpPeer.open(workspace);
@@ -60,7 +60,7 @@ describe("a client that does not read", () => {
     expect(answer?.message.result).toMatchObject({ _meta });
   });
 
-  it("is forgotten after a while, unless it reads or writes", async () => {
+  test("is forgotten after a while unless it reads or writes", async () => {
     const { peer, own, sessionId } = await openSession();
     const check = async () => {
       await runInDurableObject(connectionStub(peer.connection), (_, state) => {
@@ -89,8 +89,8 @@ describe("a client that does not read", () => {
   });
 });
 
-describe("sharing a session", () => {
-  it("readers that hang up, come back and are evicted at random all end with the same messages", async () => {
+describe("a session shared over HTTP", () => {
+  test("[I6] ends with the same messages for readers that disconnect, return and are evicted at random", async () => {
     setLimits({ deliverChars: 3000 });
     const { agent, sessionId, workspace } = await openSession();
     const said = Array.from({ length: 300 }, (_, i) => `u${i}`);
@@ -127,7 +127,7 @@ describe("sharing a session", () => {
     for (const got of await Promise.all(reading)) expect(got).toEqual(said);
   });
 
-  it("a client over HTTP and one over a WebSocket see the same, and the first answer counts", async () => {
+  test("shows an HTTP client and a WebSocket client the same, and the first answer counts", async () => {
     const { peer, agent, sessionId, workspace } = await openSession();
     const socket = await Client.open(workspace);
     await socket.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { prompt, workspaceName } from "../fixtures.ts";
@@ -14,7 +14,7 @@ import { LONG, openSession, permission, UNKNOWN } from "./fixtures.ts";
 beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));
 
 describe("POST", () => {
-  it("initialize makes a connection: 200, the answer, and the connection's id", async () => {
+  test("of initialize creates a connection and answers 200 with its id", async () => {
     const workspace = workspaceName();
     await Host.join(workspace);
     const response = await request("POST", await token({ workspace }), JSON_TYPE, INITIALIZE);
@@ -28,7 +28,7 @@ describe("POST", () => {
     });
   });
 
-  it("initialize that is refused: 200 with the error, and no other request is served", async () => {
+  test("of a refused initialize answers 200 with the error, and no other request is served", async () => {
     const bearer = await token({ workspace: workspaceName() });
     const response = await request("POST", bearer, JSON_TYPE, INITIALIZE.replace(":1}", ':"x"}'));
     expect(response.status).toBe(200);
@@ -43,8 +43,8 @@ describe("POST", () => {
   const rpc = (method: string, params: Json = {}, rest: Json = { id: 1 }) =>
     JSON.stringify({ jsonrpc: "2.0", ...rest, method, params });
 
-  describe("without a connection", () => {
-    it.each<[string, Record<string, string>, string, number, string | undefined]>([
+  describe("without a connection id", () => {
+    test.each<[string, Record<string, string>, string, number, string | undefined]>([
       ["initialize on a connection", { "Acp-Connection-Id": UNKNOWN }, INITIALIZE, 400, undefined],
       [
         "initialize with id null",
@@ -86,23 +86,26 @@ describe("POST", () => {
         "Unknown Acp-Connection-Id",
       ],
       ["too large", {}, `"${"x".repeat(LIMITS.frameChars)}"`, 413, "Payload Too Large"],
-    ])("%s", async (_, headers, body, status, text) => {
+    ])("answers: %s", async (_, headers, body, status, text) => {
       const bearer = await token({ workspace: workspaceName() });
       const got = await reply(await request("POST", bearer, { ...JSON_TYPE, ...headers }, body));
       expect(got).toEqual([status, text ?? expect.any(String)]);
     });
 
-    it.each(["[]", `[${INITIALIZE}]`])("batch %s: 400 with a JSON-RPC error", async (body) => {
-      const response = await request("POST", await token({ workspace: workspaceName() }), JSON_TYPE, body);
-      expect(response.status).toBe(400);
-      expect(response.headers.get("Content-Type")).toBe("application/json");
-      expect(await response.json()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code: -32600 } });
-    });
+    test.each(["[]", `[${INITIALIZE}]`])(
+      "answers the batch %s with 400 and a JSON-RPC error",
+      async (body) => {
+        const response = await request("POST", await token({ workspace: workspaceName() }), JSON_TYPE, body);
+        expect(response.status).toBe(400);
+        expect(response.headers.get("Content-Type")).toBe("application/json");
+        expect(await response.json()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code: -32600 } });
+      },
+    );
   });
 
   describe("on a connection", () => {
     const scoped = "cancel close delete fork load prompt resume set_config_option set_mode set_model";
-    it.each(scoped.split(" ").map((name) => `session/${name}`))(
+    test.each(scoped.split(" ").map((name) => `session/${name}`))(
       "%s needs the session header",
       async (method) => {
         const peer = await HttpPeer.open(workspaceName());
@@ -113,7 +116,7 @@ describe("POST", () => {
       },
     );
 
-    it.each<[string, string, string | undefined, readonly [number, string | undefined]]>([
+    test.each<[string, string, string | undefined, readonly [number, string | undefined]]>([
       ["any sessionId without the header", rpc("_x", { sessionId: "a" }), undefined, missing],
       ["any sessionId unlike the header", rpc("_x", { sessionId: "a" }, {}), "b", mismatched],
       ["a long session header", rpc("_x"), LONG, [400, undefined]],
@@ -136,18 +139,18 @@ describe("POST", () => {
       ],
       ["a malformed object", "{}", undefined, [202, ""]],
       ["an unknown session", rpc("session/prompt", { sessionId: "a" }), "a", [202, ""]],
-    ])("%s", async (_, body, session, [status, text]) => {
+    ])("answers: %s", async (_, body, session, [status, text]) => {
       const peer = await HttpPeer.open(workspaceName());
       expect(await reply(await peer.post(body, session))).toEqual([status, text ?? expect.any(String)]);
     });
 
-    it("initialize again: 400", async () => {
+    test("answers a second initialize with 400", async () => {
       const peer = await HttpPeer.open(workspaceName());
       const got = await reply(await peer.post(INITIALIZE));
       expect(got).toEqual([400, "Initialize not allowed on existing connection"]);
     });
 
-    it("a malformed object is answered with id null on the connection's stream", async () => {
+    test("answers a malformed object with id null on the connection's stream", async () => {
       const peer = await HttpPeer.open(workspaceName());
       await peer.post("{}");
       await peer.post('{"jsonrpc":"2.0","id":4}', "some-session");
@@ -156,7 +159,7 @@ describe("POST", () => {
         expect(await own.take()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code: -32600 } });
     });
 
-    it("a request without a session is answered on the connection's stream, else on the session's", async () => {
+    test("answers a request on the stream of its session, or of the connection without one", async () => {
       const peer = await HttpPeer.open(workspaceName());
       await peer.call("_nothing", {});
       expect(await (await peer.stream()).take()).toMatchObject({ id: 0, error: { code: -32601 } });
@@ -164,7 +167,7 @@ describe("POST", () => {
       expect(await (await peer.stream("not-ours")).take()).toMatchObject({ id: 1, error: { code: -32002 } });
     });
 
-    it("a response to an agent's request needs the header of its session", async () => {
+    test("needs the session header for a response to an agent's request", async () => {
       const { peer, agent, sessionId } = await openSession();
       const stream = await peer.stream(sessionId);
       agent.items(permission(5));
@@ -178,28 +181,28 @@ describe("POST", () => {
   });
 });
 
-describe("WebSocket", () => {
+describe("the WebSocket of /acp", () => {
   const first = async (text: string) => {
     const client = await Client.raw(workspaceName());
     client.send(text);
     return client;
   };
 
-  it.each([
+  test.each([
     ["a request", '{"jsonrpc":"2.0","id":1,"method":"session/new","params":{"cwd":"/"}}', 1002],
     ["a notification", '{"jsonrpc":"2.0","method":"session/cancel"}', 1002],
     ["initialize with id null", INITIALIZE.replace('"i"', "null"), 1002],
     ["an over-long id", `{"jsonrpc":"2.0","id":"${LONG}","method":"a"}`, 1008],
-  ])("%s before initialize closes it", async (_, text, code) => {
+  ])("is closed by %s before initialize", async (_, text, code) => {
     expect((await (await first(text)).closed).code).toBe(code);
   });
 
-  it.each([
+  test.each([
     ["bad JSON", "{", -32700],
     ["a batch", "[]", -32600],
     ["no message", "{}", -32600],
     ["a primitive", "7", -32600],
-  ])("%s is answered with id null, and the socket stays", async (_, text, code) => {
+  ])("answers %s with id null and stays open", async (_, text, code) => {
     const client = await first(text);
     expect(await client.takeJson()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code } });
     client.send('{"jsonrpc":"2.0","id":99,"result":{}}');
@@ -210,7 +213,7 @@ describe("WebSocket", () => {
     expect(await client.takeJson()).toMatchObject({ id: "i", error: { code: -32600 } });
   });
 
-  it("a connection over it is none over HTTP", async () => {
+  test("makes a connection that HTTP requests cannot use", async () => {
     const bearer = await token({ workspace: workspaceName() });
     const upgraded = await request("GET", bearer, { Upgrade: "websocket" });
     expect(upgraded.status).toBe(101);

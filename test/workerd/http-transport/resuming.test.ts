@@ -1,5 +1,5 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Json } from "../../fixtures/json.ts";
 import { connectionStub, prompt, sessionStub, texts, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
@@ -23,42 +23,45 @@ describe("Last-Event-ID", () => {
     return events;
   }
 
-  it.each([["kept awake"], ["evicted in between"]])("resumes exactly from any event, %s", async (how) => {
-    const { peer, agent, sessionId, workspace } = await openSession();
-    // A prompt of several blocks is several messages of one event for those who did not type it.
-    const blocks = ["p1", "p2", "p3"].map((text) => ({ type: "text", text }));
-    await peer.call("session/prompt", { sessionId, prompt: blocks });
-    const turn = await agent.line();
-    for (let i = 0; i < 5; i += 1) agent.update(`u${i}`);
-    agent.items(permission(8), permission(9));
-    await agent.durable();
+  test.each([["kept awake"], ["evicted in between"]])(
+    "[I6] resumes exactly from any event, %s",
+    async (how) => {
+      const { peer, agent, sessionId, workspace } = await openSession();
+      // A prompt of several blocks is several messages of one event for those who did not type it.
+      const blocks = ["p1", "p2", "p3"].map((text) => ({ type: "text", text }));
+      await peer.call("session/prompt", { sessionId, prompt: blocks });
+      const turn = await agent.line();
+      for (let i = 0; i < 5; i += 1) agent.update(`u${i}`);
+      agent.items(permission(8), permission(9));
+      await agent.durable();
 
-    const reader = await HttpPeer.open(workspace);
-    const own = await reader.stream();
-    let stream = await reader.stream(sessionId);
-    const id = await reader.call("session/load", { sessionId, cwd: "/", mcpServers: [] });
-    // Three blocks and the joined text; two offers and four updates.
-    const all = await whole(stream, 4);
-    await own.until(id);
-    for (let i = 5; i < 9; i += 1) agent.update(`u${i}`);
-    agent.answer(turn, { stopReason: "end_turn" });
-    all.push(...(await whole(stream, 6)));
-    expect(texts(all.map(({ message }) => message)).join("")).toBe("u0u1u2u3u4u5u6u7u8");
-    for (let from = 0; from < all.length - 1; from += 1) {
-      // Without hanging up: who knows the last event takes the stream over.
-      if (from % 2 === 0) await stream.cancel();
-      if (how !== "kept awake") {
-        await evictDurableObject(connectionStub(reader.connection));
-        await evictDurableObject(sessionStub(sessionId));
+      const reader = await HttpPeer.open(workspace);
+      const own = await reader.stream();
+      let stream = await reader.stream(sessionId);
+      const id = await reader.call("session/load", { sessionId, cwd: "/", mcpServers: [] });
+      // Three blocks and the joined text; two offers and four updates.
+      const all = await whole(stream, 4);
+      await own.until(id);
+      for (let i = 5; i < 9; i += 1) agent.update(`u${i}`);
+      agent.answer(turn, { stopReason: "end_turn" });
+      all.push(...(await whole(stream, 6)));
+      expect(texts(all.map(({ message }) => message)).join("")).toBe("u0u1u2u3u4u5u6u7u8");
+      for (let from = 0; from < all.length - 1; from += 1) {
+        // Without hanging up: who knows the last event takes the stream over.
+        if (from % 2 === 0) await stream.cancel();
+        if (how !== "kept awake") {
+          await evictDurableObject(connectionStub(reader.connection));
+          await evictDurableObject(sessionStub(sessionId));
+        }
+        stream = await reader.stream(sessionId, all[from]?.id);
+        expect(await whole(stream, all.length - 1 - from)).toEqual(all.slice(from + 1));
       }
-      stream = await reader.stream(sessionId, all[from]?.id);
-      expect(await whole(stream, all.length - 1 - from)).toEqual(all.slice(from + 1));
-    }
-    agent.update("end");
-    expect(texts([await stream.take()])).toEqual(["end"]);
-  });
+      agent.update("end");
+      expect(texts([await stream.take()])).toEqual(["end"]);
+    },
+  );
 
-  it("resumes within a merged replay, whatever the pages", async () => {
+  test("resumes within a merged replay, whatever the page sizes", async () => {
     setLimits({ deliverChars: 700, replayChunkChars: 150 });
     const { agent, sessionId, workspace } = await openSession();
     const said = Array.from({ length: 60 }, (_, i) => `${String(i).padStart(3, "0")}${"x".repeat(i % 40)} `);
@@ -79,7 +82,7 @@ describe("Last-Event-ID", () => {
     expect(got).toBe(said.join(""));
   });
 
-  it("resumes the connection's stream exactly, and repeats nothing without an id", async () => {
+  test("resumes the connection's stream exactly, and without it nothing is repeated", async () => {
     const peer = await HttpPeer.open(workspaceName());
     for (let i = 0; i < 5; i += 1) await peer.call("_x", {});
     let stream = await peer.stream();
@@ -95,7 +98,7 @@ describe("Last-Event-ID", () => {
     expect(await (await freeStream(peer)).take()).toMatchObject({ id: 5 });
   });
 
-  it("that is nonsense gets 400, and one whose successors are no longer kept 410", async () => {
+  test("gets 400 when it is malformed, and 410 when the events after it are gone", async () => {
     const peer = await HttpPeer.open(workspaceName());
     expect((await peer.get(undefined, "x")).status).toBe(400);
     setLimits({ outboxMessages: 3 });
@@ -109,7 +112,7 @@ describe("Last-Event-ID", () => {
     expect(await whole(await peer.stream(undefined, events[2]?.id), 3)).toEqual(events.slice(3));
   });
 
-  it("counts what is in the log and what is not, each for itself", async () => {
+  test("counts logged and unlogged messages separately", async () => {
     const { peer, agent, sessionId } = await openSession();
     let stream = await peer.stream(sessionId);
     const all = [];
@@ -129,7 +132,7 @@ describe("Last-Event-ID", () => {
     }
   });
 
-  it("resumes exactly when the connection's object was killed", async () => {
+  test("[I6] resumes exactly after the connection's object was killed", async () => {
     const { peer, agent, sessionId } = await openSession();
     let last: string | undefined;
     const got: Json[] = [];
@@ -152,7 +155,7 @@ describe("Last-Event-ID", () => {
     expect(texts(got)).toEqual(expected);
   });
 
-  it("goes on without it where the last reader was, also after an eviction", async () => {
+  test("may be left out: the stream goes on where the last reader was, even after an eviction", async () => {
     const { peer, agent, sessionId } = await openSession();
     for (let round = 0; round < 3; round += 1) {
       const stream = await freeStream(peer, sessionId);
@@ -164,7 +167,7 @@ describe("Last-Event-ID", () => {
   });
 });
 
-describe("loading again", () => {
+describe("loading a session again over HTTP", () => {
   const again = (sessionId: string) => ({ sessionId, cwd: "/", mcpServers: [] });
   const vendor = (sessionId: string) => ({ sessionId });
 
@@ -182,12 +185,12 @@ describe("loading again", () => {
 
   const answersIn = (messages: Json[]) => messages.filter(({ method }) => method === undefined);
 
-  it.each([
+  test.each([
     ["session/load", "whose stream was never read"],
     ["session/load", "whose stream was read before"],
     ["session/resume", "whose stream was never read"],
     ["session/resume", "whose stream was read before"],
-  ])("by %s a session %s leaves no answer behind", async (method, how) => {
+  ])("by %s when the session %s leaves no request unanswered", async (method, how) => {
     const { peer, own, agent, sessionId } = await openSession();
     if (how.endsWith("before")) {
       const reader = await peer.stream(sessionId);
@@ -214,7 +217,7 @@ describe("loading again", () => {
     }
   });
 
-  it("a reader that comes back with an event of before gets the answers since then, once", async () => {
+  test("gives a reader that returns with an earlier event the later answers once", async () => {
     const { peer, own, agent, sessionId } = await openSession();
     let stream = await peer.stream(sessionId);
     agent.update("u0");
@@ -231,7 +234,7 @@ describe("loading again", () => {
     for (const id of loads) expect((await own.until(id)).length).toBe(1);
   });
 
-  it.each([3, 11, 29])("at random, and each request is answered once (%s)", async (seed) => {
+  test.each([3, 11, 29])("at random answers each request once (seed %s)", async (seed) => {
     setLimits({ deliverChars: 1500, replayChunkChars: 60 });
     const { peer, own, agent, sessionId } = await openSession();
     const random = lottery(seed);

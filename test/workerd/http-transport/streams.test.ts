@@ -1,5 +1,5 @@
 import { runInDurableObject } from "cloudflare:test";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { Json } from "../../fixtures/json.ts";
 import { connectionStub, prompt, texts, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
@@ -12,8 +12,8 @@ import { LONG, newSession, openSession, permission, resultOf, UNKNOWN } from "./
 // Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
 beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));
 
-describe("GET and other methods", () => {
-  it.each<[string, Record<string, string>, number, string]>([
+describe("an HTTP request for a stream", () => {
+  test.each<[string, Record<string, string>, number, string]>([
     ["without Accept", { "Acp-Connection-Id": UNKNOWN }, 406, "Not Acceptable"],
     ["for JSON", { "Acp-Connection-Id": UNKNOWN, Accept: "application/json" }, 406, "Not Acceptable"],
     ["without a connection", { Accept: "text/event-stream" }, 400, "Missing Acp-Connection-Id"],
@@ -29,17 +29,20 @@ describe("GET and other methods", () => {
       404,
       "Unknown Acp-Connection-Id",
     ],
-  ])("GET %s", async (_, headers, status, text) => {
+  ])("is answered: GET %s", async (_, headers, status, text) => {
     const got = await reply(await request("GET", await token({ workspace: workspaceName() }), headers));
     expect(got).toEqual([status, text]);
   });
 
-  it.each(["PUT", "PATCH", "OPTIONS", "HEAD"])("%s: 405", async (method) => {
-    const bearer = await token({ workspace: workspaceName() });
-    expect((await request(method, bearer, { Accept: "text/event-stream" })).status).toBe(405);
-  });
+  test.each(["PUT", "PATCH", "OPTIONS", "HEAD"])(
+    "is answered with 405 when its method is %s",
+    async (method) => {
+      const bearer = await token({ workspace: workspaceName() });
+      expect((await request(method, bearer, { Accept: "text/event-stream" })).status).toBe(405);
+    },
+  );
 
-  it("a second reader of the same stream gets 409, of another one its own", async () => {
+  test("gets 409 while another reader has that stream", async () => {
     const { peer, own, agent, sessionId } = await openSession();
     const reading = own.next();
     expect(await reply(await peer.get())).toEqual([409, "Outbound stream already has an active receiver"]);
@@ -54,7 +57,7 @@ describe("GET and other methods", () => {
     expect(texts([(await readingToo)?.message as Json])).toEqual(["u"]);
   });
 
-  it("a reader that has gone, or takes nothing, is replaced at once", async () => {
+  test("replaces a reader that has gone or takes nothing", async () => {
     setLimits({ keepAliveMs: 60_000 });
     const { peer, own, agent, sessionId } = await openSession();
     const first = await peer.stream(sessionId);
@@ -74,7 +77,7 @@ describe("GET and other methods", () => {
     expect(await again.take()).toMatchObject({ error: { code: -32601 } });
   });
 
-  it("of several readers that come for one that has gone, one gets the stream", async () => {
+  test("wins the stream alone when several readers want to replace one that has gone", async () => {
     const { peer, own } = await openSession();
     await own.cancel();
     const responses = await Promise.all([1, 2, 3].map(() => peer.get()));
@@ -82,13 +85,13 @@ describe("GET and other methods", () => {
     for (const { body } of responses) await body?.cancel();
   });
 
-  it("the session of a stream may be unknown, but not its name too long", async () => {
+  test("may name an unknown session but no over-long one", async () => {
     const peer = await HttpPeer.open(workspaceName());
     expect((await peer.get(UNKNOWN)).status).toBe(200);
     expect((await peer.get(LONG)).status).toBe(400);
   });
 
-  it("DELETE ends all streams; afterwards the connection is unknown, and the session goes on", async () => {
+  test("with DELETE ends all streams and the connection, and the session goes on", async () => {
     const { peer, own, agent, sessionId, workspace } = await openSession();
     const stream = await peer.stream(sessionId);
     await peer.call("session/prompt", prompt(sessionId));
@@ -108,7 +111,7 @@ describe("GET and other methods", () => {
     expect(texts(before)).toEqual(["still here"]);
   });
 
-  it("is for who opened it: another tenant, another user and another workspace find nothing", async () => {
+  test("finds nothing for another tenant, another user or another workspace", async () => {
     const workspace = workspaceName();
     const { connection } = await HttpPeer.open(workspace);
     for (const claims of [
@@ -123,7 +126,7 @@ describe("GET and other methods", () => {
     }
   });
 
-  it("needs a token, and one with a scope, before anything else", async () => {
+  test("needs a token with a scope before anything else is checked", async () => {
     const workspace = workspaceName();
     for (const method of ["GET", "POST", "DELETE", "PUT"]) {
       expect((await request(method, "x")).status).toBe(401);
@@ -131,7 +134,7 @@ describe("GET and other methods", () => {
     }
   });
 
-  it("asking for an unknown connection leaves no trace", async () => {
+  test("[I12] leaves no trace when the connection is unknown", async () => {
     const peer = new HttpPeer(await token({ workspace: workspaceName() }), crypto.randomUUID(), {});
     expect([(await peer.post("{}")).status, (await peer.get()).status, (await peer.delete()).status]).toEqual(
       [404, 404, 404],
@@ -145,8 +148,8 @@ describe("GET and other methods", () => {
   });
 });
 
-describe("streams", () => {
-  it("a turn: updates and the response on the session's stream, verbatim and in order", async () => {
+describe("the event streams of a connection", () => {
+  test("[I2] carry a turn on the session's stream, verbatim and in order", async () => {
     const { peer, agent, sessionId } = await openSession();
     const stream = await peer.stream(sessionId);
     const id = await peer.call("session/prompt", prompt(sessionId));
@@ -159,7 +162,7 @@ describe("streams", () => {
     expect(new Set(events.map((event) => event.id)).size).toBe(events.length);
   });
 
-  it("messages wait until their stream is opened, also those before the answer to session/new", async () => {
+  test("keep messages until they are opened, even those before the answer to session/new", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
     const peer = await HttpPeer.open(workspace);
@@ -175,7 +178,7 @@ describe("streams", () => {
     expect(texts([await stream.take(), await stream.take()])).toEqual(["early", "late"]);
   });
 
-  it("load: the replay on the session's stream, then the answer on the connection's", async () => {
+  test("carry a load's replay on the session's stream, then its answer on the connection's", async () => {
     const { agent, sessionId, workspace } = await openSession();
     for (const text of ["a", "b", "c"]) agent.update(text);
     await agent.durable();
@@ -189,7 +192,7 @@ describe("streams", () => {
     expect(texts([await stream.take()])).toEqual(["d"]);
   });
 
-  it("load is answered even if nobody reads the session's stream, and the replay waits there", async () => {
+  test("carry the answer to a load although nobody reads the replay, which waits", async () => {
     const { agent, sessionId, workspace } = await openSession();
     agent.update("a");
     await agent.durable();
@@ -206,7 +209,7 @@ describe("streams", () => {
     expect(texts([await stream.take()])).toEqual(["b"]);
   });
 
-  it("load is answered when its reader goes away during the replay", async () => {
+  test("carry the answer to a load although its reader goes away during the replay", async () => {
     setLimits({ deliverChars: 1000, replayChunkChars: 100 });
     const { agent, sessionId, workspace } = await openSession();
     for (let i = 0; i < 50; i += 1) agent.update("x".repeat(200));
@@ -220,7 +223,7 @@ describe("streams", () => {
     expect((await own.until(id)).at(-1)?.message.result).toEqual({});
   });
 
-  it("resume is answered on the session's stream, and what the agent asks is offered there", async () => {
+  test("carry the answer to a resume and the agent's open requests on the session's stream", async () => {
     const { agent, sessionId, workspace } = await openSession();
     agent.items(permission(3));
     await agent.durable();
@@ -231,7 +234,7 @@ describe("streams", () => {
     expect(await stream.take()).toMatchObject({ method: "session/request_permission" });
   });
 
-  it("two sessions on one connection keep to their streams", async () => {
+  test("keep two sessions of one connection apart", async () => {
     const a = await openSession();
     const b = await newSession(a.peer, a.own, a.host);
     const streams = [await a.peer.stream(a.sessionId), await a.peer.stream(b.sessionId)];
@@ -246,7 +249,7 @@ describe("streams", () => {
     }
   });
 
-  it("close, delete, cancel and unknown methods of a session are answered on its stream", async () => {
+  test("carry the answers to close, delete, cancel and unknown methods on the session's stream", async () => {
     const { peer, agent, sessionId } = await openSession();
     const stream = await peer.stream(sessionId);
     const turn = await peer.call("session/prompt", prompt(sessionId));
@@ -268,7 +271,7 @@ describe("streams", () => {
     expect((await stream.until(deleting)).at(-1)?.message.result).toEqual({});
   });
 
-  it("a comment says now and then that the stream is alive", async () => {
+  test("send a comment now and then as a sign of life", async () => {
     const peer = await HttpPeer.open(workspaceName());
     const reader = ((await peer.get()).body as ReadableStream<Uint8Array>).getReader();
     expect(new TextDecoder().decode((await reader.read()).value)).toMatch(/^:/);

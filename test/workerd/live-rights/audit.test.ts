@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { openSession, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
 import { HELLO } from "../peers/host.ts";
@@ -19,7 +19,7 @@ describe("the audit", () => {
     return ((await response.json()) as { entries: Entry[] }).entries;
   }
 
-  it("has what was done, by whom", async () => {
+  test("names each action and who did it", async () => {
     const tenant = `t-${crypto.randomUUID()}`;
     const name = workspaceName();
     const as = (claims: Claims) => mint({ tenant, workspaces: [name], ...claims });
@@ -52,7 +52,7 @@ describe("the audit", () => {
     expect(elsewhere.map(({ workspace }) => workspace).every((one) => one === null)).toBe(true);
   });
 
-  it("has answers to permissions and deleted sessions", async () => {
+  test("names answers to permissions and deleted sessions", async () => {
     const { client, agent, sessionId } = await openSession();
     client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "ask" }] });
     await agent.line();
@@ -77,7 +77,7 @@ describe("the audit", () => {
     });
   });
 
-  it("is read page by page, and keeps the newest", async () => {
+  test("is read page by page, and keeps the newest", async () => {
     setLimits({ auditEntries: 10 });
     const tenant = `t-${crypto.randomUUID()}`;
     const stub = env.TENANT_DO.getByName(tenant);

@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { connectionStub, eventsText, openSession, texts, workspaceName } from "../fixtures.ts";
 import type { Client } from "../peers/client.ts";
@@ -17,7 +17,7 @@ async function attach(client: Client, sessionId: string): Promise<void> {
 }
 
 describe("a client's token", () => {
-  it("ends its socket when it ends, after a warning", async () => {
+  test("closes its socket when it expires, after a warning", async () => {
     fakeTime();
     const { workspace, sessionId } = await openSession();
     const { client, connection } = await connect(await mint({ workspaces: [workspace] }));
@@ -44,7 +44,7 @@ describe("a client's token", () => {
     });
   });
 
-  it("is good for nothing after its end, should the alarm be late", async () => {
+  test("is worthless after it expires, even when the alarm is late", async () => {
     fakeTime();
     const { client } = await connect(await mint({ workspaces: ["w"] }));
     vi.setSystemTime(Date.now() + HOUR);
@@ -52,7 +52,7 @@ describe("a client's token", () => {
     expect((await client.closed).code).toBe(4401);
   });
 
-  it("is renewed in place, in the middle of a turn", async () => {
+  test("can be renewed in place in the middle of a turn", async () => {
     fakeTime();
     const { workspace, agent, sessionId } = await openSession();
     const { client, connection } = await connect(await mint({ workspaces: [workspace] }));
@@ -81,7 +81,7 @@ describe("a client's token", () => {
     expect(await eventsText(workspace, sessionId)).not.toContain(newer.split(".")[2]);
   });
 
-  it("is not replaced by one that is not the same client's", async () => {
+  test("cannot be replaced by another client's token", async () => {
     const { workspace, sessionId } = await openSession();
     const { client } = await connect(await mint({ workspaces: [workspace] }));
     await attach(client, sessionId);
@@ -105,7 +105,7 @@ describe("a client's token", () => {
     expect((await client.request("session/list", {})).response).toHaveProperty("result");
   });
 
-  it("gives the rights it says, from then on", async () => {
+  test("gives its rights from the moment it is presented", async () => {
     const { workspace, agent, sessionId } = await openSession();
     const renewWith = async (client: Client, scopes: string[]) => {
       const token = await mint({ workspaces: [workspace], scopes });
@@ -136,7 +136,7 @@ describe("a client's token", () => {
     expect(await roleOf(watching.connection)).toBe("observer");
   });
 
-  it("gets into no log, whatever a client puts around it", async () => {
+  test("appears in no log, whatever a client puts around it", async () => {
     const { workspace, client, agent, sessionId } = await openSession();
     const token = await mint({ workspaces: [workspace] });
     client.notify("_acp-edge/renew", { token, sessionId });
@@ -147,7 +147,7 @@ describe("a client's token", () => {
   });
 });
 
-describe("over HTTP", () => {
+describe("a client's token over HTTP", () => {
   async function open(bearer: string) {
     const response = await exports.default.fetch("https://edge.test/acp", {
       method: "POST",
@@ -174,7 +174,7 @@ describe("over HTTP", () => {
     return { connection, stream, post };
   }
 
-  it("a stream ends with its token, and goes on with the next one", async () => {
+  test("ends its stream when it expires, and the next token continues the stream", async () => {
     fakeTime();
     const workspace = workspaceName();
     const first = await mint({ workspaces: [workspace] });
@@ -191,7 +191,7 @@ describe("over HTTP", () => {
     await again.cancel();
   });
 
-  it("a later request with a newer token keeps the stream alive", async () => {
+  test("keeps the stream alive when a later request brings a newer token", async () => {
     fakeTime();
     const workspace = workspaceName();
     const first = await mint({ workspaces: [workspace] });
@@ -207,7 +207,7 @@ describe("over HTTP", () => {
     await reader.cancel();
   });
 
-  it("a revoked token ends the connection", async () => {
+  test("ends the connection when it is revoked", async () => {
     const sub = crypto.randomUUID();
     const bearer = await mint({ workspaces: [workspaceName()], sub });
     const { stream, connection } = await open(bearer);

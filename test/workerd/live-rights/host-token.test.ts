@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { openSession, sessionStub, texts, workspaceName, workspaceStub } from "../fixtures.ts";
 import { HELLO } from "../peers/host.ts";
@@ -11,7 +11,7 @@ afterEach(() => {
 });
 
 describe("a host's token", () => {
-  it("is renewed on the control socket, and ends it when it ends", async () => {
+  test("can be renewed on the control socket, and closes that socket when it expires", async () => {
     fakeTime();
     const workspace = workspaceName();
     const host = { workspaces: [workspace], scopes: ["host"], sub: "host:1" };
@@ -42,7 +42,7 @@ describe("a host's token", () => {
     expect(await control.closed).toMatchObject({ code: 4401, reason: "token expired" });
   });
 
-  it("ends a session's socket on time, also if the one before would have lasted longer", async () => {
+  test("closes a session's socket on time, even if the token before lasted longer", async () => {
     fakeTime();
     const { workspace, sessionId } = await openSession();
     const bearer = await mint({ workspaces: [workspace], scopes: ["host"] });
@@ -51,7 +51,7 @@ describe("a host's token", () => {
     expect(await link.closed).toMatchObject({ code: 4401, reason: "token expired" });
   });
 
-  it("ends a session's socket, which costs a reconnect and nothing of the turn", async () => {
+  test("closes a session's socket, which costs a reconnect and nothing of the turn", async () => {
     fakeTime();
     const { workspace, client, agent, sessionId } = await openSession();
     const turn = client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "go" }] });

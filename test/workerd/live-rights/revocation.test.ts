@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { connectionStub, events, type Opened, openSession, sessionStub, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
 import { HELLO } from "../peers/host.ts";
@@ -19,33 +19,36 @@ async function entered(subject: string): Promise<number> {
 }
 
 describe("revoking", () => {
-  it.each(["jti", "subject"] as const)("by %s ends every socket of it, and no other", async (kind) => {
-    const { workspace, sessionId } = await openSession();
-    const [sub, jti] = [crypto.randomUUID(), crypto.randomUUID()];
-    const bearer = await mint({ workspaces: [workspace], sub, jti });
-    const other = await connect(await mint({ workspaces: [workspace], sub: `${sub}-x`, jti: `${jti}-x` }));
-    const { client } = await connect(bearer);
-    const watch = (path: string) =>
-      exports.default.fetch(`https://edge.test/api/${path}`, {
-        headers: { Authorization: `Bearer ${bearer}`, Accept: "text/event-stream" },
-      });
-    const watchers = [await watch(`sessions/${sessionId}/events`), await watch(`workspaces/${workspace}`)];
-    await vi.waitFor(async () => expect(await entered(sub)).toBe(3));
-    const { id } = await revoke(kind === "jti" ? { jti } : { subject: sub });
-    expect(await client.closed).toMatchObject({ code: 4401, reason: "token revoked" });
-    // They end: they would go on for ever otherwise.
-    for (const watcher of watchers) await watcher.text();
-    expect((await other.client.request("session/list", {})).response).toHaveProperty("result");
-    expect((await ask("GET", "/api/sessions", bearer)).status).toBe(401);
-    const newer = await mint({ workspaces: [workspace], sub });
-    expect((await ask("GET", "/api/sessions", newer)).status).toBe(kind === "jti" ? 200 : 401);
+  test.each(["jti", "subject"] as const)(
+    "by %s closes every socket of that token or subject, and no other",
+    async (kind) => {
+      const { workspace, sessionId } = await openSession();
+      const [sub, jti] = [crypto.randomUUID(), crypto.randomUUID()];
+      const bearer = await mint({ workspaces: [workspace], sub, jti });
+      const other = await connect(await mint({ workspaces: [workspace], sub: `${sub}-x`, jti: `${jti}-x` }));
+      const { client } = await connect(bearer);
+      const watch = (path: string) =>
+        exports.default.fetch(`https://edge.test/api/${path}`, {
+          headers: { Authorization: `Bearer ${bearer}`, Accept: "text/event-stream" },
+        });
+      const watchers = [await watch(`sessions/${sessionId}/events`), await watch(`workspaces/${workspace}`)];
+      await vi.waitFor(async () => expect(await entered(sub)).toBe(3));
+      const { id } = await revoke(kind === "jti" ? { jti } : { subject: sub });
+      expect(await client.closed).toMatchObject({ code: 4401, reason: "token revoked" });
+      // They end: they would go on for ever otherwise.
+      for (const watcher of watchers) await watcher.text();
+      expect((await other.client.request("session/list", {})).response).toHaveProperty("result");
+      expect((await ask("GET", "/api/sessions", bearer)).status).toBe(401);
+      const newer = await mint({ workspaces: [workspace], sub });
+      expect((await ask("GET", "/api/sessions", newer)).status).toBe(kind === "jti" ? 200 : 401);
 
-    const lifted = await ask("DELETE", `/api/revocations/${id}`, await admin());
-    expect(lifted.status).toBe(204);
-    await vi.waitFor(async () => expect((await ask("GET", "/api/sessions", bearer)).status).toBe(200));
-  });
+      const lifted = await ask("DELETE", `/api/revocations/${id}`, await admin());
+      expect(lifted.status).toBe(204);
+      await vi.waitFor(async () => expect((await ask("GET", "/api/sessions", bearer)).status).toBe(200));
+    },
+  );
 
-  it("has ended all of them when it is answered", async () => {
+  test("has closed every socket when it is answered", async () => {
     const [sub, workspace] = [crypto.randomUUID(), workspaceName()];
     const bearer = await mint({ workspaces: [workspace], sub });
     const clients = await Promise.all(Array.from({ length: 30 }, () => connect(bearer)));
@@ -59,7 +62,7 @@ describe("revoking", () => {
     for (const { client } of clients) expect((await client.closed).code).toBe(4401);
   });
 
-  it("finds a socket that was let in on old knowledge", async () => {
+  test("closes a socket that was accepted by an outdated cache", async () => {
     setLimits({ revocationCacheMs: 600000 });
     const jti = crypto.randomUUID();
     const bearer = await mint({ workspaces: ["w"], jti });
@@ -73,7 +76,7 @@ describe("revoking", () => {
     expect(await peer.closed).toMatchObject({ code: 4401, reason: "token revoked" });
   });
 
-  it("ends a host's sockets", async () => {
+  test("closes a host's sockets", async () => {
     const workspace = workspaceName();
     const sub = crypto.randomUUID();
     const bearer = await mint({ workspaces: [workspace], scopes: ["host"], sub });
@@ -94,7 +97,7 @@ describe("revoking", () => {
     expect(await view.json()).toMatchObject({ hosts: [{ name: "h1", state: "gone" }] });
   });
 
-  it("lasts until it says, or until it is lifted", async () => {
+  test("lasts until its end or until it is lifted", async () => {
     fakeTime();
     const { workspace, sessionId } = await openSession();
     const sub = crypto.randomUUID();
@@ -111,7 +114,7 @@ describe("revoking", () => {
     expect(revocations.filter(({ value }) => value === sub || value === sessionId)).toEqual([]);
   });
 
-  it("is refused where it makes no sense", async () => {
+  test("is refused for invalid orders", async () => {
     const order = async (body: unknown, claims: Claims = {}) =>
       (await ask("POST", "/api/revocations", await admin(claims), body)).status;
     expect(await order({ subject: "admin" })).toBe(409);
@@ -140,7 +143,7 @@ describe("a revoked session", () => {
     return { ...opened, turn, ...(await revoke({ session: sessionId })) };
   }
 
-  it("ends what its clients have open, and looks like no session to them", async () => {
+  test("closes its clients' sockets and looks like an unknown session to them", async () => {
     const { client, workspace, sessionId } = await revoked();
     expect(await client.closed).toMatchObject({ code: 4401, reason: "session revoked" });
     const bearer = await mint({ workspaces: [workspace] });
@@ -155,7 +158,7 @@ describe("a revoked session", () => {
     expect(sessions).toEqual([]);
   });
 
-  it("goes on working, and is there again when that is lifted", async () => {
+  test("goes on working, and is visible again when the revocation is lifted", async () => {
     const { agent, workspace, sessionId, id } = await revoked();
     agent.update("still here");
     agent.items(JSON.stringify({ jsonrpc: "2.0", id: 4, result: { stopReason: "end_turn" } }));
@@ -174,7 +177,7 @@ describe("a revoked session", () => {
     });
   });
 
-  it("stays so when its object starts again", async () => {
+  test("stays revoked when its object starts again", async () => {
     const { workspace, sessionId } = await revoked();
     const stub = sessionStub(sessionId);
     await runInDurableObject(stub, (_, state) => state.abort("killed")).catch(() => {});
@@ -185,8 +188,8 @@ describe("a revoked session", () => {
   });
 });
 
-describe("who has no right to anything", () => {
-  it("makes no object", async () => {
+describe("a caller without any right", () => {
+  test("[I12] creates no object", async () => {
     const name = workspaceName();
     const tables = (stub: DurableObjectStub) =>
       runInDurableObject(stub, (_, { storage }) =>

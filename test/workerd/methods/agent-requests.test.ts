@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Json } from "../../fixtures/json.ts";
 import { type Opened, openSession, prompt, texts } from "../fixtures.ts";
 import { Client } from "../peers/client.ts";
@@ -18,7 +18,7 @@ describe("elicitation", () => {
     return client;
   }
 
-  it("of a session is asked of everyone; the first answer wins", async () => {
+  test("of a session reaches every client, and the first answer wins", async () => {
     const opened = await openSession();
     const { client, agent } = opened;
     const other = await second(opened);
@@ -33,7 +33,7 @@ describe("elicitation", () => {
     });
   });
 
-  it("is not lost to a client that does not know the method while another may", async () => {
+  test("stays open when one client does not know the method and another may", async () => {
     const opened = await openSession();
     const { client, agent, sessionId } = opened;
     const other = await second(opened);
@@ -52,7 +52,7 @@ describe("elicitation", () => {
     expect(await agent.line()).toMatchObject({ id: "f", error: { code: -32601 } });
   });
 
-  it("of a request is asked of the client that made it, under the id it gave", async () => {
+  test("of a request reaches the client that sent the request, under that client's id", async () => {
     const opened = await openSession();
     const { client, agent, sessionId } = opened;
     const other = await second(opened);
@@ -74,7 +74,7 @@ describe("elicitation", () => {
     expect(await agent.line()).toMatchObject({ id: "f", error: { code: -32602 } });
   });
 
-  it("is answered when the turn is cancelled", async () => {
+  test("is settled when the turn is cancelled", async () => {
     const { client, agent, sessionId } = await openSession();
     client.call("session/prompt", prompt(sessionId));
     await agent.line();
@@ -91,7 +91,7 @@ describe("elicitation", () => {
 });
 
 describe("extensions", () => {
-  it("pass both ways, with and without an answer", async () => {
+  test("pass both ways, as requests and as notifications", async () => {
     const { client, agent, sessionId } = await openSession();
     const id = client.call("_vendor/ask", { sessionId, n: 1 });
     const request = await agent.line();
@@ -111,7 +111,7 @@ describe("extensions", () => {
     expect(await client.takeJson()).toMatchObject({ method: "_agent/tell", params: { n: 5 } });
   });
 
-  it("can be cancelled from both sides", async () => {
+  test("can be cancelled from both sides", async () => {
     const { client, agent, sessionId } = await openSession();
     const id = client.call("_vendor/slow", { sessionId });
     const request = await agent.line();

@@ -1,5 +1,5 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Json } from "../../fixtures/json.ts";
 import { events, sessionStub, workspaceName } from "../fixtures.ts";
 import type { Agent } from "../peers/agent.ts";
@@ -25,7 +25,7 @@ describe("authenticate and logout", () => {
     return request;
   }
 
-  it("before there is a session: the process that takes the login opens the session", async () => {
+  test("before there is a session use the process that opens the session later", async () => {
     const { host, client, workspace } = await connected();
     const id = client.call("authenticate", login);
     const agent = await host.agent();
@@ -52,7 +52,7 @@ describe("authenticate and logout", () => {
     expect((await client.until(second)).response.result).toMatchObject({ sessionId: other.sessionId });
   });
 
-  it("survives an eviction in between", async () => {
+  test("survive an eviction in between", async () => {
     const { host, client } = await connected();
     const id = client.call("authenticate", login);
     const agent = await host.agent();
@@ -63,7 +63,7 @@ describe("authenticate and logout", () => {
     expect((await client.until(session)).response.result).toMatchObject({ sessionId: agent.sessionId });
   });
 
-  it("over HTTP it is answered on the connection's stream, with a session and without", async () => {
+  test("are answered on the connection's stream over HTTP, with and without a session", async () => {
     const { host, workspace } = await connected();
     const peer = await HttpPeer.open(workspace);
     const own = await peer.stream();
@@ -82,7 +82,7 @@ describe("authenticate and logout", () => {
     }
   });
 
-  it("an agent that opens no session without a login opens it after one", async () => {
+  test("let an agent that needs a login open its session afterwards", async () => {
     const { host, client, workspace } = await connected();
     const refused = client.call("session/new", opening);
     const agent = await host.agent();
@@ -97,7 +97,7 @@ describe("authenticate and logout", () => {
     expect(kinds.filter((kind) => kind === "runtime.connected").length).toBe(1);
   });
 
-  it("with several sessions all their agents hear of it, and the client gets one answer", async () => {
+  test("reach the agents of all sessions, and the client gets one answer", async () => {
     const { host, client } = await connected();
     const agents: Agent[] = [];
     for (let i = 0; i < 3; i += 1) {
@@ -134,7 +134,7 @@ describe("authenticate and logout", () => {
     expect((await client.until(turn)).before).toEqual([]);
   });
 
-  it("a process nobody opens a session in ends with its client", async () => {
+  test("leave no process behind: one without a session ends with its client", async () => {
     const { host, client } = await connected();
     const id = client.call("authenticate", login);
     const agent = await host.agent();
@@ -150,7 +150,7 @@ describe("authenticate and logout", () => {
     );
   });
 
-  it("is told when there is no agent, and may try again", async () => {
+  test("fail while there is no agent, and can be tried again", async () => {
     const { host, client } = await connected();
     const id = client.call("authenticate", login);
     const agent = await host.agent();

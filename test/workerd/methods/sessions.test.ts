@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Json } from "../../fixtures/json.ts";
 import { events, openSession, prompt, texts, workspaceName } from "../fixtures.ts";
 import type { Agent } from "../peers/agent.ts";
@@ -8,7 +8,7 @@ import { Host } from "../peers/host.ts";
 import { turn } from "./fixtures.ts";
 
 describe("initialize", () => {
-  it("offers the agent's own capabilities and what the gateway can do for any agent", async () => {
+  test("offers the agent's own capabilities and what the gateway can do for any agent", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace, { initialize: false });
     const agentCapabilities = { promptCapabilities: { image: true }, sessionCapabilities: { own: {} } };
@@ -34,7 +34,7 @@ describe("session/list", () => {
       error?: Json;
     };
 
-  it("shows the caller's sessions under the directory it named", async () => {
+  test("shows the caller's sessions under the directory the caller named", async () => {
     const opened = await openSession();
     const { client, sessionId, workspace } = opened;
     await vi.waitFor(async () => expect((await list(client)).result?.sessions).toHaveLength(1));
@@ -60,7 +60,7 @@ describe("session/list", () => {
     expect((await list(await Client.open(workspace, "", "other"))).result?.sessions).toEqual([]);
   });
 
-  it("comes in pages", async () => {
+  test("has pages", async () => {
     const workspace = workspaceName();
     const insert = env.INDEX.prepare(
       `INSERT INTO sessions (id, tenant, workspace, agent, cwd, client_cwd, state, created_at, updated_at, last_seq)
@@ -82,8 +82,8 @@ describe("session/list", () => {
   });
 });
 
-describe("settings", () => {
-  it("are the agent's to change, or to say that it cannot", async () => {
+describe("a setting of the agent", () => {
+  test("is changed or refused by the agent", async () => {
     const { client, agent, sessionId } = await openSession();
     for (const [method, params] of [
       ["session/set_mode", { modeId: "plan" }],
@@ -114,7 +114,7 @@ describe("session/fork", () => {
       })
     ).response as { result: { sessionId: string }; error?: Json };
 
-  it("makes a session of its own with the history, and an agent that starts afresh", async () => {
+  test("makes a session of its own with the history, and an agent that starts afresh", async () => {
     const opened = await openSession({ loadSession: true });
     const { client, host, workspace } = opened;
     await turn(opened, "one");
@@ -145,7 +145,7 @@ describe("session/fork", () => {
     expect(await load(opened.sessionId)).toEqual(["one"]);
   });
 
-  it("ends where it is told to", async () => {
+  test("copies the history up to the requested event", async () => {
     const opened = await openSession();
     const { client, workspace, sessionId } = opened;
     await turn(opened, "one");
@@ -158,7 +158,7 @@ describe("session/fork", () => {
     expect((await fork(client, sessionId, 100_000)).error).toMatchObject({ code: -32602 });
   });
 
-  it("is the agent's own where it can, and another session where it then cannot", async () => {
+  test("uses the agent's own fork, and a new agent session when that fails", async () => {
     const opened = await openSession({ sessionCapabilities: { fork: {}, resume: {} } });
     const { client, host } = opened;
     await turn(opened, "one");
@@ -186,7 +186,7 @@ describe("session/fork", () => {
     expect(failed).toContain("does not remember");
   });
 
-  it("leaves behind what was going on, and is not for strangers", async () => {
+  test("copies no running turn, and is not for strangers", async () => {
     const opened = await openSession();
     const { client, agent, sessionId } = opened;
     const id = client.call("session/prompt", prompt(sessionId));

@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { packTar } from "modern-tar";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { limitOf } from "../../../src/tenant/allowance.ts";
 import * as seed000 from "../../fixtures/dialects/container-data-model.ts";
@@ -24,8 +24,8 @@ function notification(chars: number, params: object = {}): string {
   return text("x".repeat(chars - text("").length));
 }
 
-describe("characters of an hour", () => {
-  it("are counted to the last one", async () => {
+describe("the characters of an hour", () => {
+  test("are counted exactly", async () => {
     setLimits({ charsPerHour: 64_000 });
     const someone = await user();
     const { client } = await connect(someone);
@@ -48,7 +48,7 @@ describe("characters of an hour", () => {
     expect(await given(someone, "chars")).toBe(limitOf("chars"));
   });
 
-  it("include what is no message at all", async () => {
+  test("include text that is no message", async () => {
     setLimits({ charsPerHour: 64_000 });
     const someone = await user();
     const { client } = await open(someone);
@@ -58,7 +58,7 @@ describe("characters of an hour", () => {
     expect(await client.closed).toEqual({ code: 1008, reason: "quota exceeded" });
   });
 
-  it("keep a reserve for what cancels or answers, and no more than that", async () => {
+  test("keep a reserve for cancels and answers, and for nothing else", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const turn = client.call("session/prompt", prompt(sessionId, "go"));
     const asked = await agent.line();
@@ -90,7 +90,7 @@ describe("characters of an hour", () => {
     expect(await given(someone, "reserve", sub)).toBeLessThanOrEqual(limitOf("reserve"));
   });
 
-  it("keep nothing in reserve for what is long", async () => {
+  test("keep no reserve for long answers", async () => {
     setLimits({ charsPerHour: 640_000 });
     const { client } = await open(await user());
     client.send(asking(limitOf("chars") - 5000, 1));
@@ -100,8 +100,8 @@ describe("characters of an hour", () => {
   });
 });
 
-describe("over HTTP", () => {
-  it("a request is answered with the error, and anything else refused before it is taken", async () => {
+describe("a quota over HTTP", () => {
+  test("answers a request with the error, and refuses any other message before taking it", async () => {
     setLimits({ promptsPerHour: 2, charsPerHour: 64_000, smallChars: 100 });
     const someone = await user();
     const response = await request("POST", someone.bearer, JSON_TYPE, INITIALIZE);
@@ -133,7 +133,7 @@ describe("over HTTP", () => {
     await peer.delete();
   });
 
-  it("what is left is given back with the connection", async () => {
+  test("gets back the unused allowance when the connection ends", async () => {
     setLimits({ promptsPerHour: 1000 });
     const someone = await user();
     const response = await request("POST", someone.bearer, JSON_TYPE, INITIALIZE);
@@ -146,11 +146,11 @@ describe("over HTTP", () => {
   });
 });
 
-describe("a client of the older forms", () => {
-  it.each([
+describe("a client of a dialect", () => {
+  test.each([
     ["seed 000", "/acp", seed000.initialize, seed000.prompt, "session-abc123"],
     ["seed 002", "/agent/ws", seed002.initialize, seed002.prompt, "session-uuid"],
-  ])("%s is counted as well", async (_, path, initialize, asking, name) => {
+  ])("(%s) is counted like any client", async (_, path, initialize, asking, name) => {
     setLimits({ promptsPerHour: 2 });
     const { client } = await connect(await user(), "", path);
     client.send(initialize);
@@ -163,7 +163,7 @@ describe("a client of the older forms", () => {
     expect(codes).toEqual([TAKEN, TAKEN, REFUSED]);
   });
 
-  it("may answer a permission when it has sent all it may", async () => {
+  test("may answer a permission request after it has used up its quota", async () => {
     setLimits({ charsPerHour: 64_000 });
     const { client } = await connect(await user(), "", "/agent/ws");
     client.send(seed002.initialize);
@@ -197,7 +197,7 @@ describe("an import", () => {
     return { tar, sessionId };
   }
 
-  it("counts by its bytes, and leaves nothing of what is too long", async () => {
+  test("counts by its bytes, and leaves nothing behind when it is too long", async () => {
     const { tar, sessionId } = await archived();
     setLimits({ charsPerHour: 2 * tar.byteLength, importChunkBytes: 4096 });
     const someone = await user({ scopes: CONTROLLER });
@@ -221,7 +221,7 @@ describe("an import", () => {
     expect(imported.status).toBe(200);
   });
 
-  it("that is cut short by its length leaves nothing under its own id", async () => {
+  test("leaves nothing under its own id when the quota cuts it short", async () => {
     const { tar, sessionId } = await archived();
     setLimits({ charsPerHour: Math.floor(tar.byteLength / 2), importChunkBytes: 4096 });
     const someone = await user({ scopes: CONTROLLER });
@@ -236,7 +236,7 @@ describe("an import", () => {
     expect((await upload(someone.bearer, tar)).status).toBe(201);
   });
 
-  it("of the older form counts too", async () => {
+  test("counts when it is a record of the older form too", async () => {
     setLimits({ charsPerHour: 1000 });
     const someone = await user({ scopes: CONTROLLER });
     const record = JSON.stringify({ pad: "x".repeat(2000) });

@@ -1,5 +1,5 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { eventsText, holdUp, openSession, prompt } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
 import { mint } from "../tokens.ts";
@@ -21,8 +21,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe("prompts of an hour", () => {
-  it("are exactly as many as allowed on one connection, and the next one is told when to come back", async () => {
+describe("the prompts of an hour", () => {
+  test("are exactly as many as allowed on one connection, and the next one is told when to retry", async () => {
     setLimits({ promptsPerHour: 250 });
     const { client } = await open(await user());
     expect(await prompts(client, 260)).toBe(250);
@@ -35,7 +35,7 @@ describe("prompts of an hour", () => {
     expect((await client.request("session/list", {})).response).toHaveProperty("result");
   });
 
-  it("are never more on several connections at once, and hardly fewer", async () => {
+  test("are never more than allowed on several connections at once, and hardly fewer", async () => {
     setLimits({ promptsPerHour: 500 });
     const someone = await user();
     const clients = await Promise.all([1, 2, 3, 4].map(async () => (await open(someone)).client));
@@ -46,7 +46,7 @@ describe("prompts of an hour", () => {
     expect(await given(someone, "prompts")).toBe(500);
   });
 
-  it("that are refused reach no session", async () => {
+  test("reach no session when they are refused", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const someone = await user({ tenant: "acme", sub: crypto.randomUUID(), workspaces: [workspace] });
     setLimits({ promptsPerHour: 1 });
@@ -65,7 +65,7 @@ describe("prompts of an hour", () => {
     expect((await client.until(turn)).response.result).toEqual({ stopReason: "end_turn" });
   });
 
-  it("stay counted when the objects of the connection and of the tenant forget everything", async () => {
+  test("stay counted when the connection's and the tenant's objects are evicted", async () => {
     setLimits({ promptsPerHour: 500 });
     const someone = await user();
     const { client, object } = await open(someone);
@@ -78,7 +78,7 @@ describe("prompts of an hour", () => {
     expect(taken).toBe(500);
   });
 
-  it("that a connection did not use are there for others when it ends", async () => {
+  test("return to other connections when a connection ends without using them", async () => {
     setLimits({ promptsPerHour: 1000 });
     const someone = await user();
     const first = await open(someone);
@@ -90,7 +90,7 @@ describe("prompts of an hour", () => {
     expect(await prompts(client, 1010)).toBe(999);
   });
 
-  it("are given back only once by a connection that ends while it waits for more", async () => {
+  test("are given back only once by a connection that ends while it waits for more", async () => {
     setLimits({ charsPerHour: 640_000 });
     const someone = await user();
     const { client, object } = await open(someone);
@@ -106,7 +106,7 @@ describe("prompts of an hour", () => {
     await expect.poll(() => given(someone, "chars")).toBe(before + chars);
   });
 
-  it("need no word of the tenant as long as the allowance lasts, nor to be refused again and again", async () => {
+  test("need no call to the tenant while the allowance lasts, nor for repeated refusals", async () => {
     startOfHour();
     setLimits({ promptsPerHour: 400 });
     const someone = await user();
@@ -121,7 +121,7 @@ describe("prompts of an hour", () => {
     await again();
   });
 
-  it("begin anew with the next hour", async () => {
+  test("start again with the next hour", async () => {
     startOfHour();
     setLimits({ promptsPerHour: 20 });
     const someone = await user();
@@ -136,7 +136,7 @@ describe("prompts of an hour", () => {
     expect(await given(someone, "prompts")).toBe(20);
   });
 
-  it("of the last hour are not given back in the next", async () => {
+  test("are not given back in the hour after", async () => {
     startOfHour();
     setLimits({ promptsPerHour: 1000 });
     const someone = await user();
@@ -150,7 +150,7 @@ describe("prompts of an hour", () => {
     expect(await given(someone, "prompts")).toBe(before);
   });
 
-  it("are each user's own, whatever the token, and an observer's count too", async () => {
+  test("belong to a user, whatever the token, and an observer's count too", async () => {
     setLimits({ promptsPerHour: 3 });
     const ann = await user();
     const bob = await user({ tenant: ann.tenant, sub: "bob" });
@@ -165,7 +165,7 @@ describe("prompts of an hour", () => {
     expect(await prompts((await open(watcher)).client, 4)).toBe(3);
   });
 
-  it("of a tenant that has counted only sessions so far are counted, and its sessions stay so", async () => {
+  test("are counted for a tenant that has counted only sessions so far, whose sessions stay counted", async () => {
     setLimits({ sessionsPerHour: 5 });
     const someone = await user();
     await runInDurableObject(someone.tenantObject, (_, { storage }) => {

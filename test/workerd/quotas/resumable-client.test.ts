@@ -1,5 +1,5 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { openSession, prompt } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
 import { Resumable } from "../peers/resumable-client.ts";
@@ -29,7 +29,7 @@ describe("a resumable client", () => {
     return answers().filter((answer) => codeOf(answer) === TAKEN).length;
   };
 
-  it("has its prompts counted over all its sockets", async () => {
+  test("has its prompts counted over all its sockets", async () => {
     setLimits({ promptsPerHour: 1000 });
     const someone = await user();
     const client = await open(someone);
@@ -46,7 +46,7 @@ describe("a resumable client", () => {
     expect(await prompts(client, 1000)).toBe(1000 - taken);
   });
 
-  it("has less than it might when its object has crashed, and never more", async () => {
+  test("has at most its quota after its object has crashed, never more", async () => {
     setLimits({ promptsPerHour: 1000 });
     const someone = await user();
     const client = await open(someone);
@@ -62,7 +62,7 @@ describe("a resumable client", () => {
     expect(await given(someone, "prompts")).toBe(1000);
   });
 
-  it("gives back what is left when it says goodbye", async () => {
+  test("gives back the unused allowance when it says goodbye", async () => {
     setLimits({ promptsPerHour: 1000 });
     const someone = await user();
     const client = await open(someone);
@@ -74,7 +74,7 @@ describe("a resumable client", () => {
     await expect.poll(() => given(someone, "prompts")).toBe(3);
   });
 
-  it("loses its socket for a message that asks for nothing, which comes again in the next hour", async () => {
+  test("loses its socket for a notification over the quota, and sends it again in the next hour", async () => {
     startOfHour();
     const { agent, sessionId, workspace } = await openSession();
     setLimits({ charsPerHour: 64_000, smallChars: 100 });

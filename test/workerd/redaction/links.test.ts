@@ -1,14 +1,14 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Caller } from "../../../src/protocol/caller.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { get, openSession, send } from "../fixtures.ts";
 import { ALL_OF_A_CLIENT, mint } from "../tokens.ts";
 import { bytes, documents, ended, share } from "./fixtures.ts";
 
-describe("a link that shows everything", () => {
-  it("shows what it always did", async () => {
+describe("an unredacted link", () => {
+  test("shows everything", async () => {
     const told = await ended();
     const { workspace, sessionId, secrets } = told;
     const link = await share(told);
@@ -20,8 +20,8 @@ describe("a link that shows everything", () => {
   });
 });
 
-describe("links", () => {
-  it("say in the list and in the audit what they show", async () => {
+describe("share links", () => {
+  test("are listed and audited with what they show", async () => {
     const opened = await openSession();
     await share(opened, true);
     await share(opened);
@@ -39,7 +39,7 @@ describe("links", () => {
     expect((await send("POST", "/api/shares", owner, order)).status).toBe(400);
   });
 
-  it("of before there was a choice show everything, and new ones can be made beside them", async () => {
+  test("made before redaction existed show everything, and new ones can be made beside them", async () => {
     const tenant = `t-${crypto.randomUUID()}`;
     const stub = env.TENANT_DO.getByName(tenant);
     const hash = crypto.randomUUID();

@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { packTar, unpackTar } from "modern-tar";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { joinMessage, RESUMABLE } from "../../../src/protocol/resumable-wire.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { get, openSession, sessionStub } from "../fixtures.ts";
@@ -125,8 +125,8 @@ function expectNone(texts: Record<string, string>, secret: string): void {
   expect(found).toEqual([]);
 }
 
-describe("a link without what tools have to do with it", () => {
-  it("shows nothing of that in any document, and the conversation in each", async () => {
+describe("a redacted link", () => {
+  test("shows the conversation and no tool data in every document", async () => {
     const told = await ended();
     const { workspace, sessionId, secrets, link } = told;
     const owner = await mint({ workspaces: [workspace] });
@@ -156,7 +156,7 @@ describe("a link without what tools have to do with it", () => {
         expect(after[i]).toBe(line);
   });
 
-  it("shows what waits without what it is about", async () => {
+  test("shows a pending permission request without its subject", async () => {
     const { workspace, sessionId, secrets, link } = await begun();
     const owner = await mint({ workspaces: [workspace] });
     const waiting = () => bytes("/api/permissions", owner);
@@ -169,7 +169,7 @@ describe("a link without what tools have to do with it", () => {
     });
   });
 
-  it("shows nothing of that to who follows along, from the past or live, also after an eviction", async () => {
+  test("shows no tool data to a live reader, replayed or new, even after an eviction", async () => {
     const told = await begun();
     const { client, agent, sessionId, secrets, question, prompt, link } = told;
     const ears = await readers(link, sessionId);
@@ -206,7 +206,7 @@ describe("a link without what tools have to do with it", () => {
       if (name !== "an older client") expect([name, heard.includes(secrets.mark)]).toEqual([name, true]);
   });
 
-  it("goes on to show none of it when the client's own object was evicted", async () => {
+  test("still shows no tool data after the connection's object was evicted", async () => {
     const { agent, sessionId, secrets, link } = await begun();
     const { client, connection } = await connect(link);
     await client.request("session/load", load(sessionId));
@@ -220,7 +220,7 @@ describe("a link without what tools have to do with it", () => {
     expect(await Ear.of(client).upTo("Still here.")).not.toContain(secrets.mark);
   });
 
-  it("cannot be widened by another token on the same connection", async () => {
+  test("gains no rights from another token on the same connection", async () => {
     const { workspace, sessionId, secrets, link, agent } = await begun();
     const { client } = await connect(link);
     await client.request("session/load", load(sessionId));
@@ -241,7 +241,7 @@ describe("a link without what tools have to do with it", () => {
     expect(response.result).toMatchObject({ sessions: [{ sessionId }] });
   });
 
-  it("tells no more than that of the agent itself", async () => {
+  test("shows no more of the agent's own reports", async () => {
     const opened = await openSession();
     const secrets = new Secrets();
     const link = await share(opened, true);
@@ -265,7 +265,7 @@ describe("a link without what tools have to do with it", () => {
     expect(await chosen(link)).not.toContain(secrets.mark);
   });
 
-  it("hides lines of other systems, and what is in the archive", async () => {
+  test("redacts lines of other systems and archived lines", async () => {
     setLimits({ historyChars: 100000, segmentChars: 20000 });
     const told = await ended();
     const { workspace, sessionId, secrets, agent, link } = told;
@@ -317,7 +317,7 @@ describe("a link without what tools have to do with it", () => {
     expectNone(theirs, secret);
   });
 
-  it("gives an archive that is good to import", async () => {
+  test("exports an archive that can be imported", async () => {
     const { workspace, sessionId, link, secrets } = await ended();
     const tar = await (await get(`/api/sessions/${sessionId}/export`, link)).arrayBuffer();
     const names = (await unpackTar(new Uint8Array(tar), { strict: true })).map(({ header }) => header.name);

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { app } from "../../../src/http/app.ts";
 import { CALLERS, KINDS } from "./callers.ts";
 import { fetchAs, makePlace, sharedPlace } from "./place.ts";
@@ -10,8 +10,8 @@ function routesOfApp(): string[] {
   return [...new Set(routes.map(({ method, path }) => `${method} ${path}`))].sort();
 }
 
-describe("every route and every caller", () => {
-  it("is in the table", () => {
+describe("the table of routes and callers", () => {
+  test("lists every route of the app", () => {
     expect(Object.keys(ROUTES).sort()).toEqual(routesOfApp());
   });
 
@@ -19,7 +19,7 @@ describe("every route and every caller", () => {
     [one].flat().map((each, n) => [n === 0 ? route : `${route} (${n + 1})`, each] as const),
   );
 
-  it.each(probes)("%s", async (_route, each) => {
+  test.each(probes)("holds for %s", async (_route, each) => {
     const place = await (each.spends ? makePlace() : sharedPlace());
     const base = baseFor(each, place.workspace);
     const got: Partial<Expected> = {};

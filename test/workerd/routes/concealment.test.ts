@@ -1,5 +1,5 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { clientRequestId } from "../../../src/protocol/ids.ts";
 import { openSession, sessionStub, workspaceName } from "../fixtures.ts";
 import { Client } from "../peers/client.ts";
@@ -8,7 +8,7 @@ import { ALL_OF_A_CLIENT, type Claims, mint } from "../tokens.ts";
 import { fetchAs, makePlace, type Place, sharedPlace } from "./place.ts";
 import { baseFor, ROUTES, statusOf } from "./table.ts";
 
-describe("what belongs to others and what is not there", () => {
+describe("foreign and unknown resources", () => {
   const unknown = (place: Place): Place => {
     const sessionId = crypto.randomUUID();
     const seq = Number(place.permission.split(":")[1]);
@@ -30,11 +30,11 @@ describe("what belongs to others and what is not there", () => {
     }),
   );
 
-  it("is asked of the routes that name a session or a connection", () => {
+  test("are tried on every route that names a session or a connection", () => {
     expect(withIds.length).toBeGreaterThanOrEqual(9);
   });
 
-  it.each(withIds)("look the same: %s", async (_route, each) => {
+  test.each(withIds)("look the same on %s", async (_route, each) => {
     const place = await sharedPlace();
     const base = baseFor(each, place.workspace);
     const answer = async (at: Place, claims: Claims) => {
@@ -48,7 +48,7 @@ describe("what belongs to others and what is not there", () => {
     expect(await answer(place, { ...base, workspaces: ["elsewhere"] })).toEqual(nothing);
   });
 
-  it("take the same way: of a session nothing is read for who may not know of it", async () => {
+  test("[I12] take the same path: nothing of a session is read for a caller that may not know it", async () => {
     const place = await makePlace();
     const session = sessionStub(place.sessionId);
     // Whoever reads the log stumbles; an alarm would, again and again.
@@ -69,7 +69,7 @@ describe("what belongs to others and what is not there", () => {
     expect(await status(claims)).toBe(200);
   });
 
-  it("look the same to a client on its connection", async () => {
+  test("look the same to a client on an open connection", async () => {
     const { sessionId } = await openSession();
     const workspace = workspaceName();
     await Host.join(workspace);

@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { unpackTar } from "modern-tar";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { eventsText, get, openSession, prompt, sessionStub, workspaceName } from "../fixtures.ts";
 import { type Agent, updateText } from "../peers/agent.ts";
 import type { Client } from "../peers/client.ts";
@@ -47,8 +47,8 @@ async function eventful(): Promise<{
 
 // ---- tests --------------------------------------------------------------------------------------------
 
-describe("an archive", () => {
-  it("has the files of the acpx session model", async () => {
+describe("an exported archive", () => {
+  test("has the files of the acpx session model", async () => {
     const { workspace, sessionId, client, agent } = await openSession();
     const id = client.call("session/prompt", prompt(sessionId));
     agent.answer(await agent.line(), { stopReason: "end_turn" });
@@ -79,7 +79,7 @@ describe("an archive", () => {
     ]);
   });
 
-  it("comes back byte for byte, from 13 bytes to 5 MB", async () => {
+  test("[I2] is imported byte for byte, from 13 bytes to 5 MB", async () => {
     const { workspace, sessionId } = await eventful();
     const before = await archive(workspace, sessionId);
     expect(segments(before).length).toBeGreaterThan(1);
@@ -100,7 +100,7 @@ describe("an archive", () => {
     for (const [name, text] of segments(after)) expect(again.get(name) === text, name).toBe(true);
   });
 
-  it("of our own is stored as tightly as it was", async () => {
+  test("is stored again in as few rows as before", async () => {
     const { workspace, sessionId, agent } = await openSession();
     agent.items(...Array.from({ length: 500 }, (_, i) => updateText(`chunk ${i}`)));
     await agent.durable();
@@ -115,7 +115,7 @@ describe("an archive", () => {
     expect((await rows()).slice(0, before.length)).toEqual(before);
   });
 
-  it("of another system keeps every byte: ids, sources, kinds, fields, order and white space", async () => {
+  test("[I2] of another system keeps every byte: ids, sources, kinds, fields, order and white space", async () => {
     const workspace = workspaceName();
     const sessionId = crypto.randomUUID();
     const odd = [
@@ -150,8 +150,8 @@ describe("an archive", () => {
   });
 });
 
-describe("other formats", () => {
-  it("NDJSON is the whole log", async () => {
+describe("an export", () => {
+  test("as NDJSON is the whole log", async () => {
     const { workspace, sessionId } = await eventful();
     const response = await download(workspace, sessionId, "ndjson");
     expect(response.headers.get("Content-Type")).toBe("application/x-ndjson; charset=utf-8");
@@ -159,7 +159,7 @@ describe("other formats", () => {
     expect(text === (await eventsText(workspace, sessionId))).toBe(true);
   });
 
-  it("an unknown one is refused, an unknown session is not found", async () => {
+  test("of an unknown format is refused, and of an unknown session is not found", async () => {
     const { workspace, sessionId } = await openSession();
     const bearer = await token({ workspace });
     expect((await get(`/api/sessions/${sessionId}/export?format=pdf`, bearer)).status).toBe(400);

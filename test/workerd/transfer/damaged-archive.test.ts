@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { packTar } from "modern-tar";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Caller } from "../../../src/protocol/caller.ts";
 import { SESSION_SCHEMA } from "../../../src/session/schema.ts";
 import type { Json } from "../../fixtures/json.ts";
@@ -16,7 +16,7 @@ const emptyState = (sessionId: string) =>
       .toArray(),
   );
 
-describe("a damaged archive is refused where it is wrong, and leaves nothing behind", () => {
+describe("a damaged archive is refused with the place of the damage and leaves nothing behind", () => {
   const FIRST = "events/000000000001.ndjson";
   const SECOND = "events/000000000002.ndjson";
   const lines = (id: string, ...seqs: number[]) => seqs.map((seq) => `${foreign(id, seq)}\n`).join("");
@@ -83,7 +83,7 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
     ["an empty log", () => [[FIRST, ""]], { file: null }],
   ];
 
-  it.each(cases)("%s", async (_, files, where) => {
+  test.each(cases)("when it has %s", async (_, files, where) => {
     const workspace = workspaceName();
     const id = crypto.randomUUID();
     const { status, json } = await upload(await tarOf(files(id)), { workspace });
@@ -94,7 +94,7 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
     expect((await upload(await tarOf([[FIRST, lines(id, 1)]]), { workspace })).status).toBe(201);
   });
 
-  it("text that is not UTF-8", async () => {
+  test("when its text is not UTF-8", async () => {
     const workspace = workspaceName();
     const id = crypto.randomUUID();
     const body = new TextEncoder().encode(lines(id, 1, 2));
@@ -105,11 +105,11 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
     expect(await emptyState(id)).toEqual([]);
   });
 
-  it.each([
+  test.each([
     ["in a file", 700],
     ["between files", 1024 + 512],
     ["before its end mark", -1024],
-  ])("a tar cut off %s", async (_, at) => {
+  ])("when its tar is cut off %s", async (_, at) => {
     const workspace = workspaceName();
     const id = crypto.randomUUID();
     const tar = await tarOf([
@@ -123,17 +123,17 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
     expect(await emptyState(id)).toEqual([]);
   });
 
-  it.each([
+  test.each([
     ["text", "hello, this is not a tar"],
     ["random bytes", crypto.getRandomValues(new Uint8Array(5000))],
     ["nothing", new Uint8Array(0)],
-  ])("%s instead of a tar", async (_, body) => {
+  ])("when it is %s instead of a tar", async (_, body) => {
     const { status, json } = await upload(body, { workspace: workspaceName() });
     expect(status).toBe(400);
     expect(json.error).toBeDefined();
   });
 
-  it("also when the object died in the middle of it", async () => {
+  test("even when the object died in the middle of the import", async () => {
     const id = crypto.randomUUID();
     const stub = sessionStub(id);
     await runInDurableObject(stub, (_, state) => void state.storage.sql.exec(SESSION_SCHEMA.tables));
@@ -141,7 +141,7 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
     expect(await emptyState(id)).toEqual([]);
   });
 
-  it("also when whoever sent it is gone", async () => {
+  test("even when its sender disconnects", async () => {
     const id = crypto.randomUUID();
     const caller: Caller = {
       tenant: "acme",
@@ -160,7 +160,7 @@ describe("a damaged archive is refused where it is wrong, and leaves nothing beh
     await vi.waitFor(async () => expect(await emptyState(id)).toEqual([]));
   });
 
-  it("and a log larger than one call is imported whole or not at all", async () => {
+  test("even when its log is larger than one call, which is imported whole or not at all", async () => {
     const workspace = workspaceName();
     const id = crypto.randomUUID();
     const many = Array.from({ length: 12_000 }, (_, i) => `${foreign(id, i + 1)}\n`);

@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { events, eventsText, get, openSession, prompt, sessionStub } from "../fixtures.ts";
 import { updateText } from "../peers/agent.ts";
 import { token } from "../tokens.ts";
@@ -82,8 +82,8 @@ const attachments = (sessionId: string) =>
     state.getWebSockets("watch").map((ws) => ws.deserializeAttachment() as { seq: number; waiting: boolean }),
   );
 
-describe("an event stream", () => {
-  it("is the log, then what is added to it", async () => {
+describe("the event stream of a session", () => {
+  test("[I3] is the log, then every event added to it", async () => {
     const { workspace, sessionId, agent } = await openSession();
     const log = (await eventsText(workspace, sessionId)).trimEnd().split("\n");
     const watcher = await Watcher.open(workspace, sessionId);
@@ -99,7 +99,7 @@ describe("an event stream", () => {
     await watcher.close();
   });
 
-  it("goes on exactly after the last event its reader had", async () => {
+  test("[I6] continues exactly after the last event its reader had", async () => {
     const { workspace, sessionId, agent } = await openSession();
     const first = await Watcher.open(workspace, sessionId, "?after=3");
     const seen = await first.take(2);
@@ -115,7 +115,7 @@ describe("an event stream", () => {
     await second.close();
   });
 
-  it("survives the object's sleep while its reader waits", async () => {
+  test("[I9] survives an eviction of the object while its reader waits", async () => {
     const { workspace, sessionId, agent } = await openSession();
     const { length } = await events(workspace, sessionId);
     const watcher = await Watcher.open(workspace, sessionId, `?after=${length}`);
@@ -132,7 +132,7 @@ describe("an event stream", () => {
     await watcher.close();
   });
 
-  it("sends a slow reader nothing it did not ask for", async () => {
+  test("[I3] sends a slow reader nothing before it reads", async () => {
     const { workspace, sessionId, agent } = await openSession();
     const { length } = await events(workspace, sessionId);
     const watcher = await Watcher.open(workspace, sessionId, `?after=${length}`);
@@ -149,7 +149,7 @@ describe("an event stream", () => {
     await watcher.close();
   });
 
-  it("carries the largest frames", async () => {
+  test("carries the largest frames", async () => {
     const { workspace, sessionId, agent } = await openSession();
     const { length } = await events(workspace, sessionId);
     const watcher = await Watcher.open(workspace, sessionId, `?after=${length}`);
@@ -163,7 +163,7 @@ describe("an event stream", () => {
     await watcher.close();
   });
 
-  it("does not disturb the host's link, nor the other way round", async () => {
+  test("does not disturb the host's link, and is not disturbed by it", async () => {
     const { workspace, sessionId, agent, client } = await openSession();
     const watcher = await Watcher.open(workspace, sessionId);
     await watcher.next();
@@ -176,7 +176,7 @@ describe("an event stream", () => {
     await watcher.close();
   });
 
-  it("ends when the session is deleted", async () => {
+  test("ends when the session is deleted", async () => {
     const { workspace, sessionId } = await openSession();
     const { length } = await events(workspace, sessionId);
     const watcher = await Watcher.open(workspace, sessionId, `?after=${length}`);
@@ -185,7 +185,7 @@ describe("an event stream", () => {
     expect(await ended).toBe(true);
   });
 
-  it("is refused for what is not there and to who may not see it", async () => {
+  test("is refused for unknown sessions and to callers that may not see them", async () => {
     const { workspace, sessionId } = await openSession();
     const open = async (id: string, bearer: string, headers = {}) =>
       (

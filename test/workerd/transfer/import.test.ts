@@ -1,5 +1,5 @@
 import { env, exports } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Json } from "../../fixtures/json.ts";
 import { events, get, type Opened, openSession, prompt, workspaceName } from "../fixtures.ts";
 import { Client } from "../peers/client.ts";
@@ -8,7 +8,7 @@ import { token } from "../tokens.ts";
 import { archive, deleteSession, download, tarOf, upload } from "./fixtures.ts";
 
 describe("an imported session", () => {
-  it("belongs to who imported it, and to nobody else", async () => {
+  test("belongs to its importer and to nobody else", async () => {
     const { workspace, sessionId } = await openSession();
     const files = await archive(workspace, sessionId);
     await deleteSession(sessionId);
@@ -24,7 +24,7 @@ describe("an imported session", () => {
     expect(row).toEqual({ tenant: "acme", workspace: other });
   });
 
-  it("has nothing of what was going on, and runs again with the next prompt", async () => {
+  test("has no running turn, and runs again with the next prompt", async () => {
     const { workspace, sessionId, agent, client, host } = await openSession();
     client.call("session/prompt", prompt(sessionId, "first"));
     await agent.line();
@@ -55,7 +55,7 @@ describe("an imported session", () => {
     expect((await newcomer.until(id)).response.result).toEqual({ stopReason: "end_turn" });
   });
 
-  it("gets a new id with as=new, in every envelope, beside the one it is a copy of", async () => {
+  test("gets a new id in every envelope with as=new, and the original stays", async () => {
     const { workspace, sessionId } = await openSession();
     const files = await archive(workspace, sessionId);
     const original = files.get("events/000000000001.ndjson") as string;
@@ -69,7 +69,7 @@ describe("an imported session", () => {
     expect((await archive(workspace, sessionId)).get("events/000000000001.ndjson")).toBe(original);
   });
 
-  describe("as=new, never goes on in the agent's session of the original", () => {
+  describe("imported with as=new never continues the original's agent session", () => {
     const able = { loadSession: true, sessionCapabilities: { resume: {}, fork: {} } };
 
     /** What the agent of a copy is asked to open when it gets its first prompt. */
@@ -94,7 +94,7 @@ describe("an imported session", () => {
       return json.sessionId as string;
     }
 
-    it.each([
+    test.each([
       ["a new one", {}, "session/new"],
       [
         "a new one, though it could load and resume",
@@ -102,7 +102,7 @@ describe("an imported session", () => {
         "session/new",
       ],
       ["a fork, where the agent can", able, "session/fork"],
-    ])("but in %s", async (_, capabilities, method) => {
+    ])("but opens %s", async (_, capabilities, method) => {
       const opened = await openSession(capabilities);
       const { workspace, client, agent, sessionId } = opened;
       const copy = await copyOf(opened, await archive(workspace, sessionId));
@@ -112,7 +112,7 @@ describe("an imported session", () => {
       expect(await agent.line()).toMatchObject({ params: { sessionId: "agent-session" } });
     });
 
-    it("but in a new one when the original has gone on since", async () => {
+    test("but opens a new one when the original has gone on since", async () => {
       const opened = await openSession(able);
       const { workspace, agent, sessionId } = opened;
       const files = await archive(workspace, sessionId);
@@ -121,7 +121,7 @@ describe("an imported session", () => {
       expect(await opening(opened, await copyOf(opened, files))).toMatchObject({ method: "session/new" });
     });
 
-    it("nor does a copy that has moved before it ran", async () => {
+    test("even when the copy has moved before it ran", async () => {
       const opened = await openSession(able);
       const { workspace, sessionId } = opened;
       const copy = await copyOf(opened, await archive(workspace, sessionId));
@@ -132,7 +132,7 @@ describe("an imported session", () => {
     });
   });
 
-  it("does not replace one that is here", async () => {
+  test("does not replace a session that exists", async () => {
     const { workspace, sessionId } = await openSession();
     const files = await archive(workspace, sessionId);
     const { status, json } = await upload(await tarOf(files), { workspace });
@@ -142,7 +142,7 @@ describe("an imported session", () => {
     );
   });
 
-  it("may have the id of another tenant's, as if that were not there", async () => {
+  test("may have the id of another tenant's session, which stays invisible", async () => {
     const { workspace, sessionId, client } = await openSession();
     const files = await archive(workspace, sessionId);
     const tenant = `t-${crypto.randomUUID()}`;
@@ -162,7 +162,7 @@ describe("an imported session", () => {
     expect(await listed(tenant)).toEqual([sessionId]);
   });
 
-  it("needs a workspace its caller may use, and the right to prompt", async () => {
+  test("needs a workspace the caller may use and the right to prompt", async () => {
     const { workspace, sessionId } = await openSession();
     const tar = await tarOf(await archive(workspace, sessionId));
     expect((await upload(tar, { workspace, query: "?as=new&workspace=elsewhere" })).status).toBe(404);
@@ -176,7 +176,7 @@ describe("an imported session", () => {
   });
 });
 
-describe("the older record in one file", () => {
+describe("an older record in one file", () => {
   const RECORD = {
     id: "0b9f2f5e-5a54-4a53-9f6d-0d6c7b5a1111",
     sessionId: "agent-session-9",
@@ -192,7 +192,7 @@ describe("the older record in one file", () => {
     ],
   };
 
-  it("becomes a log of events marked as synthetic", async () => {
+  test("becomes a log of events marked as synthetic", async () => {
     const workspace = workspaceName();
     const { status, json } = await upload(JSON.stringify(RECORD), { workspace, type: "application/json" });
     expect({ status, json }).toMatchObject({ status: 201, json: { sessionId: RECORD.id } });
@@ -217,7 +217,7 @@ describe("the older record in one file", () => {
     expect(markdown).toContain("fix the tests *(preview)*");
   });
 
-  it("goes on with an agent of the workspace", async () => {
+  test("continues with an agent of the workspace", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
     const { json } = await upload(JSON.stringify(RECORD), {
@@ -234,7 +234,7 @@ describe("the older record in one file", () => {
     expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
   });
 
-  it.each([
+  test.each([
     ["not JSON", "{", /not valid JSON/],
     ["no record", "{}", /not a session record/],
     ["a projection", '{"schema":"acpx.session.v1"}', /imported from its events/],

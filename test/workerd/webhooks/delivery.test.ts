@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { readAnswerLink } from "../../../src/auth/answer-link.ts";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import type { WebhookInfo } from "../../../src/workspace/webhooks/store.ts";
@@ -29,7 +29,7 @@ async function retry(workspace: string): Promise<void> {
   await dueOf(workspace);
 }
 
-describe("a message", () => {
+describe("a webhook message", () => {
   async function withPing(order: object = {}) {
     const workspace = workspaceName();
     const made = await make(workspace, order);
@@ -41,7 +41,7 @@ describe("a message", () => {
     return { workspace, made, ping, info, ...admin };
   }
 
-  it("is a ping when somebody asks for one", async () => {
+  test("is a ping when a caller asks for one", async () => {
     const { workspace, made, ping, info } = await withPing({ events: ["agent.failed"] });
     await ping();
     await received(1);
@@ -50,7 +50,7 @@ describe("a message", () => {
     expect(await info()).toMatchObject({ lastDelivery: { status: 204 }, failingSince: null, dropped: 0 });
   });
 
-  it.each([
+  test.each([
     ["500", () => new Response("x".repeat(100_000), { status: 500 })],
     ["302", () => new Response(null, { status: 302, headers: { Location: "https://elsewhere.test/" } })],
     [
@@ -59,34 +59,31 @@ describe("a message", () => {
         throw new Error("refused");
       },
     ],
-  ] satisfies [string, () => Response][])(
-    "that got %s is tried again, signed anew",
-    async (_what, answer) => {
-      vi.useFakeTimers({ toFake: ["Date"] });
-      const { workspace, ping, info } = await withPing();
-      receiver.answer = answer;
-      await ping();
-      await vi.waitUntil(async () => (await info()).failingSince !== null);
-      expect(await info()).toMatchObject({ waiting: 1, dropped: 0 });
-      const at = await runInDurableObject(workspaceStub(workspace), (_, { storage }) => storage.getAlarm());
-      expect(at).not.toBeNull();
-      // Not before its time.
-      await dueOf(workspace);
-      expect(receiver.requests).toHaveLength(1);
-      vi.setSystemTime(Date.now() + 60_000);
-      receiver.answer = () => new Response("thanks");
-      await dueOf(workspace);
-      await received(2);
-      await vi.waitUntil(async () => (await info()).waiting === 0);
-      const [first, second] = receiver.received;
-      expect(second?.id).toBe(first?.id);
-      expect(second?.timestamp).toBeGreaterThan(first?.timestamp as number);
-      expect(second?.message).toEqual(first?.message);
-      expect(await info()).toMatchObject({ lastDelivery: { status: 200 }, failingSince: null });
-    },
-  );
+  ] satisfies [string, () => Response][])("is sent again after %s, signed anew", async (_what, answer) => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const { workspace, ping, info } = await withPing();
+    receiver.answer = answer;
+    await ping();
+    await vi.waitUntil(async () => (await info()).failingSince !== null);
+    expect(await info()).toMatchObject({ waiting: 1, dropped: 0 });
+    const at = await runInDurableObject(workspaceStub(workspace), (_, { storage }) => storage.getAlarm());
+    expect(at).not.toBeNull();
+    // Not before its time.
+    await dueOf(workspace);
+    expect(receiver.requests).toHaveLength(1);
+    vi.setSystemTime(Date.now() + 60_000);
+    receiver.answer = () => new Response("thanks");
+    await dueOf(workspace);
+    await received(2);
+    await vi.waitUntil(async () => (await info()).waiting === 0);
+    const [first, second] = receiver.received;
+    expect(second?.id).toBe(first?.id);
+    expect(second?.timestamp).toBeGreaterThan(first?.timestamp as number);
+    expect(second?.message).toEqual(first?.message);
+    expect(await info()).toMatchObject({ lastDelivery: { status: 200 }, failingSince: null });
+  });
 
-  it("waits for as long as its receiver asks", async () => {
+  test("waits for as long as its receiver asks", async () => {
     const { workspace, ping } = await withPing();
     receiver.answer = () => new Response(null, { status: 429, headers: { "Retry-After": "1800" } });
     const since = Date.now();
@@ -100,7 +97,7 @@ describe("a message", () => {
     expect((await next()) - since).toBeGreaterThanOrEqual(1_800_000);
   });
 
-  it("is given up in the end, of which the audit has one line until something arrives", async () => {
+  test("is given up in the end, with one audit entry until a message arrives again", async () => {
     setLimits({ webhookRetryMs: 0.001 });
     const { workspace, made, ping, info, audit } = await withPing();
     const failures = async () =>
@@ -129,7 +126,7 @@ describe("a message", () => {
     await vi.waitUntil(async () => (await failures()).length === 2);
   });
 
-  it("is one of so many that may wait: the oldest goes", async () => {
+  test("pushes the oldest message out of a full queue", async () => {
     setLimits({ webhookQueue: 2 });
     const { workspace, ping, info } = await withPing();
     receiver.answer = () => new Response(null, { status: 503 });
@@ -144,7 +141,7 @@ describe("a message", () => {
     expect(receiver.received.map(({ id }) => id)).not.toContain(first);
   });
 
-  it("that is answered with 410 Gone is the last", async () => {
+  test("is the last one when it is answered with 410 Gone", async () => {
     const opened = await openSession();
     const { workspace, sessionId } = opened;
     const made = await make(workspace);
@@ -159,7 +156,7 @@ describe("a message", () => {
     expect(entries).toMatchObject([{ subject: "gateway", detail: { webhook: made.id, reason: "410 Gone" } }]);
   });
 
-  it("is sent again if the object did not live to hear the answer", async () => {
+  test("is sent again if the object died before the answer", async () => {
     const { workspace, ping, info } = await withPing();
     receiver.answer = () => new Promise(() => {});
     await ping();
@@ -173,7 +170,7 @@ describe("a message", () => {
     await vi.waitUntil(async () => (await info()).waiting === 0);
   });
 
-  it("for one that hangs keeps nobody else waiting", async () => {
+  test("to a receiver that hangs delays no other receiver", async () => {
     const workspace = workspaceName();
     const { path, bearer } = await adminOf(workspace);
     const hooks: Made[] = [];
@@ -198,8 +195,8 @@ describe("a message", () => {
   });
 });
 
-describe("links that answer", () => {
-  it("come with permission requests to webhooks that want them, fresh each time, and are stored nowhere", async () => {
+describe("the answer links of a webhook", () => {
+  test("come with permission requests to webhooks that want them, are fresh each time and stored nowhere", async () => {
     const opened = await openSession();
     const { workspace, sessionId } = opened;
     const linked = await make(workspace, { links: true });

@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { Webhooks } from "../../../src/workspace/webhooks/webhooks.ts";
 import { get, send, workspaceName, workspaceStub } from "../fixtures.ts";
@@ -10,7 +10,7 @@ import { adminOf, dueOf, make, receiver, receiveWebhooks } from "./fixtures.ts";
 receiveWebhooks();
 
 describe("a webhook", () => {
-  it("is made with a secret that is shown once, and stored in no clear text", async () => {
+  test("is made with a secret that is shown once and stored encrypted", async () => {
     const logs = [vi.spyOn(console, "log"), vi.spyOn(console, "warn"), vi.spyOn(console, "error")];
     const workspace = workspaceName();
     const made = await make(workspace);
@@ -47,7 +47,7 @@ describe("a webhook", () => {
     for (const text of hidden) expect(shown).not.toContain(text);
   });
 
-  it.each([
+  test.each([
     [{ url: "http://receiver.test/" }],
     [{ url: "https://user:password@receiver.test/" }],
     [{ url: "https://user@receiver.test/" }],
@@ -62,14 +62,14 @@ describe("a webhook", () => {
     [{ url: "https://receiver.test/", events: ["turn.started"] }],
     [{ url: "https://receiver.test/", links: "yes" }],
     [{ url: "https://receiver.test/", secret: "mine" }],
-  ])("as %j is refused", async (order) => {
+  ])("is refused as %j", async (order) => {
     const { path, bearer, list } = await adminOf(workspaceName());
     expect((await send("POST", path, bearer, order)).status).toBe(400);
     expect(await list()).toEqual([]);
   });
 
-  it.each(["http://127.0.0.1:7000/hook", "http://localhost:7000/hook", "https://receiver.test"])(
-    "may be at %s",
+  test.each(["http://127.0.0.1:7000/hook", "http://localhost:7000/hook", "https://receiver.test"])(
+    "may have the address %s",
     async (url) => {
       const { path, bearer } = await adminOf(workspaceName());
       const order = { url, events: ["turn.ended", "turn.ended"], links: true };
@@ -78,7 +78,7 @@ describe("a webhook", () => {
     },
   );
 
-  it("is one of a few", async () => {
+  test("is one of a limited number", async () => {
     setLimits({ webhooksPerWorkspace: 2 });
     const workspace = workspaceName();
     const [first] = [await make(workspace), await make(workspace)];
@@ -89,7 +89,7 @@ describe("a webhook", () => {
     expect((await send("POST", path, bearer, order)).status).toBe(201);
   });
 
-  it("cannot be made where no secret can be kept", async () => {
+  test("cannot be made on a gateway without SECRETS_KEY", async () => {
     const stub = workspaceStub(workspaceName());
     const made = await runInDurableObject(stub, (_, state) =>
       new Webhooks(
@@ -102,7 +102,7 @@ describe("a webhook", () => {
     expect(made).toBe("no key");
   });
 
-  it("is its workspace's, and unknown to all others", async () => {
+  test("belongs to its workspace and is unknown to all others", async () => {
     const [here, there] = [workspaceName(), workspaceName()];
     const made = await make(here);
     const other = await adminOf(there);
@@ -115,7 +115,7 @@ describe("a webhook", () => {
     expect((await mine.list()).map(({ id }) => id)).toEqual([made.id]);
   });
 
-  it("is deleted with what waits for it, and its links with it", async () => {
+  test("is deleted with its waiting messages and its links", async () => {
     const workspace = workspaceName();
     const made = await make(workspace);
     const { path, bearer, list, audit } = await adminOf(workspace);

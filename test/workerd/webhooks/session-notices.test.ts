@@ -1,5 +1,5 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { WorkspaceState } from "../../../src/workspace/workspace-state.ts";
 import { get, openSession, sessionStub, workspaceName, workspaceStub } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
@@ -9,8 +9,8 @@ import { adminOf, ask, due, kept, make, received, receiver, receiveWebhooks, tur
 
 receiveWebhooks();
 
-describe("a session", () => {
-  it("tells of what its workspace's webhooks want to hear of", async () => {
+describe("the notices of a session", () => {
+  test("are those its workspace's webhooks want", async () => {
     const opened = await openSession();
     const { workspace, sessionId, agent } = opened;
     await make(workspace, { events: ["permission.pending", "agent.failed"] });
@@ -34,7 +34,7 @@ describe("a session", () => {
     expect(await kept(sessionId)).toMatchObject({ deadlines: 0 });
   });
 
-  it("of a workspace without webhooks writes nothing and asks nobody", async () => {
+  test("cost no write and no call in a workspace without webhooks", async () => {
     const notify = vi.spyOn(WorkspaceState.prototype, "notify");
     const opened = await openSession();
     await turn(opened);
@@ -45,7 +45,7 @@ describe("a session", () => {
     expect(await kept(opened.sessionId)).toMatchObject({ wanted: undefined, rows: undefined, deadlines: 0 });
   });
 
-  it("that has a process hears of a new webhook, and of its removal", async () => {
+  test("begin with a new webhook and end with its removal while a process runs", async () => {
     const notify = vi.spyOn(WorkspaceState.prototype, "notify");
     const opened = await openSession();
     const { workspace, sessionId } = opened;
@@ -61,7 +61,7 @@ describe("a session", () => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  it("that gets its process later hears of it then", async () => {
+  test("begin when the session gets its process later", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
     await make(workspace);
@@ -75,7 +75,7 @@ describe("a session", () => {
     expect(receiver.messages()).toMatchObject([{ type: "turn.ended", data: { sessionId } }]);
   });
 
-  it("stops when it learns that nobody listens any more", async () => {
+  test("stop when the session learns that no webhook wants them", async () => {
     const opened = await openSession();
     const { workspace, sessionId } = opened;
     const made = await make(workspace, { events: ["turn.ended"] });
@@ -88,7 +88,7 @@ describe("a session", () => {
     expect(receiver.requests).toEqual([]);
   });
 
-  it("tells later what its workspace could not be told", async () => {
+  test("are delivered later when the workspace could not be reached", async () => {
     const opened = await openSession();
     const { workspace, sessionId } = opened;
     await make(workspace);
@@ -104,7 +104,7 @@ describe("a session", () => {
     expect(await kept(sessionId)).toMatchObject({ rows: [], deadlines: 0 });
   });
 
-  it("that crashes before it could tell does so afterwards, and knows what is wanted", async () => {
+  test("survive a crash of the session before they were delivered", async () => {
     const opened = await openSession();
     const { workspace, sessionId, agent } = opened;
     await make(workspace);
@@ -127,7 +127,7 @@ describe("a session", () => {
     expect(receiver.messages().map(({ type }) => type)).toEqual(["turn.ended", "turn.ended"]);
   });
 
-  it("can be evicted once it has told, and then tells again", async () => {
+  test("let the session be evicted once they are delivered, and go on afterwards", async () => {
     const opened = await openSession();
     const { workspace, sessionId } = opened;
     await make(workspace);
@@ -139,7 +139,7 @@ describe("a session", () => {
     await vi.waitUntil(async () => (await kept(sessionId)).rows?.length === 0);
   });
 
-  it("that tells something twice is heard once", async () => {
+  test("count once when the session delivers them twice", async () => {
     const opened = await openSession();
     const { workspace, sessionId } = opened;
     await make(workspace);
@@ -162,7 +162,7 @@ describe("a session", () => {
     expect(receiver.received).toHaveLength(2);
   });
 
-  it("keeps the newest of too many, and says how many there were", async () => {
+  test("are the newest of too many, with the number of all", async () => {
     setLimits({ noticesPerSession: 2 });
     const opened = await openSession();
     const { workspace, sessionId } = opened;
@@ -179,8 +179,8 @@ describe("a session", () => {
     expect(await (await adminOf(workspace)).list()).toMatchObject([{ dropped: 3 }]);
   });
 
-  it.each(["is out of reach", "answers"])(
-    "that is deleted leaves nothing, also when its workspace %s after that",
+  test.each(["is out of reach", "answers"])(
+    "are gone with a deleted session, also when its workspace %s after that",
     async (what) => {
       const opened = await openSession();
       const { workspace, sessionId, client } = opened;
@@ -204,7 +204,7 @@ describe("a session", () => {
     },
   );
 
-  it("that is a copy of another tells nothing of what happened there", async () => {
+  test("of a copy say nothing about the original's past", async () => {
     const opened = await openSession();
     const { workspace, client, sessionId } = opened;
     await make(workspace);

@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Json } from "../../fixtures/json.ts";
 import { openSession, prompt, texts, workspaceName } from "../fixtures.ts";
 import { Client } from "../peers/client.ts";
@@ -6,8 +6,8 @@ import { HELLO, Host } from "../peers/host.ts";
 import { dialHost, Peer } from "../peers/peer.ts";
 import { CAN_RESUME, kinds, logged, session, set, view } from "./fixtures.ts";
 
-describe("draining", () => {
-  it("ends idle processes at once, others after their turn, and places nothing new there", async () => {
+describe("draining a host", () => {
+  test("ends idle processes at once, others after their turn, and places nothing new there", async () => {
     const { workspace, host, client, agent, sessionId } = await openSession(CAN_RESUME);
     await set(workspace, { sharedFiles: true });
     const opening = client.newSession();
@@ -48,7 +48,7 @@ describe("draining", () => {
     ]);
   });
 
-  it("leaves what waits to the host's next life if nobody else has the files", async () => {
+  test("leaves waiting sessions to the host's next instance if no other host has the files", async () => {
     const { workspace, host, client, agent, sessionId } = await openSession();
     await Host.join(workspace, { name: "other" });
     host.tell({ t: "draining" });
@@ -65,7 +65,7 @@ describe("draining", () => {
     expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
   });
 
-  it("goes on when the host was cut off meanwhile", async () => {
+  test("continues when the host was cut off meanwhile", async () => {
     const { workspace, host, client, agent, sessionId } = await openSession();
     await set(workspace, { sharedFiles: true });
     const id = client.call("session/prompt", prompt(sessionId));
@@ -78,7 +78,7 @@ describe("draining", () => {
     expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
   });
 
-  it("and a goodbye leave nothing to wait for", async () => {
+  test("leaves nothing to wait for after a goodbye", async () => {
     const { workspace, host, client, agent, sessionId } = await openSession();
     const id = client.call("session/prompt", prompt(sessionId));
     await agent.line();
@@ -87,7 +87,7 @@ describe("draining", () => {
     await vi.waitUntil(async () => ((await view(workspace)).sessions as Json).total === 0);
   });
 
-  it("that ends too soon fails the turn, and the log says why", async () => {
+  test("fails the turn when the host ends too soon, and the log says why", async () => {
     const { workspace, host, client, agent, sessionId } = await openSession();
     const id = client.call("session/prompt", prompt(sessionId));
     await agent.line();
@@ -103,7 +103,7 @@ describe("draining", () => {
 });
 
 describe("two hosts of one name", () => {
-  it("the one that is there keeps it", async () => {
+  test("leave the name to the one that is connected", async () => {
     const workspace = workspaceName();
     await Host.join(workspace);
     const peer = new Peer(await dialHost(workspace, "/host/control"));
@@ -117,7 +117,7 @@ describe("two hosts of one name", () => {
     expect((await view(workspace)).hosts).toMatchObject([{ name: "h1", state: "connected" }]);
   });
 
-  it("one that does not answer loses it", async () => {
+  test("give the name to the newer one when the older one does not answer", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
     host.answersProbes = false;
@@ -136,7 +136,7 @@ describe("two hosts of one name", () => {
     await opening;
   });
 
-  it("one that comes back takes over its own old socket at once", async () => {
+  test("are one host when an instance comes back: it replaces its own old socket at once", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
     host.answersProbes = false;

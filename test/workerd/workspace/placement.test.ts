@@ -1,5 +1,5 @@
 import { runInDurableObject } from "cloudflare:test";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import type { Json } from "../../fixtures/json.ts";
 import {
@@ -17,7 +17,7 @@ import { dialHost, Peer } from "../peers/peer.ts";
 import { CAN_RESUME, logged, session, set, view } from "./fixtures.ts";
 
 describe("placement", () => {
-  it("spreads new sessions over the hosts", async () => {
+  test("spreads new sessions over the hosts", async () => {
     const workspace = workspaceName();
     const hosts = [await Host.join(workspace, { name: "a" }), await Host.join(workspace, { name: "b" })];
     const client = await Client.open(workspace);
@@ -32,7 +32,7 @@ describe("placement", () => {
     expect(sessions).toMatchObject({ total: 4 });
   });
 
-  it("keeps a session on its host, which need not be the one with the least to do", async () => {
+  test("keeps a session on its host, even if another host has less to do", async () => {
     const { workspace, host, client, agent, sessionId } = await openSession(CAN_RESUME);
     await Host.join(workspace, { name: "idle" });
     agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
@@ -45,7 +45,7 @@ describe("placement", () => {
     expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
   });
 
-  it("gives a session that was opened before any agent was known the default one", async () => {
+  test("gives the default agent to a session that was opened before any agent was known", async () => {
     const workspace = workspaceName();
     const client = await Client.open(workspace);
     const opening = client.newSession();
@@ -60,7 +60,7 @@ describe("placement", () => {
     expect(await session(workspace, sessionId)).toMatchObject({ agent: { name: "scripted" } });
   });
 
-  it("forgets sessions that have no process and want none", async () => {
+  test("forgets sessions that have no process and request none", async () => {
     const { workspace, client, agent, sessionId } = await openSession();
     expect((await view(workspace)).sessions).toEqual({
       total: 1,
@@ -76,8 +76,8 @@ describe("placement", () => {
     expect((await view(deleted.workspace)).sessions).toEqual({ total: 0, items: [] });
   });
 
-  it.each(["is started again", "is drained"])(
-    "opens a session elsewhere whose host %s while it opens it, and the client sees no difference",
+  test.each(["is started again", "is drained"])(
+    "moves a session whose host %s while opening it, and the client sees no difference",
     async (how) => {
       const workspace = workspaceName();
       const host = await Host.join(workspace);
@@ -104,7 +104,7 @@ describe("placement", () => {
     },
   );
 
-  it("says which host it has waited for", async () => {
+  test("names the host it has waited for", async () => {
     const { workspace, host, client, agent, sessionId } = await openSession();
     await Host.join(workspace, { name: "other" });
     agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
@@ -127,7 +127,7 @@ describe("placement", () => {
 });
 
 describe("a host that is away for too long", () => {
-  it("loses its sessions to another if all hosts have the files; when it is back, it lets go of them", async () => {
+  test("loses its sessions to another host if all have the files, and releases them when it is back", async () => {
     const { workspace, host, client, agent, sessionId } = await openSession(CAN_RESUME);
     await set(workspace, { sharedFiles: true, hostGraceMs: 100 });
     const other = await Host.join(workspace, { name: "other" });
@@ -168,7 +168,7 @@ describe("a host that is away for too long", () => {
     expect(failed).toHaveLength(1);
   });
 
-  it("pauses its sessions otherwise, and when it is back the turn goes on", async () => {
+  test("pauses its sessions if no other host has the files, and their turns go on when it is back", async () => {
     const { workspace, host, client, agent, sessionId } = await openSession();
     await set(workspace, { hostGraceMs: 100 });
     await Host.join(workspace, { name: "other" });
@@ -198,7 +198,7 @@ describe("a host that is away for too long", () => {
     expect(notices).toEqual(["runtime.paused", "runtime.reconnected"]);
   });
 
-  it("moves its sessions as soon as someone says that the files are shared", async () => {
+  test("loses its sessions as soon as the workspace shares its files", async () => {
     const { workspace, host, client, agent, sessionId } = await openSession();
     await set(workspace, { hostGraceMs: 100 });
     const other = await Host.join(workspace, { name: "other" });
@@ -212,7 +212,7 @@ describe("a host that is away for too long", () => {
     expect(await other.order()).toMatchObject({ sessionId });
   });
 
-  it("is not waited for by a session that is closed", async () => {
+  test("is not waited for by a closed session", async () => {
     const { workspace, host, client, sessionId } = await openSession();
     await set(workspace, { hostGraceMs: 100 });
     await host.leave();
@@ -222,7 +222,7 @@ describe("a host that is away for too long", () => {
     expect(await session(workspace, sessionId)).toMatchObject({ state: "completed", host: null });
   });
 
-  it("is found out when it goes without a word", async () => {
+  test("is noticed when it vanishes without a goodbye", async () => {
     const { workspace, host, sessionId } = await openSession();
     await set(workspace, { hostGraceMs: 100 });
     host.answersProbes = false;

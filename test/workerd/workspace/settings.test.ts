@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { AcpSession } from "../../../src/session/acp-session.ts";
 import type { Json } from "../../fixtures/json.ts";
@@ -10,7 +10,7 @@ import { token } from "../tokens.ts";
 import { admin, kinds, session, set, view } from "./fixtures.ts";
 
 describe("a workspace", () => {
-  it("that nobody knows looks empty, and looking leaves no trace", async () => {
+  test("[I12] looks empty when nobody knows it, and looking leaves no trace", async () => {
     const workspace = workspaceName();
     expect(await view(workspace)).toMatchObject({
       id: workspace,
@@ -28,7 +28,7 @@ describe("a workspace", () => {
     expect(tables).toEqual([]);
   });
 
-  it("is configured piece by piece", async () => {
+  test("is configured one setting at a time", async () => {
     const workspace = workspaceName();
     await set(workspace, { name: "Backend", sharedFiles: true });
     expect(await set(workspace, { defaultAgent: "scripted", clientIo: "client" })).toMatchObject({
@@ -57,7 +57,7 @@ describe("a workspace", () => {
     expect(response.status).toBe(403);
   });
 
-  it("shows its hosts, how they are, and the files; a session shows them too", async () => {
+  test("shows its hosts, their state and the files, and so does a session", async () => {
     const { workspace, host, sessionId } = await openSession();
     const git = {
       branch: "main",
@@ -96,7 +96,7 @@ describe("a workspace", () => {
     ]);
   });
 
-  it("remembers a host after a crash of its own, and knows that it is gone", async () => {
+  test("remembers a host after its own crash, and knows that the host is gone", async () => {
     const { workspace, host } = await openSession();
     await expect(
       runInDurableObject(workspaceStub(workspace), (_, state) => state.abort("crash")),
@@ -105,7 +105,7 @@ describe("a workspace", () => {
     expect((await view(workspace)).hosts).toMatchObject([{ name: "h1", state: "gone" }]);
   });
 
-  it("tells a session its policy again if it could not be told", async () => {
+  test("sends a session its policy again if the session could not be reached", async () => {
     const { workspace, sessionId } = await openSession();
     const policy = vi.spyOn(AcpSession.prototype, "policy").mockImplementationOnce(() => {
       throw new Error("out of reach");
@@ -124,7 +124,7 @@ describe("a workspace", () => {
     }
   });
 
-  it("is in the list of those who may use it", async () => {
+  test("is listed for the callers that may use it", async () => {
     const [one, two] = [workspaceName(), workspaceName()];
     await set(one, { name: "One" });
     await Host.join(two);
@@ -156,7 +156,7 @@ describe("a workspace", () => {
     expect(new Set(seen).size).toBe(seen.length);
   });
 
-  it("can be watched", async () => {
+  test("can be watched as an event stream", async () => {
     const workspace = workspaceName();
     const response = await exports.default.fetch(`https://edge.test/api/workspaces/${workspace}`, {
       headers: { Authorization: `Bearer ${await token({ workspace })}`, Accept: "text/event-stream" },

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { eventStream } from "../../../../src/http/streams/event-stream.ts";
 
 /** The object's end of a watcher's socket, played by the test. */
@@ -39,7 +39,7 @@ function open({ keepAliveMs = 60_000, stallMs = 60_000, endsAt = Date.now() + 60
 const tick = () => new Promise((resolve) => setTimeout(resolve, 5));
 
 describe("an event stream", () => {
-  it("asks for nothing before it is read, and for one page at a time", async () => {
+  test("requests no page before it is read, and one page at a time", async () => {
     const { socket, read } = open();
     await tick();
     expect(socket.asked).toBe(0);
@@ -57,7 +57,7 @@ describe("an event stream", () => {
     expect(socket.asked).toBe(2);
   });
 
-  it("says now and then that it is alive, without asking again", async () => {
+  test("sends a sign of life now and then without requesting a page", async () => {
     const { socket, read } = open({ keepAliveMs: 10 });
     expect(await read()).toBe(": keep-alive\n\n");
     expect(await read()).toBe(": keep-alive\n\n");
@@ -67,19 +67,19 @@ describe("an event stream", () => {
     expect(await next).toBe("news");
   });
 
-  it("ends with the token it was opened with", async () => {
+  test("ends when its token expires", async () => {
     const { socket, read } = open({ endsAt: Date.now() + 20 });
     expect(await read()).toBeUndefined();
     expect(socket.closed).toBe("token expired");
   });
 
-  it("ends with its token also for a reader that reads nothing", async () => {
+  test("ends when its token expires, even for a reader that reads nothing", async () => {
     const { socket, read } = open({ endsAt: Date.now() + 20 });
     await expect.poll(() => socket.closed).toBe("token expired");
     expect(await read()).toBeUndefined();
   });
 
-  it("lets go of the socket when its reader takes nothing for long, and not before", async () => {
+  test("closes the socket when its reader takes nothing for long, and not before", async () => {
     const { socket, read } = open({ keepAliveMs: 10, stallMs: 100 });
     for (let n = 0; n < 15; n += 1) expect(await read()).toBe(": keep-alive\n\n");
     expect(socket.closed).toBeUndefined();
@@ -87,23 +87,26 @@ describe("an event stream", () => {
     expect(await read()).toBeUndefined();
   });
 
-  it.each(["close", "error"])("ends with its socket (%s), after what had arrived", async (type) => {
-    const { socket, read } = open();
-    const first = read();
-    await tick();
-    socket.emit("message", "last");
-    socket.emit(type);
-    expect(await first).toBe("last");
-    expect(await read()).toBeUndefined();
-  });
+  test.each(["close", "error"])(
+    "ends with its socket (%s) after the events that had arrived",
+    async (type) => {
+      const { socket, read } = open();
+      const first = read();
+      await tick();
+      socket.emit("message", "last");
+      socket.emit(type);
+      expect(await first).toBe("last");
+      expect(await read()).toBeUndefined();
+    },
+  );
 
-  it("lets go of the socket when its reader is gone", async () => {
+  test("closes the socket when its reader is gone", async () => {
     const { socket, reader } = open();
     await reader.cancel();
     expect(socket.closed).toBe("reader gone");
   });
 
-  it("lets go of the socket when its request is aborted", async () => {
+  test("closes the socket when its request is aborted", async () => {
     const { socket, request } = open();
     request.abort();
     expect(socket.closed).toBe("reader gone");

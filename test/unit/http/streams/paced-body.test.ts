@@ -13,7 +13,7 @@ function open(pace: { stallMs: number; totalMs: number }) {
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-test("a body passes as it is", async () => {
+test("a body passes unchanged", async () => {
   const { writer, write, body } = open({ stallMs: 1000, totalMs: 1000 });
   const text = new Response(body).text();
   await write("one ");
@@ -30,7 +30,7 @@ test("a body that stops coming is an error, and is read no further", async () =>
   await expect(writer.write(new Uint8Array(1))).rejects.toBeUndefined();
 });
 
-test("a body that comes steadily, but takes too long in all, is an error as well", async () => {
+test("a steady body that takes too long in total is an error", async () => {
   const { write, body } = open({ stallMs: 10_000, totalMs: 50 });
   const text = new Response(body).text();
   const failed = expect(text).rejects.toThrow("too slow");
@@ -45,7 +45,7 @@ test("a body that comes steadily, but takes too long in all, is an error as well
   await failed;
 });
 
-test("time in which nobody reads does not count", async () => {
+test("time without a reader does not count", async () => {
   const { writer, write, body } = open({ stallMs: 30, totalMs: 30 });
   const reader = body.getReader();
   void write("one");
@@ -57,7 +57,7 @@ test("time in which nobody reads does not count", async () => {
   expect((await reader.read()).done).toBe(true);
 });
 
-test("who wants no more tells where it comes from", async () => {
+test("a reader that cancels cancels the source", async () => {
   const { writer, body } = open({ stallMs: 1000, totalMs: 1000 });
   await body.cancel("enough");
   await expect(writer.closed).rejects.toBe("enough");

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { translate, translateOpening } from "../../../../src/protocol/dialects/index.ts";
 import * as seed000 from "../../../fixtures/dialects/container-data-model.ts";
 import * as seed003 from "../../../fixtures/dialects/local-mcp-servers.ts";
@@ -14,21 +14,21 @@ function opened(raw: string): Json {
 }
 
 describe("session/new", () => {
-  it("of seed 002 as printed", () => {
+  test("of the web gateway is translated as printed", () => {
     expect(forwarded("seed-002", seed002.newSession)).toEqual({
       ...json(seed002.newSession),
       params: { cwd: "/workspace", mcpServers: [] },
     });
   });
 
-  it("of seed 000 as printed", () => {
+  test("of the container data model is translated as printed", () => {
     expect(forwarded("seed-000", seed000.newSession)).toEqual({
       ...json(seed000.newSession),
       params: { cwd: "/path/to/repo", mcpServers: [], _meta: { "acp-edge/mode": "development" } },
     });
   });
 
-  it("keeps what it does not know, and the id as it was written", () => {
+  test("keeps unknown members, and the id as it was written", () => {
     const raw =
       '{"jsonrpc":"2.0","id":12345678901234567890,"method":"session/new","params":{"x":[1],"_meta":{"a":1}},"y":2}';
     const translation = translate("seed-000", frame(raw));
@@ -37,15 +37,15 @@ describe("session/new", () => {
     );
   });
 
-  it.each([
+  test.each([
     ["file:///a%20b/c", "/a b/c"],
     ["file://localhost/a", "/a"],
     ["FILE:///a", "/a"],
-  ])("workspaceUri %s is %s", (workspaceUri, cwd) => {
+  ])("with the workspaceUri %s has the directory %s", (workspaceUri, cwd) => {
     expect(forwarded("seed-000", request("session/new", { workspaceUri })).params).toMatchObject({ cwd });
   });
 
-  it.each([
+  test.each([
     { workspaceUri: "/path" },
     { workspaceUri: "https://example.org/path" },
     { workspaceUri: "file:relative" },
@@ -60,13 +60,13 @@ describe("session/new", () => {
     { mcpServers: [{ type: "local", name: "x", command: [] }] },
     { mcpServers: [{ type: "local", name: "x" }] },
     { mcpServers: [{ type: "local", name: "x", command: ["a"], args: "b" }] },
-  ])("%j is refused", (params) => {
+  ])("is refused with %j", (params) => {
     expect(translate("seed-000", frame(request("session/new", params)))).toMatchObject({
       refuse: { code: -32602 },
     });
   });
 
-  it("a directory named as canonical ACP does it wins", () => {
+  test("prefers the directory in its canonical place", () => {
     const params = { cwd: "/c", workspaceUri: "file:///w" };
     expect(forwarded("seed-002", request("session/new", params)).params).toEqual({
       cwd: "/c",
@@ -75,8 +75,8 @@ describe("session/new", () => {
   });
 });
 
-describe("MCP servers of seed 003", () => {
-  it("as printed, for a client that is canonical otherwise", () => {
+describe("local MCP servers", () => {
+  test("are translated as printed for an otherwise canonical client", () => {
     expect(opened(seed003.newSession)).toEqual({
       jsonrpc: "2.0",
       id: 2,
@@ -88,7 +88,7 @@ describe("MCP servers of seed 003", () => {
     });
   });
 
-  it("with arguments, variables and a command of one word", () => {
+  test("keep their arguments, variables and a command of one word", () => {
     const mcpServers = [
       { type: "local", command: "serve", args: ["-x"], env: { A: "1", B: 2 }, _meta: { k: 1 } },
       { type: "http", name: "h", url: "https://h", headers: [] },
@@ -114,7 +114,7 @@ describe("MCP servers of seed 003", () => {
     });
   });
 
-  it("leave the text of any other session/new alone", () => {
+  test("leave the text of any other session/new alone", () => {
     for (const mcpServers of ["[]", '[ {"name":"n","command":"c","args":[],"env":[]} ]', "null", "7"]) {
       const raw = `{"jsonrpc":"2.0", "id":1.0,"method":"session/new","params":{"cwd":"/","mcpServers":${mcpServers}}}`;
       const original = frame(raw);
@@ -122,14 +122,14 @@ describe("MCP servers of seed 003", () => {
     }
   });
 
-  it("that name no program are refused", () => {
+  test("are refused without a program", () => {
     const raw = request("session/new", { cwd: "/", mcpServers: [{ type: "local", command: [1] }] });
     expect(translateOpening(frame(raw))).toMatchObject({ refuse: { code: -32602 } });
   });
 });
 
 describe("session/prompt", () => {
-  it("of seed 002 as printed", () => {
+  test("of the web gateway is translated as printed", () => {
     expect(forwarded("seed-002", seed002.prompt)).toEqual({
       jsonrpc: "2.0",
       id: 3,
@@ -141,7 +141,7 @@ describe("session/prompt", () => {
     });
   });
 
-  it("of seed 000 as printed", () => {
+  test("of the container data model is translated as printed", () => {
     expect(forwarded("seed-000", seed000.prompt).params).toEqual({
       sessionId: "session-abc123",
       prompt: [
@@ -165,19 +165,19 @@ describe("session/prompt", () => {
     });
   });
 
-  it.each([
+  test.each([
     [{ prompt: [{ type: "text", text: "a" }] }, [{ type: "text", text: "a" }]],
     [{ prompt: "a" }, [{ type: "text", text: "a" }]],
     [{ message: { content: "a" } }, [{ type: "text", text: "a" }]],
     [{ message: "a" }, [{ type: "text", text: "a" }]],
     [{ content: "a" }, [{ type: "text", text: "a" }]],
     [{ content: [{ type: "text", text: "a" }], prompt: [] }, []],
-  ])("%j says %j", (params, prompt) => {
+  ])("with %j says %j", (params, prompt) => {
     for (const name of ["seed-000", "seed-002"] as const)
       expect(forwarded(name, request("session/prompt", params)).params).toMatchObject({ prompt });
   });
 
-  it("keeps what it does not know", () => {
+  test("keeps unknown members", () => {
     const message = { role: "user", content: "a", id: "m1" };
     const params = { sessionId: "s", message, _meta: { k: 1 }, x: 2 };
     expect(forwarded("seed-002", request("session/prompt", params)).params).toEqual({
@@ -192,7 +192,7 @@ describe("session/prompt", () => {
     });
   });
 
-  it.each([
+  test.each([
     [
       { type: "image", content: "data:image/gif;base64,R0lG" },
       { type: "image", data: "R0lG", mimeType: "image/gif" },
@@ -215,12 +215,12 @@ describe("session/prompt", () => {
       { type: "resource_link", uri: "file:///x", name: "x" },
       { type: "resource_link", uri: "file:///x", name: "x" },
     ],
-  ])("block %j of seed 000 is %j", (block, canonical) => {
+  ])("translates the container block %j to %j", (block, canonical) => {
     const { params } = forwarded("seed-000", request("session/prompt", { content: [block] }));
     expect((params as { prompt: unknown[] }).prompt[0]).toMatchObject(canonical);
   });
 
-  it.each([
+  test.each([
     {},
     { prompt: 7 },
     { content: {} },
@@ -234,15 +234,15 @@ describe("session/prompt", () => {
     { content: [{ content: "a" }] },
     { content: ["a"] },
     { content: [{ type: "image", content: "????" }] },
-  ])("%j is refused", (params) => {
+  ])("is refused with %j", (params) => {
     expect(translate("seed-000", frame(request("session/prompt", params)))).toMatchObject({
       refuse: { code: -32602 },
     });
   });
 });
 
-describe("other frames of a client", () => {
-  it("set_mode of seed 002 as printed", () => {
+describe("any other frame of a client", () => {
+  test("set_mode of the web gateway is translated as printed", () => {
     expect(forwarded("seed-002", seed002.setMode)).toEqual({
       jsonrpc: "2.0",
       id: 5,
@@ -251,13 +251,13 @@ describe("other frames of a client", () => {
     });
   });
 
-  it("respond_to_permission of seed 002 as printed", () => {
+  test("respond_to_permission of the web gateway is translated as printed", () => {
     expect(translate("seed-002", frame(seed002.respondToPermission))).toEqual({
       permission: { requestId: "perm-xyz789", kind: "allow_once" },
     });
   });
 
-  it.each([
+  test.each([
     {},
     { requestId: "a" },
     { requestId: 1, response: "allow_once" },
@@ -268,11 +268,11 @@ describe("other frames of a client", () => {
     });
   });
 
-  it.each([
+  test.each([
     seed002.cancel,
     seed003.permissionResponse,
     '{"jsonrpc":"2.0", "id":1.0,"method":"_vendor/x","params":{"big":12345678901234567890}}',
-  ])("what is canonical keeps its text: %s", (raw) => {
+  ])("that is canonical keeps its text: %s", (raw) => {
     for (const name of ["seed-000", "seed-002"] as const) {
       const translation = translate(name, frame(raw));
       expect("frame" in translation && translation.frame.raw).toBe(raw);

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { translateBack } from "../../../../src/protocol/dialects/index.ts";
 import * as seed000 from "../../../fixtures/dialects/container-data-model.ts";
 import * as seed003 from "../../../fixtures/dialects/local-mcp-servers.ts";
@@ -6,10 +6,10 @@ import * as seed002 from "../../../fixtures/dialects/web-gateway.ts";
 import type { Json } from "../../../fixtures/json.ts";
 import { forwarded, json, paramsOf, updated } from "./fixtures.ts";
 
-describe("updates for seed 000", () => {
+describe("an update in the container data model", () => {
   const text = (words: string) => ({ type: "text", text: words });
 
-  it("thinking and working as printed", () => {
+  test("is thinking or working, as printed", () => {
     expect(
       updated("seed-000", { sessionUpdate: "agent_thought_chunk", content: text("Let me see") }),
     ).toEqual(json(seed000.thinking));
@@ -18,13 +18,13 @@ describe("updates for seed 000", () => {
     ).toEqual(json(seed000.working));
   });
 
-  it("completed as printed, before the prompt's response", () => {
+  test("is completed, as printed, before the prompt's response", () => {
     const [completed, response] = translateBack("seed-000", seed002.promptResponse, "session-abc123");
     expect(json(completed as string)).toEqual(json(seed000.completed));
     expect(response).toBe(seed002.promptResponse);
   });
 
-  it("error, before the error itself", () => {
+  test("is a status before an error itself", () => {
     const [failed, response] = translateBack("seed-000", seed003.error, "s");
     expect(json(failed as string)).toEqual({
       jsonrpc: "2.0",
@@ -44,11 +44,11 @@ describe("updates for seed 000", () => {
     expect(response).toBe(seed003.error);
   });
 
-  it("any other response has no status", () => {
+  test("does not come with any other response", () => {
     expect(translateBack("seed-000", seed003.newSessionResult, "s")).toEqual([seed003.newSessionResult]);
   });
 
-  it.each<[Json, Json]>([
+  test.each<[Json, Json]>([
     [
       { type: "text", text: "a", annotations: { priority: 1 }, _meta: { k: 1 } },
       { type: "text", content: "a", metadata: { annotations: { priority: 1 }, _meta: { k: 1 } } },
@@ -81,13 +81,13 @@ describe("updates for seed 000", () => {
       { type: "future", x: 1 },
       { type: "text", content: "", metadata: { type: "future", x: 1 } },
     ],
-  ])("block %j becomes %j", (content, block) => {
+  ])("has the block %j as %j", (content, block) => {
     expect(updated("seed-000", { sessionUpdate: "agent_message_chunk", content }).params).toMatchObject({
       content: [block],
     });
   });
 
-  it("a prompt of this dialect comes back to it as it was", () => {
+  test("repeats a prompt of this dialect as it was", () => {
     const { prompt } = forwarded("seed-000", seed000.prompt).params as { prompt: Json[] };
     const back = prompt.slice(0, 5).map((content) => {
       const { params } = updated("seed-000", { sessionUpdate: "user_message_chunk", content });
@@ -102,7 +102,7 @@ describe("updates for seed 000", () => {
     ]);
   });
 
-  it("a tool call is a line of text and what it has to show", () => {
+  test("shows a tool call as a line of text and its content", () => {
     const update = (paramsOf(seed003.toolCallUpdate) as { update: Json }).update;
     const titled = { ...update, title: "Write fibonacci function", kind: "edit" };
     const { params } = updated("seed-000", titled);
@@ -128,7 +128,7 @@ describe("updates for seed 000", () => {
     );
   });
 
-  it("a terminal and a plan", () => {
+  test("shows a terminal and a plan", () => {
     const terminal = { type: "terminal", terminalId: "t1" };
     expect(
       updated("seed-000", { sessionUpdate: "tool_call", toolCallId: "t", title: "Run", content: [terminal] })
@@ -146,7 +146,7 @@ describe("updates for seed 000", () => {
     });
   });
 
-  it("an update that is no progress goes by another name, so that nobody takes it for work", () => {
+  test("that is no progress has another name, so that no client takes it for work", () => {
     const update = { sessionUpdate: "session_info_update", title: "T" };
     expect(updated("seed-000", update)).toEqual({
       jsonrpc: "2.0",
@@ -156,14 +156,14 @@ describe("updates for seed 000", () => {
   });
 });
 
-describe("diffs for seed 000", () => {
+describe("a diff in the container data model", () => {
   const diff = (oldText: string | null, newText: string) => {
     const content = [{ type: "diff", path: "/w/a", oldText, newText }];
     const { params } = updated("seed-000", { sessionUpdate: "tool_call_update", toolCallId: "t", content });
     return (params as { content: Json[] }).content[1]?.content;
   };
 
-  it.each([
+  test.each([
     [null, "a\n", "--- /dev/null\n+++ b/w/a\n@@ -0,0 +1,1 @@\n+a\n"],
     ["a\n", "", "--- a/w/a\n+++ b/w/a\n@@ -1,1 +0,0 @@\n-a\n"],
     ["a\nb\nc\n", "a\nx\nc\n", "--- a/w/a\n+++ b/w/a\n@@ -1,3 +1,3 @@\n a\n-b\n+x\n c\n"],
@@ -174,7 +174,7 @@ describe("diffs for seed 000", () => {
     ],
     ["a", "a\n", "--- a/w/a\n+++ b/w/a\n@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+a\n"],
     ["same\n", "same\n", ""],
-  ])("%j to %j", (before, after, text) => {
+  ])("of %j and %j", (before, after, text) => {
     expect(diff(before, after)).toBe(text);
   });
 });

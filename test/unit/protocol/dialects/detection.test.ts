@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type DialectName, readOffer } from "../../../../src/protocol/dialects/index.ts";
 import * as seed000 from "../../../fixtures/dialects/container-data-model.ts";
 import * as seed003 from "../../../fixtures/dialects/local-mcp-servers.ts";
@@ -6,8 +6,8 @@ import * as seed002 from "../../../fixtures/dialects/web-gateway.ts";
 import type { Json } from "../../../fixtures/json.ts";
 import { json, paramsOf } from "./fixtures.ts";
 
-describe("detection", () => {
-  it.each<[unknown, DialectName | null]>([
+describe("the dialect of initialize params", () => {
+  test.each<[unknown, DialectName | null]>([
     [paramsOf(seed000.initialize), "seed-000"],
     [paramsOf(seed002.initialize), "seed-002"],
     [paramsOf(seed003.initialize), null],
@@ -42,7 +42,7 @@ describe("initialize", () => {
     authMethods: [],
   };
 
-  it("of seed 002 as printed, both ways", () => {
+  test("of the web gateway is translated both ways as printed", () => {
     const offered = paramsOf(seed002.initialize);
     expect(readOffer(offered).offer).toEqual({
       protocolVersion: 1,
@@ -54,14 +54,14 @@ describe("initialize", () => {
     expect(answer).toMatchObject({ agentCapabilities: canonical.agentCapabilities, authMethods: [] });
   });
 
-  it("of seed 002 echoes the version in the type it came in", () => {
+  test("of the web gateway echoes the version in the type it came in", () => {
     for (const protocolVersion of ["1", "0.9", 1])
       expect(readOffer({ protocolVersion, capabilities: {} }).answered(canonical)).toMatchObject({
         protocolVersion,
       });
   });
 
-  it("of seed 000 as printed, both ways", () => {
+  test("of the container data model is translated both ways as printed", () => {
     const offered = paramsOf(seed000.initialize);
     expect(readOffer(offered).offer).toEqual({
       protocolVersion: 1,
@@ -73,14 +73,14 @@ describe("initialize", () => {
     expect(answer).toMatchObject({ agentCapabilities: { loadSession: true, githubIntegration: false } });
   });
 
-  it("of seed 000 believes an agent that says otherwise", () => {
+  test("of the container data model keeps what an agent says about itself", () => {
     const agentCapabilities = { githubIntegration: true, editWorkspace: false };
     expect(readOffer({ protocolVersion: "0.1" }).answered({ agentCapabilities })).toMatchObject({
       agentCapabilities: { githubIntegration: true, editWorkspace: false, filesRead: true },
     });
   });
 
-  it("of seed 000 offers the files it names", () => {
+  test("of the container data model offers the files the client names", () => {
     const fs = (clientCapabilities: object) =>
       (readOffer({ protocolVersion: "0.1", clientCapabilities }).offer as Json).clientCapabilities;
     expect(fs({ filesRead: true })).toEqual({ fs: { readTextFile: true, writeTextFile: false } });

@@ -1,10 +1,10 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type DialectName, translate, translateBack } from "../../../../src/protocol/dialects/index.ts";
 import { isFault, readFrame } from "../../../../src/protocol/frame.ts";
 import { frame } from "./fixtures.ts";
 
-describe("whatever comes", () => {
+describe("any message in a dialect", () => {
   const names = fc.constantFrom<DialectName>("seed-000", "seed-002");
   const anything = fc.jsonValue({ maxDepth: 4, stringUnit: "binary" });
   const members = (keys: string[]) =>
@@ -22,7 +22,7 @@ describe("whatever comes", () => {
   ]);
   const blocks = fc.oneof(block, fc.array(block));
 
-  it("a client's message is translated or refused, and its id stays", () => {
+  test("from a client is translated or refused, and keeps its id", () => {
     const methods = fc.constantFrom(
       ...[
         "session/new",
@@ -70,7 +70,7 @@ describe("whatever comes", () => {
     );
   });
 
-  it("an agent's message becomes messages, of this session", () => {
+  test("from an agent becomes messages of its session", () => {
     const sorts = [
       "agent_message_chunk",
       "agent_thought_chunk",

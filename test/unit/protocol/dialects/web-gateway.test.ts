@@ -1,14 +1,14 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { translateBack } from "../../../../src/protocol/dialects/index.ts";
 import * as seed003 from "../../../fixtures/dialects/local-mcp-servers.ts";
 import * as seed002 from "../../../fixtures/dialects/web-gateway.ts";
 import type { Json } from "../../../fixtures/json.ts";
 import { json, paramsOf, updated } from "./fixtures.ts";
 
-describe("updates for seed 002", () => {
+describe("an update for the web gateway", () => {
   const text = (words: string) => ({ type: "text", text: words });
 
-  it.each<[string, Json, string]>([
+  test.each<[string, Json, string]>([
     [
       "a message chunk",
       { sessionUpdate: "agent_message_chunk", content: text("Let me read the README file...") },
@@ -39,11 +39,11 @@ describe("updates for seed 002", () => {
       },
       seed002.toolCallUpdate,
     ],
-  ])("%s as printed", (_, update, printed) => {
+  ])("%s is translated as printed", (_, update, printed) => {
     expect(updated("seed-002", update)).toEqual(json(printed));
   });
 
-  it("move a tool's kind to _meta and keep the rest", () => {
+  test("has a tool's kind in _meta and keeps the rest", () => {
     const diff = { type: "diff", path: "a", newText: "b" };
     const update = {
       sessionUpdate: "tool_call",
@@ -71,7 +71,7 @@ describe("updates for seed 002", () => {
     });
   });
 
-  it("of any other sort have their name as kind", () => {
+  test("of any other sort has its name as kind", () => {
     const entries = [{ content: "a", priority: "high", status: "pending" }];
     expect(updated("seed-002", { sessionUpdate: "plan", entries }).params).toMatchObject({
       update: { kind: "plan", entries },
@@ -81,7 +81,7 @@ describe("updates for seed 002", () => {
     });
   });
 
-  it("a permission request as printed, beside the canonical one", () => {
+  test("for a permission request is translated as printed, beside the canonical request", () => {
     const printed = json(seed002.permissionRequest);
     const { toolName, description, input } = printed.params as Json;
     const params = {
@@ -95,7 +95,7 @@ describe("updates for seed 002", () => {
     expect(paramsOf(message as string)).toMatchObject(params);
   });
 
-  it("everything else keeps its text", () => {
+  test("that is anything else keeps its text", () => {
     for (const raw of [seed002.promptResponse, seed003.error, '{"method":"_x","params":{"n":1.0}}'])
       expect(translateBack("seed-002", raw, "s")).toEqual([raw]);
   });

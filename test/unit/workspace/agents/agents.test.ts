@@ -32,7 +32,7 @@ const agents = (hosts: HostRecord[], offers: Offer[], settings = {}) =>
   agentsOf(hosts, offers, { ...defaultSettings(), ...settings }, NOW);
 
 describe("the agents of a workspace", () => {
-  test("are those of all its hosts, the default first", () => {
+  test("are the agents of all its hosts, the default first", () => {
     const offers = [
       offer("x", "a"),
       offer("x", "b", { isDefault: true }),
@@ -58,7 +58,7 @@ describe("the agents of a workspace", () => {
     ]);
   });
 
-  test("of a host that is long gone are not offered while another is there, but remembered", () => {
+  test("of a host long gone are remembered, but not offered while another host is there", () => {
     const old = host("x", { state: "gone", lastSeenAt: 0 });
     const offers = [offer("x", "a"), offer("y", "b")];
     expect(agents([old, host("y")], offers).map(({ id }) => id)).toEqual(["b"]);
@@ -68,7 +68,7 @@ describe("the agents of a workspace", () => {
   });
 });
 
-test("the host that speaks for a workspace is the newest that is there", () => {
+test("the newest connected host speaks for a workspace", () => {
   const hosts = [host("x", { connectedAt: 1 }), host("y", { connectedAt: 2, state: "gone" })];
   expect(mainHost(hosts)?.name).toBe("x");
   expect(mainHost(hosts.slice(1))?.name).toBe("y");
@@ -89,11 +89,11 @@ test.each([
   { container: { git: { url: "file:///etc" } } },
   { container: { git: { url: "https://example.com/x", ref: "--upload-pack=x" } } },
   { policy: { default: "maybe" } },
-])("%j is no change of settings", (change) => {
+])("the settings refuse %j", (change) => {
   expect(SETTINGS_CHANGE.safeParse(change).success).toBe(false);
 });
 
-test("a change of settings names what it changes and nothing else", () => {
+test("a change of settings has its own members and no others", () => {
   expect(SETTINGS_CHANGE.parse({ sharedFiles: true })).toEqual({ sharedFiles: true });
   expect(SETTINGS_CHANGE.parse({ name: null, container: { agents: ["a"] } })).toEqual({
     name: null,

@@ -19,7 +19,7 @@ async function key(alg: string): Promise<{ secret: JWK; jwks: { keys: JWK[] } }>
   return { secret: named, jwks: { keys: [{ ...(await exportJWK(publicKey)), alg, kid: named.kid }] } };
 }
 
-test.each(["EdDSA", "ES256"])("a token for a host is good for its workspace alone (%s)", async (alg) => {
+test.each(["EdDSA", "ES256"])("a host token is valid for its workspace alone (%s)", async (alg) => {
   const { secret, jwks } = await key(alg);
   const env = { ...NAMES, HOST_SIGNING_KEY: JSON.stringify(secret) };
   const token = await mintHostToken(env, { tenant: "acme", workspace: "api" });
@@ -38,8 +38,11 @@ test.each(["EdDSA", "ES256"])("a token for a host is good for its workspace alon
   expect(Math.abs(lifeMs - LIMITS.containerTokenMs)).toBeLessThanOrEqual(1000);
 });
 
-test.each(["*", "team-*"])("a workspace called %s would be a pattern, and gets none", async (workspace) => {
-  const { secret } = await key("EdDSA");
-  const env = { ...NAMES, HOST_SIGNING_KEY: JSON.stringify(secret) };
-  await expect(mintHostToken(env, { tenant: "acme", workspace })).rejects.toThrow("no host token");
-});
+test.each(["*", "team-*"])(
+  "a workspace called %s gets no host token because its name is a pattern",
+  async (workspace) => {
+    const { secret } = await key("EdDSA");
+    const env = { ...NAMES, HOST_SIGNING_KEY: JSON.stringify(secret) };
+    await expect(mintHostToken(env, { tenant: "acme", workspace })).rejects.toThrow("no host token");
+  },
+);

@@ -29,27 +29,27 @@ const gone = (name: string, forMs: number, more: Partial<Candidate> = {}) =>
   host(name, { state: "gone", lastSeenAt: NOW - forMs, ...more });
 
 describe("a session without a home", () => {
-  test("goes to the host with the least to do for what it can do", () => {
+  test("goes to the host with the least load for its capacity", () => {
     expect(place(null, [host("x", { placed: 3 }), host("y", { placed: 4, capacity: 20 })])).toEqual({
       host: "y",
     });
   });
 
-  test("goes to one that has room, or waits for it", () => {
+  test("goes to a host that has room, or waits for room", () => {
     const full = host("x", { placed: 2, maxAgents: 2 });
     expect(place(null, [full, host("y", { placed: 9 })])).toEqual({ host: "y" });
     expect(place(null, [full])).toEqual({ waitsFor: "a host with room for another agent" });
     expect(place(null, [{ ...full, placed: 1 }])).toEqual({ host: "x" });
   });
 
-  test("then to the one with less load, then to the first by name", () => {
+  test("goes to the host with less load among equals, then to the first by name", () => {
     expect(place(null, [host("x", { loadAverage: 2 }), host("y", { loadAverage: 1 })])).toEqual({
       host: "y",
     });
     expect(place(null, [host("y"), host("x")])).toEqual({ host: "x" });
   });
 
-  test("only to a host that is there, stays, and has the agent", () => {
+  test("goes only to a host that is connected, not draining, and has the agent", () => {
     const hosts = [
       gone("x", 1),
       host("y", { state: "draining" }),
@@ -62,11 +62,11 @@ describe("a session without a home", () => {
     expect(place(null, [])).toEqual({ waitsFor: "a host" });
   });
 
-  test("as is one whose home is forgotten", () => {
+  test("is also a session whose home is forgotten", () => {
     expect(place("long ago", [host("x")], { sharedFiles: false })).toEqual({ host: "x" });
   });
 
-  test("is spread evenly", () => {
+  test("is placed evenly", () => {
     const hosts = [host("x"), host("y", { capacity: 20 }), host("z")];
     for (let i = 0; i < 40; i += 1) {
       const decision = place(null, hosts);
@@ -78,25 +78,25 @@ describe("a session without a home", () => {
 });
 
 describe("a session with a home", () => {
-  test("waits for room there, or goes elsewhere if it may", () => {
+  test("waits for room at home, or goes elsewhere if it may", () => {
     const hosts = [host("x", { placed: 2, maxAgents: 2 }), host("y")];
     expect(place("x", hosts)).toEqual({ waitsFor: 'host "x", which runs 2 agents, its limit' });
     expect(place("x", hosts, { sharedFiles: true })).toEqual({ host: "y" });
   });
 
-  test("goes there, however much there is to do", () => {
+  test("goes home, however high the load", () => {
     for (const sharedFiles of [false, true])
       expect(place("x", [host("x", { placed: 1000 }), host("y")], { sharedFiles })).toEqual({ host: "x" });
   });
 
-  test("waits while its host may come back, even if all have the files", () => {
+  test("waits while its host may come back, even if all hosts have the files", () => {
     for (const sharedFiles of [false, true])
       expect(place("x", [gone("x", GRACE - 1), host("y")], { sharedFiles })).toEqual({
         waitsFor: expect.stringContaining('host "x", which is gone since 1970-01-01T'),
       });
   });
 
-  test("goes elsewhere after that if all have the files, else it goes on waiting", () => {
+  test("goes elsewhere after the grace if all hosts have the files, and otherwise waits on", () => {
     const hosts = [gone("x", GRACE), host("y")];
     expect(place("x", hosts, { sharedFiles: true })).toEqual({ host: "y" });
     expect(place("x", hosts)).toEqual({ waitsFor: expect.stringContaining('host "x"') });
@@ -109,13 +109,16 @@ describe("a session with a home", () => {
     ["is being drained", host("x", { state: "draining" })],
     ["has left", gone("x", 0, { left: true })],
     ["lost the agent", host("x", { agents: ["b"] })],
-  ])("that %s goes elsewhere at once if all have the files, else it waits", (_, home) => {
-    expect(place("x", [home, host("y")], { sharedFiles: true })).toEqual({ host: "y" });
-    expect(place("x", [home, host("y")])).toEqual({ waitsFor: expect.stringContaining('host "x"') });
-  });
+  ])(
+    "goes elsewhere at once when its host %s and all hosts have the files, and otherwise waits",
+    (_, home) => {
+      expect(place("x", [home, host("y")], { sharedFiles: true })).toEqual({ host: "y" });
+      expect(place("x", [home, host("y")])).toEqual({ waitsFor: expect.stringContaining('host "x"') });
+    },
+  );
 });
 
-test("a host is overdue when it is away for longer than the grace, or has left", () => {
+test("a host is overdue when it is away for longer than the grace or has left", () => {
   expect(isOverdue(host("x", { lastSeenAt: 0 }), GRACE, NOW)).toBe(false);
   expect(isOverdue(gone("x", GRACE - 1), GRACE, NOW)).toBe(false);
   expect(isOverdue(gone("x", GRACE), GRACE, NOW)).toBe(true);
@@ -127,19 +130,19 @@ describe("a container", () => {
     wouldHelp("container", { agent, home }, hosts, { sharedFiles, hostGraceMs: GRACE }, NOW);
   const asleep = gone("container", 1, { left: true });
 
-  test("helps who has no home, and who has it there", () => {
+  test("helps a session without a home, and a session at home in the container", () => {
     expect(helps(null, [])).toBe(true);
     expect(helps("container", [asleep])).toBe(true);
     expect(helps("container", [asleep, host("x")])).toBe(true);
   });
 
-  test("does not have the files of another host, unless all have the same", () => {
+  test("does not have the files of another host unless all hosts share them", () => {
     expect(helps("x", [gone("x", GRACE)])).toBe(false);
     expect(helps("x", [gone("x", GRACE)], true)).toBe(true);
     expect(helps("x", [gone("x", GRACE - 1)], true)).toBe(false);
   });
 
-  test("may have any agent until it has been there, and those it had after that", () => {
+  test("may have any agent before its first run, and its known agents afterwards", () => {
     expect(helps(null, [], false, "b")).toBe(true);
     expect(helps(null, [asleep], false, "b")).toBe(false);
   });

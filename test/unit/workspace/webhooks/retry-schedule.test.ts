@@ -7,8 +7,8 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-describe("a message that could not be delivered", () => {
-  test("is tried again after longer and longer pauses, and then given up", () => {
+describe("an undelivered webhook message", () => {
+  test("is sent again after longer and longer pauses, and then given up", () => {
     const pauses = [1, 2, 3, 4, 5, 6, 7].map((attempts) => (retryAt(attempts, NOW, 0, 0) as number) - NOW);
     expect(pauses).toEqual([
       ...[5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE],
@@ -17,7 +17,7 @@ describe("a message that could not be delivered", () => {
     expect(retryAt(8, NOW, 0, 0)).toBeUndefined();
   });
 
-  test("does not come back in step with others, and never too early", () => {
+  test("is not sent again in step with others, and never too early", () => {
     for (const random of [0, 0.3, 0.999]) {
       const pause = (retryAt(2, NOW, random, 0) as number) - NOW;
       expect(pause).toBeGreaterThanOrEqual(30 * SECOND);
@@ -26,7 +26,7 @@ describe("a message that could not be delivered", () => {
     expect(retryAt(2, NOW, 0.1, 0)).not.toBe(retryAt(2, NOW, 0.9, 0));
   });
 
-  test("waits for as long as its receiver asked, within bounds", () => {
+  test("waits for as long as its receiver asks, within bounds", () => {
     expect(retryAt(1, NOW, 0, MINUTE)).toBe(NOW + MINUTE);
     expect(retryAt(3, NOW, 0, MINUTE)).toBe(NOW + 2 * MINUTE);
     expect(retryAt(1, NOW, 0, 30 * 24 * HOUR)).toBe(NOW + LIMITS.webhookRetryAfterMs);
@@ -42,24 +42,24 @@ describe("a message that could not be delivered", () => {
     ["soon", 0],
     ["-5", 0],
     [null, 0],
-  ])("is asked to wait by Retry-After: %s", (header, ms) => {
+  ])("waits by Retry-After: %s", (header, ms) => {
     expect(readRetryAfter(header, NOW)).toBe(ms);
   });
 });
 
-describe("of many receivers", () => {
+describe("a delivery to many receivers", () => {
   const well = (name: string) => ({ name, isFailing: false });
   const failing = (name: string) => ({ name, isFailing: true });
   const names = (all: { name: string }[]) => all.map(({ name }) => name);
 
-  test("a few are sent something at a time, in order", () => {
+  test("reaches a few at a time, in order", () => {
     const waiting = ["a", "b", "c", "d", "e"].map(well);
     expect(names(admitted(waiting, []))).toEqual(["a", "b", "c", "d"]);
     expect(names(admitted(waiting, ["x", "y", "z"].map(well)))).toEqual(["a"]);
     expect(admitted(waiting, ["w", "x", "y", "z"].map(well))).toEqual([]);
   });
 
-  test("those that fail leave room for the others", () => {
+  test("leaves room for others when some fail", () => {
     const dead = ["a", "b", "c", "d"].map(failing);
     expect(names(admitted([...dead, well("e"), well("f")], []))).toEqual(["a", "b", "e", "f"]);
     expect(names(admitted([failing("c"), well("e")], ["a", "b"].map(failing)))).toEqual(["e"]);

@@ -66,7 +66,7 @@ function answer(batch: Batch, prompt: number, said: object): void {
 }
 
 describe("permission.pending", () => {
-  test("says what is asked, and what may be answered", () => {
+  test("names the question and its options", () => {
     const { batch, notices } = running();
     const seq = ask(batch);
     expect(notices()).toEqual([
@@ -88,7 +88,7 @@ describe("permission.pending", () => {
     ]);
   });
 
-  test("is not for what the workspace's policy answers", () => {
+  test("is not sent for a request the workspace's policy answers", () => {
     const { state, batch, notices } = running();
     state.policy = { ...ASK_ALWAYS, byKind: { edit: "reject" } };
     ask(batch);
@@ -96,7 +96,7 @@ describe("permission.pending", () => {
     expect(notices()).toEqual([]);
   });
 
-  test("is not for what is over in the same step", () => {
+  test("is not sent for a request that ends in the same batch", () => {
     const { batch, notices } = running();
     ask(batch);
     processEnded(batch, { code: 1, signal: null, stderr: "" });
@@ -125,14 +125,14 @@ describe("turn.ended", () => {
     ["end_turn", "completed"],
     ["cancelled", "cancelled"],
     ["refusal", "completed"],
-  ])("with %s is %s", (stopReason, outcome) => {
+  ])("for %s is %s", (stopReason, outcome) => {
     const { batch, notices, prompt } = running();
     answer(batch, prompt, { result: { stopReason } });
     const data = { ...ABOUT, turnId: "turn_1", outcome, stopReason };
     expect(notices()).toEqual([{ type: "turn.ended", timestamp: TIME, data }]);
   });
 
-  test("failed has the error's code and message, and nothing else of it", () => {
+  test("for a failed turn has the error's code and message, and nothing else of it", () => {
     const { batch, notices, prompt } = running();
     const error = { code: -32000, message: "Out of luck", data: { stderr: "a secret" } };
     answer(batch, prompt, { error });
@@ -145,7 +145,7 @@ describe("turn.ended", () => {
     expect(notices()).toEqual([{ type: "turn.ended", timestamp: TIME, data }]);
   });
 
-  test("is also for a prompt that never left the queue", () => {
+  test("is sent for a prompt that never left the queue", () => {
     const { batch, notices, state } = running();
     const waiting = batch.frame("client", "out", request("session/prompt", {}), {
       connection: "c",
@@ -160,7 +160,7 @@ describe("turn.ended", () => {
 });
 
 describe("agent.failed", () => {
-  test("says how, and never what the process has printed", () => {
+  test("says how the agent failed, and never what the process has printed", () => {
     const { batch, notices } = running();
     processEnded(batch, { code: 3, signal: null, stderr: "a secret" });
     const message = "The agent process ended: exit code 3";
@@ -179,7 +179,7 @@ describe("agent.failed", () => {
     expect(JSON.stringify(notices())).not.toContain("a secret");
   });
 
-  test("is for an agent that cannot be had", () => {
+  test("is sent for an agent that cannot be started", () => {
     const { batch, notices } = running();
     unavailable(batch, "No host", "a secret");
     expect(notices(["agent.failed"])).toMatchObject([
@@ -187,7 +187,7 @@ describe("agent.failed", () => {
     ]);
   });
 
-  test("is not for what an agent does wrong while it is well", () => {
+  test("is not sent for a violation of a healthy agent", () => {
     const { batch, notices } = running();
     const error = { code: null, detailCode: null };
     batch.fact("gateway", "error", { ...error, origin: "agent", violation: "noMessage", message: "noise" });
@@ -196,7 +196,7 @@ describe("agent.failed", () => {
   });
 });
 
-test("what nobody wants to hear of is no notice", () => {
+test("an event no webhook wants makes no notice", () => {
   const { batch, notices } = running();
   processEnded(batch, { code: 1, signal: null, stderr: "" });
   expect(notices(["turn.ended"]).map(({ type }) => type)).toEqual(["turn.ended"]);

@@ -1,6 +1,6 @@
 import type { NewSessionResponse, SessionUpdate } from "@agentclientprotocol/sdk";
 import type { SessionUpdate as UnstableUpdate } from "@agentclientprotocol/sdk/unstable";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { KEEP } from "../../../../../src/protocol/limits.ts";
 import {
   type AcpState,
@@ -31,7 +31,7 @@ const text = (content: string) => ({ type: "text" as const, text: content });
 const output = (content: string) => [{ type: "content" as const, content: text(content) }];
 
 describe("a tool call", () => {
-  it("is merged from sparse updates", () => {
+  test("is merged from sparse updates", () => {
     const acp = after(
       {
         sessionUpdate: "tool_call",
@@ -72,7 +72,7 @@ describe("a tool call", () => {
     expect(Object.values(acp.violations)).toEqual([0, 0, 0, 0, 0]);
   });
 
-  it("is made by an update that comes first, and the call may follow", () => {
+  test("is created by an update that comes before the call", () => {
     const acp = after({ sessionUpdate: "tool_call_update", toolCallId: "t", status: "in_progress" });
     expect(call(acp)).toMatchObject({ title: null, kind: "other", status: "in_progress" });
     fold(acp, { sessionUpdate: "tool_call", toolCallId: "t", title: "Late" });
@@ -81,7 +81,7 @@ describe("a tool call", () => {
     expect(acp.violations.duplicateToolCall).toBe(0);
   });
 
-  it("only goes forward: a step back is ignored and counted, what comes with it is not lost", () => {
+  test("only goes forward: a step back is ignored and counted, but its other members apply", () => {
     const acp = after(
       { sessionUpdate: "tool_call", toolCallId: "t", title: "a", status: "in_progress" },
       { sessionUpdate: "tool_call_update", toolCallId: "t", status: "pending", title: "b" },
@@ -94,7 +94,7 @@ describe("a tool call", () => {
     expect(acp.violations.backwardStatus).toBe(3);
   });
 
-  it("announced twice under one id is one call, and counted", () => {
+  test("is one call when it is announced twice under one id, and counted", () => {
     const acp = after(
       { sessionUpdate: "tool_call", toolCallId: "t", title: "Terminal", status: "pending", rawInput: {} },
       { sessionUpdate: "tool_call", toolCallId: "t", title: "`ls`", rawInput: { command: "ls" } },
@@ -104,7 +104,7 @@ describe("a tool call", () => {
     expect(acp.violations.duplicateToolCall).toBe(1);
   });
 
-  it("keeps what an update omits or gives as null: ACP v1 cannot clear a member", () => {
+  test("keeps members that an update omits or sets to null: ACP v1 cannot clear a member", () => {
     const acp = after(
       {
         sessionUpdate: "tool_call",
@@ -131,7 +131,7 @@ describe("a tool call", () => {
     expect(call(acp)?.details.content?.value).toEqual([]);
   });
 
-  it("keeps details up to a size; of longer ones, where they are", () => {
+  test("keeps details up to a size, and the event number of longer ones", () => {
     const fits = "x".repeat(KEEP.detailChars - 2);
     const acp = after(
       { sessionUpdate: "tool_call", toolCallId: "t", title: "a", rawInput: fits, rawOutput: `${fits}x` },
@@ -144,7 +144,7 @@ describe("a tool call", () => {
     });
   });
 
-  it("is dropped when there are many: the oldest finished one first", () => {
+  test("is dropped when there are too many, the oldest finished one first", () => {
     const acp = initialAcpState();
     for (let i = 0; i < KEEP.toolCalls; i += 1)
       fold(acp, {
@@ -161,7 +161,7 @@ describe("a tool call", () => {
     expect(call(acp, "new")).toBeDefined();
   });
 
-  it("loses old details when all of them together are too much", () => {
+  test("loses old details when all details together are too long", () => {
     const acp = initialAcpState();
     const rawInput = "x".repeat(4000);
     for (let i = 0; i < 200; i += 1)
@@ -177,7 +177,7 @@ describe("a tool call", () => {
     expect(acp.toolCalls.keptChars).toBe(kept.reduce((sum, chars) => sum + chars, 0));
   });
 
-  it("stays bounded when ids alone are too much", () => {
+  test("stays bounded when the ids alone are too long", () => {
     const acp = initialAcpState();
     for (let i = 0; i < 1000; i += 1)
       fold(acp, { sessionUpdate: "tool_call", toolCallId: `${i}`.padEnd(1000, "-"), title: "" });
@@ -185,7 +185,7 @@ describe("a tool call", () => {
     expect(acp.toolCalls.items.length + acp.toolCalls.dropped).toBe(1000);
   });
 
-  it("is made by a permission request that is the first to speak of it, and not changed by a later one", () => {
+  test("is created by a permission request that comes first, and not changed by a later one", () => {
     const acp = initialAcpState();
     applyPermission(acp, { toolCallId: "t", title: "rm", kind: "delete", rawInput: { f: 1 } }, 1, 1000);
     applyPermission(acp, { toolCallId: "t", title: "", rawInput: {} }, 2, 2000);
@@ -194,7 +194,7 @@ describe("a tool call", () => {
   });
 });
 
-describe("opening a session", () => {
+describe("the answer that opens an agent session", () => {
   const setup = {
     sessionId: "s",
     modes: {
@@ -217,7 +217,7 @@ describe("opening a session", () => {
     _meta: { vendor: true },
   } satisfies NewSessionResponse & Record<string, unknown>;
 
-  it("tells modes, models and options, which can be told to the next client", () => {
+  test("reports modes, models and options for the next client", () => {
     const acp = initialAcpState();
     applySetup(acp, setup, 3);
     expect(acp.modes?.current).toBe("ask");
@@ -226,7 +226,7 @@ describe("opening a session", () => {
     expect(currentSetup(acp)).toEqual({ modes, models, configOptions });
   });
 
-  it("leaves what it does not mention: updates may have come before it", () => {
+  test("leaves members it does not mention, because updates may have come before it", () => {
     const acp = after({ sessionUpdate: "current_mode_update", currentModeId: "plan" });
     applySetup(acp, { sessionId: "s", modes: null }, 3);
     expect(acp.modes?.current).toBe("plan");
@@ -234,7 +234,7 @@ describe("opening a session", () => {
     expect(currentSetup(initialAcpState())).toEqual({});
   });
 
-  it("with lists too long keeps names, and does not pass half a list off as the whole", () => {
+  test("keeps names of over-long lists, and never half a list", () => {
     const acp = initialAcpState();
     const availableModels = Array.from({ length: 3000 }, (_, i) => ({
       modelId: `m${i}`,
@@ -247,7 +247,7 @@ describe("opening a session", () => {
     expect(currentSetup(acp)).toEqual({});
   });
 
-  it("is followed by choices of clients, whether or not the agent sends an update", () => {
+  test("is followed by the choices of clients, whether or not the agent sends an update", () => {
     const acp = initialAcpState();
     applySetup(acp, setup, 1);
     const answer = (method: string, params: unknown, result: unknown) =>
@@ -268,8 +268,8 @@ describe("opening a session", () => {
   });
 });
 
-describe("updates", () => {
-  it("replace the plan", () => {
+describe("an update", () => {
+  test("replaces the plan", () => {
     const entry = { content: "a", priority: "high", status: "pending" } as const;
     const acp = after(
       { sessionUpdate: "plan", entries: [entry, entry] },
@@ -278,7 +278,7 @@ describe("updates", () => {
     expect(acp.plan).toEqual({ items: [{ ...entry, status: "completed" }], total: 1, truncated: false });
   });
 
-  it("add, change and remove plans that have an id", () => {
+  test("adds, changes or removes a plan that has an id", () => {
     const acp = after(
       { sessionUpdate: "plan_update", plan: { type: "markdown", planId: "p", content: "# one" } },
       { sessionUpdate: "plan_update", plan: { type: "file", planId: "q", uri: "file:///q" } },
@@ -288,7 +288,7 @@ describe("updates", () => {
     expect(acp.plans).toMatchObject([{ planId: "p", plan: { seq: 3, value: { content: "# two" } } }]);
   });
 
-  it("replace the commands, however long the list", () => {
+  test("replaces the commands, however long the list", () => {
     const acp = after({
       sessionUpdate: "available_commands_update",
       availableCommands: [{ name: "web", description: "Search", input: { hint: "query" } }],
@@ -304,7 +304,7 @@ describe("updates", () => {
     expect(JSON.stringify(acp.commands).length).toBeLessThan(KEEP.commandsChars + 100);
   });
 
-  it("change the mode and the options", () => {
+  test("changes the mode and the options", () => {
     const acp = after(
       { sessionUpdate: "current_mode_update", currentModeId: "code" },
       {
@@ -316,7 +316,7 @@ describe("updates", () => {
     expect(acp.configOptions?.items).toMatchObject([{ id: "fast", currentValue: true }]);
   });
 
-  it("patch the session's info: omitted is unchanged, null is cleared", () => {
+  test("patches the session's info: an omitted member is unchanged, a null member is cleared", () => {
     const acp = after(
       {
         sessionUpdate: "session_info_update",
@@ -331,7 +331,7 @@ describe("updates", () => {
     expect(acp.info).toEqual({ title: null, updatedAt: null, meta: null });
   });
 
-  it("carry totals of usage and cost", () => {
+  test("carries totals of usage and cost", () => {
     const acp = after(
       { sessionUpdate: "usage_update", used: 100, size: 1000, cost: { amount: 0.5, currency: "USD" } },
       { sessionUpdate: "usage_update", used: 150, size: 1000 },
@@ -351,7 +351,7 @@ describe("updates", () => {
     });
   });
 
-  it("tell of a compaction, begun by whatever names it first", () => {
+  test("reports a compaction, begun by whichever update names it first", () => {
     const acp = after(
       { sessionUpdate: "compaction_summary_chunk", compactionId: "c", content: text("…") },
       { sessionUpdate: "compaction_update", compactionId: "c", status: "failed", error: "too long" },
@@ -365,7 +365,7 @@ describe("updates", () => {
     });
   });
 
-  it("of messages, notices and unknown kinds change nothing", () => {
+  test("of messages, notices or an unknown kind changes nothing", () => {
     const acp = after(
       { sessionUpdate: "agent_message_chunk", content: text("a") },
       { sessionUpdate: "agent_thought_chunk", content: text("a") },
@@ -376,14 +376,14 @@ describe("updates", () => {
     expect(acp).toEqual(initialAcpState());
   });
 
-  it.each([null, 1, "tool_call", [], [{ sessionUpdate: "plan" }], {}, { sessionUpdate: {} }])(
-    "that are none (%j) change nothing",
+  test.each([null, 1, "tool_call", [], [{ sessionUpdate: "plan" }], {}, { sessionUpdate: {} }])(
+    "that is malformed (%j) changes nothing",
     (garbage) => {
       expect(fold(initialAcpState(), garbage)).toEqual(initialAcpState());
     },
   );
 
-  it("nested deeper than the stack are left in the log", () => {
+  test("nested deeper than the stack is left in the log", () => {
     const deep = JSON.parse(`${"[".repeat(200_000)}${"]".repeat(200_000)}`) as unknown;
     const acp = fold(
       initialAcpState(),

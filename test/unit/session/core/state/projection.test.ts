@@ -1,9 +1,9 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { project, sessionStatus } from "../../../../../src/session/core/read/projection.ts";
 import { prompt, request, session, sessionUpdate } from "./fixtures.ts";
 
-describe("the projection", () => {
-  it("names the session as acpx does", () => {
+describe("the projection of a session", () => {
+  test("names the session as acpx does", () => {
     const { state } = session();
     expect(project(state)).toMatchObject({
       schema: "acpx.session.v1",
@@ -17,7 +17,7 @@ describe("the projection", () => {
     });
   });
 
-  it("shows the turn, those that wait and those that ended", () => {
+  test("shows the running turn, the queued turns and the ended turns", () => {
     const { state, batch } = session();
     const second = batch.frame("client", "out", prompt("Then that"), { connection: "c", stop: "held" });
     batch.fact("gateway", "queue.enqueued", { seq: second, turnId: "turn_2", position: 1 });
@@ -37,7 +37,7 @@ describe("the projection", () => {
     });
   });
 
-  it("shows permissions that wait for an answer, with what is known of the call", () => {
+  test("shows pending permission requests with their tool call", () => {
     const { state, batch, agent } = session();
     agent(sessionUpdate({ sessionUpdate: "tool_call", toolCallId: "t", title: "rm -r", kind: "delete" }));
     const options = [{ optionId: "y", name: "Yes", kind: "allow_once" }];
@@ -55,7 +55,7 @@ describe("the projection", () => {
     expect(project(state).pendingPermissions).toEqual([]);
   });
 
-  it("says which event has what was too long", () => {
+  test("names the event that has an over-long value", () => {
     const { state, agent } = session();
     const seq = agent(
       sessionUpdate({
@@ -83,7 +83,7 @@ describe("the projection", () => {
     ]);
   });
 
-  it("says whether the session is active, paused, completed or in error", () => {
+  test("says whether the session is active, paused, completed or in error", () => {
     const { state, batch } = session();
     expect(sessionStatus(state)).toBe("active");
     batch.fact("gateway", "queue.owner.idle_expired", { run: "r", idleMs: 1 });

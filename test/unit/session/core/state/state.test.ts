@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { KEEP, LIMITS } from "../../../../../src/protocol/limits.ts";
 import { Batch } from "../../../../../src/session/core/decide/batch.ts";
 import type { FrameEvent, LogEvent } from "../../../../../src/session/core/events/event.ts";
@@ -8,8 +8,8 @@ import { apply } from "../../../../../src/session/core/state/fold.ts";
 import { initialState, type SessionState } from "../../../../../src/session/core/state/state.ts";
 import { factEvent, frameEvent, log, request, session, sessionUpdate, update } from "./fixtures.ts";
 
-describe("the state", () => {
-  it("never throws, whatever is in the log", () => {
+describe("the state of a session", () => {
+  test("[I4] can be folded from any log without throwing", () => {
     fc.assert(
       fc.property(log, (events) => {
         project(folded(events));
@@ -18,7 +18,7 @@ describe("the state", () => {
     );
   });
 
-  it("is the same, byte for byte, when the fold is continued from a snapshot taken anywhere", () => {
+  test("[I4] is the same, byte for byte, when the fold continues from a snapshot taken anywhere", () => {
     fc.assert(
       fc.property(log, fc.nat(), (events, n) => {
         const whole = folded(events);
@@ -32,7 +32,7 @@ describe("the state", () => {
     );
   });
 
-  it("stays the same size, however long the session and however much the agent has to say", () => {
+  test("stays bounded, however long the session and its reports are", () => {
     const long = fc.nat(20_000).map((n) => "é".repeat(n));
     const updates = fc.sample(update(long, fc.uuid()), { numRuns: 1000, seed: 1 });
     const state = initialState("s");
@@ -55,8 +55,8 @@ describe("the state", () => {
   });
 });
 
-describe("what the agent reports", () => {
-  it("is not counted again when it replays its history, nor for sessions below this one", () => {
+describe("a report of the agent", () => {
+  test("is not counted in a replay of its history, nor for sub-sessions", () => {
     const { state, agent } = session();
     const call = { sessionUpdate: "tool_call", toolCallId: "t", title: "T" };
     agent(sessionUpdate(call), { stop: "replay" });
@@ -69,14 +69,14 @@ describe("what the agent reports", () => {
     expect(state.turns.recent[0]).toMatchObject({ updates: 1, toolCalls: 1 });
   });
 
-  it("before it has opened the session belongs to the session", () => {
+  test("belongs to the session although it comes before the session is open", () => {
     const state = initialState("s");
     const batch = new Batch(state, 1000, () => undefined);
     batch.frame("agent", "in", sessionUpdate({ sessionUpdate: "current_mode_update", currentModeId: "m" }));
     expect(state.acp.modes?.current).toBe("m");
   });
 
-  it("includes a mode it was set to and only acknowledged", () => {
+  test("includes a mode that was set and only acknowledged", () => {
     const { state, batch, agent } = session();
     const set = (modeId: string) =>
       batch.frame("client", "out", request("session/set_mode", { sessionId: "s", modeId }), {
@@ -91,7 +91,7 @@ describe("what the agent reports", () => {
     expect(state.acp.modes?.current).toBe("code");
   });
 
-  it("includes what it said when it opened the session", () => {
+  test("includes the members of the answer that opened the session", () => {
     const state = initialState("s");
     const batch = new Batch(state, 1000, () => undefined);
     const asked = batch.frame("gateway", "out", request("session/load", {}));

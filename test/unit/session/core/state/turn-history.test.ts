@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { KEEP } from "../../../../../src/protocol/limits.ts";
 import {
   addTurn,
@@ -13,7 +13,7 @@ const prompt = (...texts: string[]) => ({ prompt: texts.map((text) => ({ type: "
 const chunk = (text: string) => ({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
 
 describe("the history of turns", () => {
-  it("follows a turn from its prompt to its end", () => {
+  test("follows a turn from its prompt to its end", () => {
     const history = initialTurnHistory();
     addTurn(history, {
       turnId: "turn_1",
@@ -53,7 +53,7 @@ describe("the history of turns", () => {
     });
   });
 
-  it("ends a turn once", () => {
+  test("ends a turn once", () => {
     const history = initialTurnHistory();
     startTurn(history, { turnId: "a", prompt: 1 }, 1);
     finishTurn(history, "failed", { turnId: "a", prompt: 1, reason: "agent_exited" }, 5);
@@ -61,7 +61,7 @@ describe("the history of turns", () => {
     expect(history.recent[0]).toMatchObject({ status: "failed", reason: "agent_exited", endedAt: 5 });
   });
 
-  it("keeps the beginning of long texts, and marks where they were cut", () => {
+  test("keeps the beginning of long texts, and marks where they were cut", () => {
     const history = initialTurnHistory();
     const long = "ab😀".repeat(1000);
     const record = addTurn(history, { turnId: "a", prompt: 1, at: 1, params: prompt(long) });
@@ -72,7 +72,7 @@ describe("the history of turns", () => {
     expect(record.updates).toBe(1000);
   });
 
-  it("keeps the latest, and those that have not ended", () => {
+  test("keeps the latest turns and all turns that have not ended", () => {
     const history = initialTurnHistory();
     addTurn(history, { turnId: "waiting", prompt: 1, at: 1 });
     for (let i = 2; i < 200; i += 1) {
@@ -85,7 +85,7 @@ describe("the history of turns", () => {
     expect(history.recent.at(-1)?.turnId).toBe("t199");
   });
 
-  it("takes over turns of other systems, which name them by their id and may bring previews only", () => {
+  test("takes over turns of other systems, which name turns by id and may have previews only", () => {
     const history = initialTurnHistory();
     startTurn(history, { turnId: "x", prompt: 4, promptPreview: "asked" }, 10);
     finishTurn(history, "completed", { turnId: "x", replyPreview: "said" }, 20);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { ulid } from "ulid";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { textChunks } from "../../../../../src/durable/text-chunks.ts";
 import { LIMITS } from "../../../../../src/protocol/limits.ts";
 import { isLineFault, readEnvelope, withRecordId } from "../../../../../src/session/core/events/envelope.ts";
@@ -109,8 +109,8 @@ function lineOf(seq: number, { kind, payload, id, source, future, gap }: Foreign
   return `{${members.join(",")}}${gap}`;
 }
 
-describe("lines of another system", () => {
-  it("come out of storage as they went in, whatever they hold", () => {
+describe("the lines of another system", () => {
+  test("come out of storage as they went in, whatever their content", () => {
     fc.assert(
       fc.property(fc.array(foreignLine, { minLength: 1, maxLength: 20 }), (parts) => {
         const lines = parts.map((part, i) => lineOf(i + 1, part));
@@ -120,7 +120,7 @@ describe("lines of another system", () => {
     );
   });
 
-  it("share rows, and no row grows past its limit", () => {
+  test("[I8] share rows, and no row grows past its limit", () => {
     const lines = Array.from({ length: 5000 }, (_, i) =>
       lineOf(i + 1, {
         kind: "vendor.unheard_of",
@@ -137,7 +137,7 @@ describe("lines of another system", () => {
     for (const row of log.rows) expect(row.body.length + row.heads.length).toBeLessThan(LIMITS.rowChars + 10);
   });
 
-  it("may be longer than a row", () => {
+  test("may be longer than a row", () => {
     const payload = `{"text":"${"😀".repeat(LIMITS.rowChars)}"}`;
     const line = lineOf(1, {
       kind: "vendor.unheard_of",
@@ -152,7 +152,7 @@ describe("lines of another system", () => {
     expect(log.lines()[0] === line).toBe(true);
   });
 
-  it("keep companions of a frame that would fill a row by themselves", () => {
+  test("keep the companion fields of a frame that fill a row by themselves", () => {
     const message = '{"jsonrpc":"2.0","method":"_x"}';
     const payload = `{"direction":"in","message":${message},"extra":"${"x".repeat(3_000_000)}"}`;
     const line = lineOf(1, {
@@ -188,8 +188,8 @@ function ownEvents(): LogEvent[] {
   }));
 }
 
-describe("our own lines", () => {
-  it("fall into the rows they came from", () => {
+describe("the lines of our own export", () => {
+  test("[I8] return to the rows they came from", () => {
     const before = new Rows();
     for (const row of rows(ownEvents())) before.add(eventIdPrefix(ulid(row.at)), row);
     const after = stored(before.lines());
@@ -197,7 +197,7 @@ describe("our own lines", () => {
     expect(stored(after.lines()).rows).toEqual(before.rows);
   });
 
-  it("are kept as they are where the place in a row does not fit", () => {
+  test("are stored separately where their place in a row does not fit", () => {
     const [event] = ownEvents();
     const line = envelope(event as LogEvent, SESSION, eventId("01J4ABCDEFGHJKMNPQRST", 3));
     const log = stored([line]);
@@ -206,8 +206,8 @@ describe("our own lines", () => {
   });
 });
 
-describe("a line under another record id", () => {
-  it("changes in that one place", () => {
+describe("a line imported under a new record id", () => {
+  test("changes in that place only", () => {
     const line = `{"payload":{"acpxRecordId":"${SESSION}"},"acpxRecordId" : "${SESSION}","x":1.0}`;
     expect(withRecordId(line, "new")).toBe(
       `{"payload":{"acpxRecordId":"${SESSION}"},"acpxRecordId" : "new","x":1.0}`,

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { isLineFault, readEnvelope } from "../../../../../src/session/core/events/envelope.ts";
 import { isFact } from "../../../../../src/session/core/events/event.ts";
 import { project } from "../../../../../src/session/core/read/projection.ts";
@@ -32,7 +32,7 @@ function imported(record: object) {
 }
 
 describe("an older record", () => {
-  it("becomes facts of the catalogue", () => {
+  test("becomes facts of the catalogue", () => {
     const { events } = imported(RECORD);
     expect(events.filter((event) => !isFact(event))).toEqual([]);
     expect(events.map(({ kind }) => kind)).toEqual([
@@ -45,7 +45,7 @@ describe("an older record", () => {
     ]);
   });
 
-  it("shows the beginning of each prompt and reply in the projection", () => {
+  test("shows the beginning of each prompt and reply in the projection", () => {
     const state = initialState("s");
     for (const event of imported(RECORD).events) apply(state, event);
     expect(project(state).turns).toMatchObject({
@@ -69,7 +69,7 @@ describe("an older record", () => {
     });
   });
 
-  it("reads as a conversation in Markdown", () => {
+  test("reads as a conversation in Markdown", () => {
     const transcript = new Transcript({ acpxRecordId: "s" });
     const body = imported(RECORD).texts.map((line) => transcript.push(JSON.parse(line)));
     const markdown = body.join("") + transcript.end();

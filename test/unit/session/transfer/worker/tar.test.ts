@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readFact } from "../../../../../src/session/core/events/fact-reader.ts";
 import type { Envelope } from "../../../../../src/session/log/row-format.ts";
 import { type SegmentCursor, segmentPage } from "../../../../../src/session/transfer/object/segments.ts";
@@ -58,7 +58,7 @@ function archive(lines: readonly string[], kinds: Record<number, string> = {}): 
 }
 
 describe("tar", () => {
-  it("lists and unpacks what we write", async () => {
+  test("lists and unpacks our archives", async () => {
     const lines = Array.from({ length: 12_000 }, (_, i) => line(i + 1, { payload: { text: `é ${i}` } }));
     const file = join(dir, "ours.tar");
     await writeFile(file, await collect(archive(lines, { 3: "turn.started", 10500: "turn.completed" })));
@@ -91,7 +91,7 @@ describe("tar", () => {
     ]);
   });
 
-  it.each(["gnu", "ustar", "pax"])("makes archives we can read (%s)", async (format) => {
+  test.each(["gnu", "ustar", "pax"])("makes archives that we can read (%s)", async (format) => {
     const root = join(dir, `${format}-sessions`);
     await mkdir(join(root, ID, "events"), { recursive: true });
     await mkdir(join(root, ID, "index"));
@@ -138,7 +138,7 @@ class Sink implements ImportSink {
 }
 
 describe("an archive that nobody reads", () => {
-  it("is not read from the log either", async () => {
+  test("stops reading the log", async () => {
     let pages = 0;
     const bytes = new Uint8Array(1_000_000);
     const stream = sessionTar('{"log":{}}', 1000, async ({ after, events, bytes: had }: SegmentCursor) => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { markdownDiff } from "../../../../../src/session/transfer/worker/markdown-diff.ts";
 import { Transcript } from "../../../../../src/session/transfer/worker/transcript.ts";
 import type { Json } from "../../../../fixtures/json.ts";
@@ -53,7 +53,7 @@ class Log {
 }
 
 describe("a transcript", () => {
-  it("reads like the conversation it was", () => {
+  test("reads like the conversation", () => {
     const log = new Log();
     const first = log.prompt("Please mend the build.");
     log.note("turn.started", { turnId: "t1", prompt: first });
@@ -175,7 +175,7 @@ describe("a transcript", () => {
     `);
   });
 
-  it("shows a queued prompt when its turn comes, and one that never ran for what it is", () => {
+  test("shows a queued prompt at its turn, and marks a prompt that never ran", () => {
     const log = new Log();
     const first = log.prompt("first");
     log.note("turn.started", { turnId: "t1", prompt: first });
@@ -232,7 +232,7 @@ describe("a transcript", () => {
     `);
   });
 
-  it("makes do with the frames of another system, and with previews", () => {
+  test("handles frames of another system, and previews", () => {
     const log = new Log();
     log.prompt("by id");
     log.update({ sessionUpdate: "from_the_future", x: 1 });
@@ -276,7 +276,7 @@ describe("a transcript", () => {
 });
 
 describe("a diff", () => {
-  it("leaves out what both texts share, but for some lines around it", () => {
+  test("leaves out common lines except for some context", () => {
     const before = Array.from({ length: 20 }, (_, i) => `line ${i + 1}`);
     const after = before.with(9, "changed");
     expect(markdownDiff("src/a.ts", before.join("\n"), after.join("\n"))).toMatchInlineSnapshot(`
@@ -294,12 +294,12 @@ describe("a diff", () => {
     `);
   });
 
-  it.each([
+  test.each([
     ["a new file", null, "a\nb\n", "@@ -0,0 +1,2 @@\n+a\n+b"],
     ["an emptied file", "a\n", "", "@@ -1,1 +0,0 @@\n-a"],
     ["lines added at the end", "a\n", "a\nb\n", "@@ -1,1 +1,2 @@\n a\n+b"],
     ["a repeated line", "a\na\n", "a\na\na\n", "@@ -1,2 +1,3 @@\n a\n a\n+a"],
-  ])("%s", (_, before, after, hunk) => {
+  ])("shows %s", (_, before, after, hunk) => {
     expect(markdownDiff("/f", before, after).split("\n").slice(2).join("\n")).toBe(hunk);
   });
 });

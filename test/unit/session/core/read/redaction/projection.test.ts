@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { LogEvent } from "../../../../../../src/session/core/events/event.ts";
 import { project } from "../../../../../../src/session/core/read/projection.ts";
 import { sessionFor } from "../../../../../../src/session/core/read/redaction/redaction.ts";
@@ -23,7 +23,7 @@ import {
 
 const BY_LINK = { tenant: "t", subject: "share:x", workspaces: ["w"], scopes: [], expires: 0 } as const;
 
-describe("the projection", () => {
+describe("a redacted projection", () => {
   const state = initialState(SESSION);
   const log: LogEvent[] = [
     note("session.requested", { tenant: "t", owner: "o", workspace: "w", agent: "a", cwd: "/", request: 1 }),
@@ -51,7 +51,7 @@ describe("the projection", () => {
   const whole = sessionFor(BY_LINK, project(state));
   const text = sessionFor({ ...BY_LINK, redacted: true }, project(state));
 
-  it("has the conversation and that tools were used, and no more of them", () => {
+  test("has the conversation and the fact that tools were used, and no more of the tools", () => {
     expect(whole).toContain(SECRET);
     expect(text).not.toContain(SECRET);
     expect(JSON.parse(text)).toMatchObject({
@@ -66,11 +66,11 @@ describe("the projection", () => {
     });
   });
 
-  it("is all there for those who may see all", () => {
+  test("is complete for callers that may see everything", () => {
     expect(JSON.parse(whole)).toEqual(JSON.parse(JSON.stringify(project(state))));
   });
 
-  it("lacks nothing that has nothing to hide", () => {
+  test("lacks nothing harmless", () => {
     const view = {
       ...project(initialState(SESSION)),
       clients: [],

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Frame, readFrame } from "../../../../../../src/protocol/frame.ts";
 import { isLineFault, readEnvelope } from "../../../../../../src/session/core/events/envelope.ts";
 import { isFrame, type LogEvent } from "../../../../../../src/session/core/events/event.ts";
@@ -76,7 +76,7 @@ function expectHidden(event: LogEvent): void {
 }
 
 describe("a secret", () => {
-  it("is never shown that is added to a message or a note, wherever that is", () => {
+  test("is never shown wherever it is added to a message or a fact", () => {
     const events = fc.constantFrom(...HARMLESS, ...OTHERS);
     fc.assert(
       fc.property(events, fc.nat(), unknownName, junk, (event, which, name, value) => {
@@ -124,11 +124,11 @@ describe("a secret", () => {
     "a failed turn's error": (data) =>
       note("turn.failed", { turnId: "t", error: { code: 1, message: "m", data } }),
   };
-  it.each(Object.entries(hidden))("is never shown in %s", (_, make) => {
+  test.each(Object.entries(hidden))("is never shown in %s", (_, make) => {
     fc.assert(fc.property(junk, (value) => expectHidden(make(value))));
   });
 
-  it("is not shown of a line from elsewhere that says things twice, or more than it should", () => {
+  test("is not shown of a foreign line with duplicate or unknown members", () => {
     const event = update({ sessionUpdate: "agent_message_chunk", content: SAID });
     const line = lineOf(event);
     const tool = `{"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"tool_call","content":"${SECRET}"}}}`;
@@ -154,8 +154,8 @@ describe("a secret", () => {
   });
 });
 
-describe("what is left of a message", () => {
-  it("is a message of the protocol", () => {
+describe("a redacted message", () => {
+  test("is valid by the protocol's schema", () => {
     const events = fc.constantFrom(...HARMLESS);
     fc.assert(
       fc.property(events, fc.nat(), unknownName, junk, (event, which, name, value) => {

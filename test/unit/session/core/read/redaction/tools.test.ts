@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Frame, readFrame } from "../../../../../../src/protocol/frame.ts";
 import type { LogEvent } from "../../../../../../src/session/core/events/event.ts";
 import {
@@ -35,23 +35,23 @@ const PROMPT = says("session/prompt", {
   _meta: { "acp-edge/idempotencyKey": "k" },
 });
 
-describe("what has nothing to hide", () => {
-  it.each([...HARMLESS, ...OTHERS, PROMPT].map((event) => [lineOf(event), event] as const))(
-    "stays as it is: %s",
+describe("a harmless event", () => {
+  test.each([...HARMLESS, ...OTHERS, PROMPT].map((event) => [lineOf(event), event] as const))(
+    "stays unchanged: %s",
     (line, event) => {
       expect(redacted(event)).toBe(event);
       expect(redactedLine(line, event)).toBe(line);
     },
   );
 
-  it("keeps the text of its sender", () => {
+  test("keeps the text of its sender", () => {
     const raw = '{ "jsonrpc":"2.0",\n"id":12345678901234567890, "result": {"stopReason" :"end_turn"} }';
     const event = { ...answers("in", {}), frame: readFrame(raw) as Frame } as LogEvent;
     expect(redacted(event)).toBe(event);
   });
 });
 
-describe("what tools were given, and what came out", () => {
+describe("tool data", () => {
   const details = {
     content: [{ type: "diff", path: "/a", oldText: null, newText: SECRET }],
     rawInput: { command: SECRET },
@@ -60,7 +60,7 @@ describe("what tools were given, and what came out", () => {
     _meta: { claudeCode: { toolResponse: SECRET } },
   };
 
-  it("is no part of a tool call", () => {
+  test("is no part of a tool call", () => {
     for (const sessionUpdate of ["tool_call", "tool_call_update"])
       expect(updateIn(update({ sessionUpdate, ...TOOL, ...details, locations: LOCATIONS }))).toEqual({
         sessionUpdate,
@@ -70,7 +70,7 @@ describe("what tools were given, and what came out", () => {
       });
   });
 
-  it("is no part of a permission request, in the message or beside it", () => {
+  test("is no part of a permission request, in the message or beside it", () => {
     const params = {
       sessionId: "s",
       toolCall: { ...TOOL, ...details },
@@ -86,7 +86,7 @@ describe("what tools were given, and what came out", () => {
     expect(JSON.parse(redactedOptions(JSON.stringify(options)))).toEqual(left.options);
   });
 
-  it("is no part of what is asked of files and terminals", () => {
+  test("is no part of requests for files and terminals", () => {
     const file = { sessionId: "s", path: "/a" };
     expect(paramsOf(asks("fs/read_text_file", { ...file, limit: 3 }))).toEqual({ ...file, _meta: MARK });
     expect(paramsOf(asks("fs/write_text_file", { ...file, content: SECRET }))).toEqual({
@@ -98,7 +98,7 @@ describe("what tools were given, and what came out", () => {
     expect(paramsOf(asks("terminal/create", command))).toEqual({ sessionId: "s", command: "", _meta: MARK });
   });
 
-  it("is no part of the answers to the agent", () => {
+  test("is no part of answers to the agent", () => {
     for (const result of [{ content: SECRET }, { output: SECRET, truncated: false }, { terminalId: SECRET }])
       expect(seen(answers("out", result)).result).toEqual({ _meta: MARK });
     expect(seen(answers("out", { action: "accept", content: { name: SECRET } })).result).toEqual({
@@ -114,7 +114,7 @@ describe("what tools were given, and what came out", () => {
     });
   });
 
-  it("is not in an error's data", () => {
+  test("is not in an error's data", () => {
     const error = { code: 1, message: "It ended", data: { stderr: SECRET } };
     const left = { code: 1, message: "It ended", data: MARK };
     expect(seen(frame("in", { id: 7, error })).error).toEqual(left);
@@ -122,7 +122,7 @@ describe("what tools were given, and what came out", () => {
     expect(seen(note("turn.failed", { ...failed, error }))).toEqual({ ...failed, error: left });
   });
 
-  it("is not what the process wrote beside its messages", () => {
+  test("is no part of the process's noise and stderr", () => {
     expect(seen(note("runtime.noise", { text: SECRET }))).toEqual({ _meta: MARK });
     expect(seen(note("error", { message: "It ended", stderr: SECRET }))).toEqual({
       message: "It ended",
@@ -136,7 +136,7 @@ describe("what tools were given, and what came out", () => {
     expect(seen(frame("in", { words: SECRET }))).toEqual({ jsonrpc: "2.0", _meta: MARK });
   });
 
-  it("is not in the settings of tools", () => {
+  test("is no part of tool settings", () => {
     const params = { cwd: "/", mcpServers: [{ name: "n", command: "c", args: [SECRET], env: [] }] };
     expect(paramsOf(says("session/new", { ...params, _meta: { systemPrompt: SECRET } }))).toEqual({
       cwd: "/",
@@ -149,7 +149,7 @@ describe("what tools were given, and what came out", () => {
     });
   });
 
-  it("may be in anything that nobody knows", () => {
+  test("is assumed in any unknown message", () => {
     expect(updateIn(update({ sessionUpdate: "vendor_update", title: SECRET }))).toEqual({
       sessionUpdate: "vendor_update",
       _meta: MARK,
@@ -170,7 +170,7 @@ describe("what tools were given, and what came out", () => {
     });
   });
 
-  it("is not what an agent says under the gateway's names", () => {
+  test("is hidden even when an agent uses the gateway's own names", () => {
     const news = { sessionUpdate: "session_info_update", _meta: { "acp-edge/message": SECRET } };
     expect(updateIn(update(news))).toEqual({ sessionUpdate: "session_info_update", _meta: MARK });
   });
