@@ -1,6 +1,6 @@
 import { logToStderr, reasonOf } from "../node/log.ts";
 import { readTiming, type Timing } from "../node/timing.ts";
-import { overrideLimits } from "../protocol/limits.ts";
+import { type Limits, readLimits } from "../protocol/limits.ts";
 import { thisMachine } from "./agent/installation.ts";
 import { type OfferedAgent, offeredAgents } from "./agent/offered-agents.ts";
 import { Host } from "./host.ts";
@@ -19,9 +19,10 @@ const EXIT: Readonly<Record<HostRefusal | "ended" | "usage", number>> = {
 
 let options: HostCommandLine;
 let timing: Timing;
+let limits: Limits;
 let agents: OfferedAgent[];
 try {
-  overrideLimits(process.env.ACP_EDGE_LIMITS);
+  limits = readLimits(process.env.ACP_EDGE_LIMITS);
   timing = readTiming(process.env.ACP_EDGE_TIMING);
   if (process.argv.slice(2).some((word) => word === "--help" || word === "-h")) {
     process.stdout.write(`${HOST_USAGE}\n`);
@@ -39,7 +40,7 @@ const identity = { workspace, name, root };
 const records = await ProcessGroupRecords.open(options.state, identity, timing.killAfterMs, logToStderr);
 
 const host = new Host({
-  gateway: { url: options.gateway, token: options.token, timing, log: logToStderr },
+  gateway: { url: options.gateway, token: options.token, timing, limits, log: logToStderr },
   workspace: options.workspace,
   name: options.name,
   root: options.root,

@@ -4,7 +4,7 @@ import { addAbortSignal } from "node:stream";
 import { text } from "node:stream/consumers";
 import { WebSocket } from "ws";
 import { CloseCode } from "../protocol/close-codes.ts";
-import { LIMITS } from "../protocol/limits.ts";
+import type { Limits } from "../protocol/limits.ts";
 import { Backoff } from "./backoff.ts";
 import { type Log, reasonOf } from "./log.ts";
 import type { Timing } from "./timing.ts";
@@ -15,6 +15,7 @@ export type Gateway = {
   /** Called for each new socket, because tokens are renewed. `refused` is a token that the gateway has rejected. */
   token: (refused?: string) => string | Promise<string>;
   timing: Timing;
+  limits: Limits;
   log: Log;
 };
 
@@ -121,14 +122,14 @@ export class GatewaySocket {
   }
 
   #dialWith(token: string): void {
-    const { url, timing } = this.#gateway;
+    const { url, timing, limits } = this.#gateway;
     const { protocol, headers } = this.#handlers.dial?.() ?? {};
     const address = url.replace(/^http/, "ws").replace(/\/+$/, "") + this.#path;
     const socket = new WebSocket(address, protocol === undefined ? [] : [protocol], {
       headers: { ...headers, authorization: `Bearer ${token}` },
       perMessageDeflate: false,
       handshakeTimeout: timing.dialMs,
-      maxPayload: 4 * LIMITS.frameChars,
+      maxPayload: 4 * limits.frameChars,
     });
     this.#socket = socket;
     let status: number | undefined;

@@ -1,5 +1,3 @@
-import { LIMITS } from "../protocol/limits.ts";
-
 /** A line of text, or `noise`: a readable stand-in for a line that is too long or not UTF-8. */
 export type Line = string | { noise: string };
 
@@ -18,7 +16,7 @@ export class LineSplitter {
   #partial = Buffer.alloc(0);
   #length = 0;
 
-  constructor(maxBytes: number = LIMITS.frameChars) {
+  constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 

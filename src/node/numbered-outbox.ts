@@ -1,4 +1,4 @@
-import { LIMITS } from "../protocol/limits.ts";
+import type { Limits } from "../protocol/limits.ts";
 
 /** Memory of a buffered item besides its text, in characters, so that a flood of tiny items fills the window too. */
 const ITEM_OVERHEAD = 64;
@@ -11,6 +11,7 @@ export class NumberedOutbox {
   /** Called after items were added. */
   onPush: () => void = () => {};
   readonly #windowChars: number;
+  readonly #batchChars: number;
   #items: string[] = [];
   /** Number of acknowledged items that are still at the front of the array; removing each one would be quadratic. */
   #stale = 0;
@@ -19,8 +20,9 @@ export class NumberedOutbox {
   #discarding = false;
   #room: PromiseWithResolvers<void> | undefined;
 
-  constructor(windowChars: number = LIMITS.hostWindowChars) {
-    this.#windowChars = windowChars;
+  constructor({ hostWindowChars, linkBatchChars }: Pick<Limits, "hostWindowChars" | "linkBatchChars">) {
+    this.#windowChars = hostWindowChars;
+    this.#batchChars = linkBatchChars;
   }
 
   /** Number of the last item added. */
@@ -96,7 +98,7 @@ export class NumberedOutbox {
     let end = start;
     for (let chars = 0; end < this.#items.length; end++) {
       chars += (this.#items[end] as string).length + 1;
-      if (chars > LIMITS.linkBatchChars && end > start) break;
+      if (chars > this.#batchChars && end > start) break;
     }
     return this.#items.slice(start, end);
   }

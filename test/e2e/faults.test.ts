@@ -13,7 +13,7 @@ import { offeredAgents } from "../../src/host/agent/offered-agents.ts";
 import { Host } from "../../src/host/host.ts";
 import { DEFAULT_TIMING } from "../../src/node/timing.ts";
 import { type HostControl, LINK_VERSION } from "../../src/protocol/host-wire.ts";
-import { LIMITS } from "../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import { Client, parse, RawClient, readLog, streamed, textOf, upTo } from "./client.ts";
 import { eventually, type Gateway, startGateway, withWorkspace } from "./gateway.ts";
 
@@ -141,10 +141,10 @@ describe("a faulty client", () => {
   });
 
   test.each([
-    ["a request id", { id: "x".repeat(LIMITS.idChars + 1), method: "session/list", params: {} }],
+    ["a request id", { id: "x".repeat(DEFAULT_LIMITS.idChars + 1), method: "session/list", params: {} }],
     [
       "a session id",
-      { id: 1, method: "session/prompt", params: { sessionId: "x".repeat(LIMITS.idChars + 1) } },
+      { id: 1, method: "session/prompt", params: { sessionId: "x".repeat(DEFAULT_LIMITS.idChars + 1) } },
     ],
   ])("is closed with 1008 for %s that is too long", async (_, message) => {
     await using other = await RawClient.initialized(gateway);
@@ -167,7 +167,7 @@ describe("a faulty client", () => {
     );
     expect(await answer).toMatchObject({
       id: null,
-      error: { code: -32600, message: expect.stringContaining(String(LIMITS.frameChars)) },
+      error: { code: -32600, message: expect.stringContaining(String(DEFAULT_LIMITS.frameChars)) },
     });
     expect(await other.closed).toMatchObject({ code: 1009 });
     expect(streamed((await turn).updates)).toEqual(upTo(300));
@@ -362,6 +362,7 @@ describe("an agent that", () => {
         url: gateway.url,
         token: () => gateway.hostToken,
         timing: { ...DEFAULT_TIMING, initializeMs: 2000 },
+        limits: DEFAULT_LIMITS,
         log: () => {},
       },
       workspace: gateway.workspace,

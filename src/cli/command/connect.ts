@@ -1,5 +1,6 @@
 import { createWriteStream } from "node:fs";
 import { Command } from "commander";
+import { DEFAULT_LIMITS } from "../../protocol/limits.ts";
 import { runBridge } from "../connect/bridge.ts";
 import { EXIT } from "../exit.ts";
 import { acpUrl, type TargetOptions } from "../gateway/target.ts";
@@ -28,6 +29,7 @@ async function connect(url: string | undefined, options: ConnectOptions): Promis
     token: (fresh) => target.token({ fresh }),
     waitMs: options.wait * 1000,
     heartbeatMs: options.heartbeat * 1000,
+    limits: DEFAULT_LIMITS,
     input: process.stdin,
     output: process.stdout,
     log: options.log === undefined ? toStderr : toFile(options.log),

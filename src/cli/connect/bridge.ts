@@ -22,9 +22,9 @@ export type BridgeOptions = Omit<LinkOptions, "frames" | "unrestored"> & {
  * the editor has left, or with an error that trying again would not mend.
  */
 export async function runBridge(options: BridgeOptions): Promise<CliError | undefined> {
-  const { input, output, log } = options;
+  const { input, output, log, limits } = options;
   const pending = new Pending();
-  const splitter = new LineSplitter();
+  const splitter = new LineSplitter(limits.frameChars);
   /** The editor does not read as fast as the agent writes. */
   let room: Promise<void> | undefined;
 

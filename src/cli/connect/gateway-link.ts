@@ -1,6 +1,6 @@
 import { type Gateway, GatewaySocket, type Loss } from "../../node/gateway-socket.ts";
 import { NumberedOutbox } from "../../node/numbered-outbox.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import {
   type ClientHead,
   type GatewayHead,
@@ -34,7 +34,8 @@ export class GatewayLink {
   readonly #handlers: LinkHandlers;
   readonly #log: Gateway["log"];
   /** What the editor said and no session has yet. */
-  readonly #outbox = new NumberedOutbox();
+  readonly #outbox: NumberedOutbox;
+  readonly #limits: Limits;
   /** How far each session's stream has been read, for the next socket to go on from. */
   readonly #places = new Map<string, Place>();
   #own = 0;
@@ -55,6 +56,8 @@ export class GatewayLink {
   constructor(gateway: Gateway, path: string, handlers: LinkHandlers) {
     this.#handlers = handlers;
     this.#log = gateway.log;
+    this.#limits = gateway.limits;
+    this.#outbox = new NumberedOutbox(gateway.limits);
     this.#outbox.onPush = () => this.#pump();
     this.#socket = new GatewaySocket(gateway, path, {
       dial: () => ({
@@ -195,7 +198,7 @@ export class GatewayLink {
   }
 
   #pump(): void {
-    while (this.#sent !== undefined && this.#socket.bufferedAmount < LIMITS.linkBatchChars) {
+    while (this.#sent !== undefined && this.#socket.bufferedAmount < this.#limits.linkBatchChars) {
       const lines = this.#outbox.batch(this.#sent);
       if (lines.length === 0) return;
       const first = this.#sent + 1;

@@ -2,6 +2,7 @@ import type { Loss } from "../../node/gateway-socket.ts";
 import { type Log, reasonOf } from "../../node/log.ts";
 import { DEFAULT_TIMING, type Timing } from "../../node/timing.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import { HEARTBEAT_MS } from "../../protocol/resumable-wire.ts";
 import { CliError, EXIT } from "../exit.ts";
 import { refusal } from "../gateway/api-client.ts";
@@ -16,6 +17,7 @@ export type LinkOptions = {
   waitMs: number;
   /** The gateway is asked this often whether it is there, and has as long to say so. */
   heartbeatMs: number;
+  limits: Limits;
   log: Log;
 } & Pick<LinkHandlers, "frames" | "unrestored">;
 
@@ -50,6 +52,7 @@ export function openLink(options: LinkOptions): { link: GatewayLink; ended: Prom
         return token;
       },
       timing: timing(options.heartbeatMs),
+      limits: options.limits,
       log,
     },
     "",

@@ -15,7 +15,7 @@ import type { Log } from "../../node/log.ts";
 import { VERSION } from "../../node/version.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
 import { ErrorCode } from "../../protocol/errors.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../protocol/limits.ts";
 import { openLink } from "../connect/reconnecting-link.ts";
 import { CliError, EXIT, type ExitCode, reasonOf } from "../exit.ts";
 import { refusal } from "./api-client.ts";
@@ -40,7 +40,7 @@ function dial(target: Target, token: string): Promise<WebSocket | CliError> {
     headers: { authorization: `Bearer ${token}` },
     perMessageDeflate: false,
     handshakeTimeout: HANDSHAKE_MS,
-    maxPayload: 4 * LIMITS.frameChars,
+    maxPayload: 4 * DEFAULT_LIMITS.frameChars,
   });
   return new Promise((resolve, reject) => {
     socket.on("open", () => resolve(socket));
@@ -115,6 +115,7 @@ function linkStream(target: Target, log: Log, onUpdate?: OnUpdate): Stream {
     token: (fresh) => target.token({ fresh }),
     waitMs: 0,
     heartbeatMs: HEARTBEAT_MS,
+    limits: DEFAULT_LIMITS,
     log,
     frames: (lines) => {
       for (const line of lines) take(line);

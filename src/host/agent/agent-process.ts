@@ -1,7 +1,8 @@
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Line, LineSplitter } from "../../node/line-splitter.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Timing } from "../../node/timing.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import { readPaced } from "../os/paced-reader.ts";
 import { endGroup, type ProcessGroupListener } from "../os/process-group.ts";
 import type { Redactor } from "./redactor.ts";
@@ -36,6 +37,14 @@ export type Launch = {
   groups?: ProcessGroupListener | undefined;
 };
 
+/** Where an agent process runs, and the bounds that it obeys. */
+export type ProcessContext = {
+  /** The workspace's directory, a real path. */
+  root: string;
+  timing: Timing;
+  limits: Limits;
+};
+
 /** The operating system process of an agent: lines in, lines out, and a process group that ends as a whole. */
 export class AgentProcess {
   readonly pid: number | null;
@@ -49,20 +58,20 @@ export class AgentProcess {
   #draining = false;
 
   /** Throws if the command cannot be spawned at all. */
-  constructor(launch: Launch, cwd: string, killAfterMs: number, handlers: ProcessHandlers) {
+  constructor(launch: Launch, { root, timing, limits }: ProcessContext, handlers: ProcessHandlers) {
     const [file = "", ...args] = launch.command;
-    const child = spawn(file, args, { cwd, env: launch.env, detached: true, stdio: "pipe" });
+    const child = spawn(file, args, { cwd: root, env: launch.env, detached: true, stdio: "pipe" });
     this.#child = child;
-    this.#killAfterMs = killAfterMs;
+    this.#killAfterMs = timing.killAfterMs;
     this.pid = child.pid ?? null;
 
-    const splitter = new LineSplitter();
+    const splitter = new LineSplitter(limits.frameChars);
     child.stdout.on("data", (chunk: Buffer) => {
       this.#bytesRead += chunk.length;
       handlers.lines(splitter.push(chunk));
     });
 
-    const stderr = new StderrTail(LIMITS.stderrChars, launch.redactor);
+    const stderr = new StderrTail(limits.stderrChars, launch.redactor);
     readPaced(child.stderr.setEncoding("utf8"), (text: string) => stderr.push(text));
 
     // The exit of the process reports its end; an error of the pipe adds nothing.

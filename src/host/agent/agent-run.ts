@@ -2,13 +2,17 @@ import { randomUUID } from "node:crypto";
 import type { Line } from "../../node/line-splitter.ts";
 import { reasonOf } from "../../node/log.ts";
 import { NumberedOutbox } from "../../node/numbered-outbox.ts";
-import type { Timing } from "../../node/timing.ts";
 import type { HostEvent } from "../../protocol/host-wire.ts";
-import { LIMITS } from "../../protocol/limits.ts";
 import type { IoServer } from "../../protocol/methods.ts";
 import { IoRequests } from "../io/io-requests.ts";
 import { readOutput } from "./agent-output.ts";
-import { AgentProcess, type Launch, type ProcessEnd, type ProcessHandlers } from "./agent-process.ts";
+import {
+  AgentProcess,
+  type Launch,
+  type ProcessContext,
+  type ProcessEnd,
+  type ProcessHandlers,
+} from "./agent-process.ts";
 import { INITIALIZE, type Initialized, isInitializeAnswer, readInitializeAnswer } from "./initialize.ts";
 import { NoiseLimit } from "./noise-limit.ts";
 import { Redactor } from "./redactor.ts";
@@ -22,7 +26,7 @@ type Spawn = (handlers: ProcessHandlers) => AgentProcess;
 /** One agent process from its start to its end, recorded as numbered items for the session. */
 export class AgentRun {
   readonly id = randomUUID();
-  readonly outbox = new NumberedOutbox();
+  readonly outbox: NumberedOutbox;
   /** Who serves the agent's files and terminals. It is decided before any client is known. */
   readonly io: IoServer;
   /** Resolves when no process of the agent or of its terminals is left. */
@@ -34,6 +38,7 @@ export class AgentRun {
 
   readonly #process: AgentProcess | null;
   readonly #redactor: Redactor;
+  readonly #windowChars: number;
   readonly #io: IoRequests;
   readonly #noise = new NoiseLimit(NOISE_PER_SECOND, (text) => this.#record(["noise", text]));
   readonly #initialized = Promise.withResolvers<Initialized | null>();
@@ -47,21 +52,22 @@ export class AgentRun {
   #waitingChars = 0;
   #throttled = false;
 
-  static start(launch: Launch, root: string, timing: Timing, io: IoServer = "host"): AgentRun {
-    return new AgentRun(launch, root, timing, io, (handlers) => {
-      return new AgentProcess(launch, root, timing.killAfterMs, handlers);
-    });
+  static start(launch: Launch, context: ProcessContext, io: IoServer): AgentRun {
+    return new AgentRun(launch, context, io, (handlers) => new AgentProcess(launch, context, handlers));
   }
 
   /** A run that fails immediately, so that the session learns the reason from an ordinary exit. */
-  static failed(error: string, root: string, timing: Timing): AgentRun {
-    return new AgentRun(NO_LAUNCH, root, timing, "host", () => {
+  static failed(error: string, context: ProcessContext): AgentRun {
+    return new AgentRun(NO_LAUNCH, context, "host", () => {
       throw new Error(error);
     });
   }
 
-  private constructor(launch: Launch, root: string, timing: Timing, io: IoServer, spawn: Spawn) {
+  private constructor(launch: Launch, context: ProcessContext, io: IoServer, spawn: Spawn) {
+    const { timing, limits } = context;
     this.io = io;
+    this.outbox = new NumberedOutbox(limits);
+    this.#windowChars = limits.hostWindowChars;
     this.#redactor = launch.redactor;
     const answers = {
       push: (response: string) => {
@@ -70,7 +76,7 @@ export class AgentRun {
       },
       room: () => this.outbox.room(),
     };
-    this.#io = new IoRequests(root, launch.terminalEnv, timing, answers, launch.groups);
+    this.#io = new IoRequests(context, launch.terminalEnv, answers, launch.groups);
     this.#process = this.#spawn(spawn);
     this.gone = Promise.resolve(this.#process?.gone).then(() => this.#io.close());
     if (!this.#process?.pid) return;
@@ -104,7 +110,7 @@ export class AgentRun {
 
   /** Whether the input that the agent has not read yet exceeds the window. */
   get isInputFull(): boolean {
-    return this.#waitingChars + (this.#process?.unreadInput ?? 0) > LIMITS.hostWindowChars;
+    return this.#waitingChars + (this.#process?.unreadInput ?? 0) > this.#windowChars;
   }
 
   /** Writes frames to the agent in order, once the agent is initialized. */

@@ -3,6 +3,7 @@ import type { HostControl } from "../../protocol/host-wire.ts";
 import type { IoServer } from "../../protocol/methods.ts";
 import type { ProcessGroupRecords } from "../os/process-group-records.ts";
 import type { AgentEnvironment } from "./agent-environment.ts";
+import type { ProcessContext } from "./agent-process.ts";
 import { AgentRun } from "./agent-run.ts";
 import type { OfferedAgent } from "./offered-agents.ts";
 import { WarmPool } from "./warm-pool.ts";
@@ -11,7 +12,7 @@ import { WarmPool } from "./warm-pool.ts";
 export type AgentReport = Extract<HostControl, { t: "agent" | "agent_failed" }>;
 
 export type AgentRunsOptions = {
-  gateway: Pick<Gateway, "timing" | "log">;
+  gateway: Pick<Gateway, "timing" | "limits" | "log">;
   root: string;
   agents: readonly OfferedAgent[];
   /** Maximum number of agent processes, warm ones included. */
@@ -127,8 +128,13 @@ export class AgentRuns {
     return `this host already runs ${maxAgents} agents, which is its limit`;
   }
 
+  #context(): ProcessContext {
+    const { root, gateway } = this.#options;
+    return { root, timing: gateway.timing, limits: gateway.limits };
+  }
+
   #failed(error: string): AgentRun {
-    return AgentRun.failed(error, this.#options.root, this.#options.gateway.timing);
+    return AgentRun.failed(error, this.#context());
   }
 
   #startWarm(agent: OfferedAgent): AgentRun | null {
@@ -138,7 +144,7 @@ export class AgentRuns {
 
   #start(agent: OfferedAgent): AgentRun {
     const environment = this.#environment;
-    const { records, root, gateway } = this.#options;
+    const { records, gateway } = this.#options;
     const launch = {
       command: agent.command,
       env: { ...environment.ofAgent(agent), ...records?.variables },
@@ -146,7 +152,7 @@ export class AgentRuns {
       redactor: environment.redactor,
       groups: records,
     };
-    const run = AgentRun.start(launch, root, gateway.timing, this.#io);
+    const run = AgentRun.start(launch, this.#context(), this.#io);
     this.#runs.add(run);
     run.onActivity = () => this.#handlers.activity();
     void run.gone.then(() => this.#ended(run));

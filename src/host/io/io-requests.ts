@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Timing } from "../../node/timing.ts";
 import { ErrorCode, errorResponse, resultResponse } from "../../protocol/errors.ts";
 import { isFault, readFrame } from "../../protocol/frame.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import type { ProcessGroupListener } from "../os/process-group.ts";
 import { IoFault, toRpcError } from "./io-fault.ts";
 import { createParams, Terminals, terminalParams } from "./terminals.ts";
@@ -26,20 +26,21 @@ export class IoRequests {
   readonly #terminals: Terminals;
   readonly #answers: Answers;
   readonly #ioMs: number;
+  readonly #limits: Limits;
   #queue: Promise<void> = Promise.resolve();
   #queuedChars = 0;
   #inProgress = 0;
 
   constructor(
-    root: string,
+    { root, timing, limits }: { root: string; timing: Timing; limits: Limits },
     env: Readonly<Record<string, string>>,
-    timing: Timing,
     answers: Answers,
     groups?: ProcessGroupListener | undefined,
   ) {
     const terminals = new Terminals(root, env, timing, groups);
     this.#terminals = terminals;
     this.#ioMs = timing.ioMs;
+    this.#limits = limits;
     this.#answers = answers;
     this.#handlers = {
       "fs/read_text_file": checked(readParams, (params) => readTextFile(root, params)),
@@ -54,7 +55,7 @@ export class IoRequests {
 
   /** Whether the queued requests exceed the window; `idle` resolves when they have been served. */
   get isFull(): boolean {
-    return this.#queuedChars > LIMITS.hostWindowChars;
+    return this.#queuedChars > this.#limits.hostWindowChars;
   }
 
   get idle(): Promise<void> {
@@ -95,7 +96,8 @@ export class IoRequests {
       const work = Promise.resolve(this.#handlers[method]?.(params));
       const result = await (method === "terminal/wait_for_exit" ? work : within(this.#ioMs, work));
       const response = resultResponse(idText, result);
-      if (!fits(response)) throw new IoFault(ErrorCode.internal, "the response is too large to be sent");
+      if (!fits(response, this.#limits.frameChars))
+        throw new IoFault(ErrorCode.internal, "the response is too large to be sent");
       this.#answers.push(response);
     } catch (error) {
       this.#answers.push(errorResponse(idText, toRpcError(error)));
@@ -129,7 +131,7 @@ function checked<Schema extends z.ZodType>(
 }
 
 /** A response travels as a JSON string inside an event, where quotes and backslashes take another character. */
-function fits(response: string): boolean {
-  if (response.length * 3 <= LIMITS.frameChars) return true;
-  return Buffer.byteLength(JSON.stringify(response)) <= LIMITS.frameChars;
+function fits(response: string, frameChars: number): boolean {
+  if (response.length * 3 <= frameChars) return true;
+  return Buffer.byteLength(JSON.stringify(response)) <= frameChars;
 }

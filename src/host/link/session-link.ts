@@ -3,7 +3,6 @@ import { type Gateway, GatewaySocket, type Loss } from "../../node/gateway-socke
 import { reasonOf } from "../../node/log.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
 import { decodeLink, encodeLink, type SessionHead, splitNumbered } from "../../protocol/host-wire.ts";
-import { LIMITS } from "../../protocol/limits.ts";
 import type { IoServer } from "../../protocol/methods.ts";
 import type { AgentRun } from "../agent/agent-run.ts";
 
@@ -187,7 +186,7 @@ export class SessionLink {
    */
   #pump(): void {
     this.#inFlight = this.#inFlight.filter((last) => last > this.#run.outbox.acked);
-    while (this.#sent !== undefined && this.#inFlight.length < LIMITS.linkMessages) {
+    while (this.#sent !== undefined && this.#inFlight.length < this.#gateway.limits.linkMessages) {
       const items = this.#run.outbox.batch(this.#sent);
       if (items.length === 0) return;
       const first = this.#sent + 1;

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { fixture, isAlive, startHost } from "./harness.ts";
 
 describe("an agent process", () => {
@@ -194,7 +194,7 @@ describe("an agent's output", () => {
   test("may have a line that is too long for a frame", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
-    session.tell("stream", { count: 1, size: LIMITS.frameChars });
+    session.tell("stream", { count: 1, size: DEFAULT_LIMITS.frameChars });
     await gateway.until(() => session.frames.find((frame) => frame.streamed));
     expect(session.events<string>("noise")).toEqual([expect.stringMatching(/^\(a line of 167772\d\d bytes/)]);
   });

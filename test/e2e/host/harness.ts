@@ -7,6 +7,7 @@ import type { OfferedAgent } from "../../../src/host/agent/offered-agents.ts";
 import { Host, type HostOptions } from "../../../src/host/host.ts";
 import type { Gateway } from "../../../src/node/gateway-socket.ts";
 import { DEFAULT_TIMING, type Timing } from "../../../src/node/timing.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { FakeGateway } from "./fake-gateway.ts";
 
 const QUICK: Timing = {
@@ -48,6 +49,7 @@ export async function startHost(
       url: gateway.url,
       token: options.token ?? (() => "secret"),
       timing: { ...QUICK, ...options.timing },
+      limits: DEFAULT_LIMITS,
       log: (event) => log.push(event),
     },
     workspace: "w",

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { startHost } from "./harness.ts";
 
 describe("the link to a session", () => {
@@ -61,16 +61,18 @@ describe("the link to a session", () => {
     await gateway.until(() => session.frames.length);
     session.acking = false;
     const size = 10_000;
-    const count = Math.ceil((4 * LIMITS.hostWindowChars) / size);
+    const count = Math.ceil((4 * DEFAULT_LIMITS.hostWindowChars) / size);
     session.tell("stream", { count, size });
     session.tell("exit", { code: 0 });
     // The host reads until its window is full, and a pipe's worth more; then the agent can write no further.
     const { pid } = session.events<{ pid: number }>("started")[0] as { pid: number };
-    await gateway.until(() => written(pid) > 0.9 * LIMITS.hostWindowChars);
+    await gateway.until(() => written(pid) > 0.9 * DEFAULT_LIMITS.hostWindowChars);
     const { pings } = gateway;
     await gateway.until(() => gateway.pings > pings + 10);
-    expect(written(pid)).toBeLessThan(LIMITS.hostWindowChars + 1024 * 1024);
-    expect(session.frames.length * size).toBeLessThan((LIMITS.linkMessages + 1) * LIMITS.linkBatchChars);
+    expect(written(pid)).toBeLessThan(DEFAULT_LIMITS.hostWindowChars + 1024 * 1024);
+    expect(session.frames.length * size).toBeLessThan(
+      (DEFAULT_LIMITS.linkMessages + 1) * DEFAULT_LIMITS.linkBatchChars,
+    );
     session.ack();
     await gateway.until(() => session.exit);
     expect(session.frames.filter((frame) => frame.method === "update")).toHaveLength(count);
@@ -82,7 +84,7 @@ describe("the link to a session", () => {
     const session = await gateway.open("s");
     await gateway.until(() => session.frames.length);
     session.acking = false;
-    session.tell("stream", { count: 4, size: LIMITS.hostWindowChars });
+    session.tell("stream", { count: 4, size: DEFAULT_LIMITS.hostWindowChars });
     await gateway.until(() => session.frames.length > 1);
     await host.close();
     expect(session.exit?.error).toBe("the host was shut down");
@@ -94,7 +96,7 @@ describe("the link to a session", () => {
     const session = await gateway.open("s");
     await gateway.until(() => session.frames.length);
     session.tell("block", { ms: 500 });
-    const padding = "x".repeat(LIMITS.hostWindowChars / 4);
+    const padding = "x".repeat(DEFAULT_LIMITS.hostWindowChars / 4);
     for (let n = 0; n < 12; n++) session.tell("echo", { n, padding });
     const echoes = await gateway.until(() => {
       const found = session.frames.filter((frame) => frame.echo);
@@ -109,7 +111,7 @@ describe("the link to a session", () => {
   test("carries a frame larger than a batch", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
-    const text = "é".repeat(3 * LIMITS.linkBatchChars);
+    const text = "é".repeat(3 * DEFAULT_LIMITS.linkBatchChars);
     session.tell("echo", { text });
     const frame = await gateway.until(() => session.frames.find((frame) => frame.echo));
     expect((frame.echo as { params: { text: string } }).params.text === text).toBe(true);

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Line, LineSplitter } from "../../../src/node/line-splitter.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 
-function split(chunks: Buffer[], maxBytes?: number): Line[] {
+function split(chunks: Buffer[], maxBytes = DEFAULT_LIMITS.frameChars): Line[] {
   const splitter = new LineSplitter(maxBytes);
   return [...chunks.flatMap((chunk) => splitter.push(chunk)), ...splitter.end()];
 }

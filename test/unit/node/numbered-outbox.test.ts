@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { NumberedOutbox } from "../../../src/node/numbered-outbox.ts";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 
 test("keeps items until they are acknowledged", () => {
-  const outbox = new NumberedOutbox();
+  const outbox = new NumberedOutbox(DEFAULT_LIMITS);
   outbox.push(["a", "b", "c"]);
   expect(outbox.batch(0)).toEqual(["a", "b", "c"]);
   outbox.ack(2);
@@ -15,7 +15,7 @@ test("keeps items until they are acknowledged", () => {
 });
 
 test("ignores acknowledgements from the past and from the future", () => {
-  const outbox = new NumberedOutbox();
+  const outbox = new NumberedOutbox(DEFAULT_LIMITS);
   outbox.push(["a", "b"]);
   outbox.ack(9);
   outbox.ack(1);
@@ -23,9 +23,9 @@ test("ignores acknowledgements from the past and from the future", () => {
 });
 
 test("a batch stays within the limit, unless one item alone is larger", () => {
-  const half = "x".repeat(LIMITS.linkBatchChars / 2);
-  const large = "x".repeat(LIMITS.linkBatchChars * 2);
-  const outbox = new NumberedOutbox();
+  const half = "x".repeat(DEFAULT_LIMITS.linkBatchChars / 2);
+  const large = "x".repeat(DEFAULT_LIMITS.linkBatchChars * 2);
+  const outbox = new NumberedOutbox(DEFAULT_LIMITS);
   outbox.push([half, "a", half, large, "b"]);
   expect(outbox.batch(0)).toEqual([half, "a"]);
   expect(outbox.batch(2)).toEqual([half]);
@@ -34,7 +34,7 @@ test("a batch stays within the limit, unless one item alone is larger", () => {
 });
 
 test("is full above its window and has room again at half of it", async () => {
-  const outbox = new NumberedOutbox(1000);
+  const outbox = new NumberedOutbox({ ...DEFAULT_LIMITS, hostWindowChars: 1000 });
   const events: string[] = [];
   outbox.push(["x".repeat(400), "x".repeat(400)]);
   expect(outbox.full).toBe(false);
@@ -51,7 +51,7 @@ test("is full above its window and has room again at half of it", async () => {
 });
 
 test("forgets everything once nobody wants it", async () => {
-  const outbox = new NumberedOutbox(10);
+  const outbox = new NumberedOutbox({ ...DEFAULT_LIMITS, hostWindowChars: 10 });
   outbox.push(["x".repeat(100)]);
   const room = outbox.room();
   outbox.discard();

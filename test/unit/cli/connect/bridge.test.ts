@@ -7,6 +7,7 @@ import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import { runBridge } from "../../../../src/cli/connect/bridge.ts";
+import { DEFAULT_LIMITS } from "../../../../src/protocol/limits.ts";
 import {
   type ClientHead,
   type GatewayHead,
@@ -62,6 +63,7 @@ function start(): void {
     token: async (fresh) => `token-${fresh ? ++made : made}`,
     waitMs: 5_000,
     heartbeatMs: 60_000,
+    limits: DEFAULT_LIMITS,
     input,
     output,
     log: (event) => void logged.push(event),
