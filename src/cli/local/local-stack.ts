@@ -48,7 +48,7 @@ export class Stack {
       else reject(new Error(report.reason));
       settled = true;
     };
-    const args = [this.#source("cli/gateway-process.ts")];
+    const args = [this.#source("cli/local/gateway-process.ts")];
     const graceSeconds = options.onDemand ? HOST_GRACE + GATEWAY_GRACE : GATEWAY_GRACE;
     this.#gateway = new Supervised(
       { name: "gateway", args, graceSeconds, hello: options, onMessage },
@@ -86,7 +86,7 @@ export class Stack {
   /** The gateway reloads its bundle by itself; the host is started anew. */
   watchHostSources(): void {
     let timer: NodeJS.Timeout | undefined;
-    for (const directory of ["host", "demo-agent", "protocol"]) {
+    for (const directory of ["host", "node", "demo-agent", "protocol"]) {
       watch(this.#source(directory), { recursive: true }, () => {
         clearTimeout(timer);
         timer = setTimeout(() => this.#host?.restart(), 100);
