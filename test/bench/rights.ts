@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
-import { CLIENT_CLAIMS, loadSigner, type TokenClaims } from "../../src/cli/keys.ts";
+import { CLIENT_CLAIMS, loadSigner, type TokenClaims } from "../../src/cli/token-signer.ts";
 import { type Gateway, startGateway } from "../e2e/gateway.ts";
 import { BenchClient, type Load } from "./client.ts";
 import { overWebSocket } from "./contender.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { type Proc, processTable } from "../../src/cli/local/process-tree.ts";
+import { type ProcessEntry, processTable } from "../../src/cli/local/process-tree.ts";
 import { loggedUpdates, parse, readLog, streamed, upTo } from "./client.ts";
 import { type Outcome, Running } from "./command.ts";
 import { eventually, type Gateway, startGateway } from "./gateway.ts";
@@ -63,11 +63,11 @@ class Person {
   }
 
   /** All that runs on its behalf: acpx, its queue owners, and bridges. */
-  processes(): Proc[] {
+  processes(): ProcessEntry[] {
     return processTable().filter(({ command }) => command.includes(this.home));
   }
 
-  bridge(): Proc | undefined {
+  bridge(): ProcessEntry | undefined {
     return this.processes().find(({ command }) => !command.includes(ACPX));
   }
 }

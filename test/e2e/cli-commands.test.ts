@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { loadSigner, type TokenClaims } from "../../src/cli/keys.ts";
+import { loadSigner, type TokenClaims } from "../../src/cli/token-signer.ts";
 import { Client } from "./client.ts";
 import {
   acpEdge,

@@ -189,7 +189,7 @@ describe("a turn on a bad network", () => {
     const { code, stdout, stderr } = await acpEdge(["run", "/stream 1000 100"], env);
     expect(code).toBe(0);
     expect(cuts).toBeGreaterThan(5);
-    expect(stderr).toContain("connected again");
+    expect(stderr).toContain("reconnected");
     expect([...stdout.matchAll(/(\d{6}) /g)].map(([, number]) => Number(number))).toEqual(upTo(1000));
   });
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import { keyPath } from "../../src/cli/keys.ts";
+import { keyPath } from "../../src/cli/token-signer.ts";
 import { upTo } from "./client.ts";
 import { chunks, type EditorOptions, onTheRoad } from "./editor.ts";
 import { eventually, startGateway } from "./gateway.ts";

@@ -1,7 +1,7 @@
 /** Whatever is sent to a gateway, it goes on, and nobody else notices. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { CLIENT_CLAIMS, HOST_CLAIMS, loadSigner } from "../../src/cli/keys.ts";
+import { CLIENT_CLAIMS, HOST_CLAIMS, loadSigner } from "../../src/cli/token-signer.ts";
 import { Client, streamed, upTo } from "./client.ts";
 import * as attackers from "./fuzz/attackers.ts";
 import { randomFrom } from "./fuzz/mutate.ts";

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { CLIENT_CLAIMS, HOST_CLAIMS, loadSigner } from "../../src/cli/keys.ts";
-import { descendants, type Proc, processTable } from "../../src/cli/local/process-tree.ts";
+import { descendants, type ProcessEntry, processTable } from "../../src/cli/local/process-tree.ts";
 import type { ReadyInfo } from "../../src/cli/local/startup-banner.ts";
+import { CLIENT_CLAIMS, HOST_CLAIMS, loadSigner } from "../../src/cli/token-signer.ts";
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
 const START = fileURLToPath(new URL("../../src/cli/local/start.ts", import.meta.url));
@@ -41,7 +41,7 @@ export type Gateway = ReadyInfo &
     /** A request with the client token. */
     api(path: string, init?: RequestInit): Promise<Response>;
     /** Everything alive below the runner. */
-    processes(): Proc[];
+    processes(): ProcessEntry[];
     /** The pid it had. */
     killWorkerd(): number;
     /** The pid it had. */

@@ -1,6 +1,6 @@
 import { text as readAll } from "node:stream/consumers";
 import { Command, Option } from "commander";
-import { CliError, EXIT } from "../exit.ts";
+import { CliError, EXIT } from "../cli-error.ts";
 import { ApiClient } from "../gateway/api-client.ts";
 import {
   type Config,
@@ -11,8 +11,9 @@ import {
   writeConfig,
 } from "../gateway/config-file.ts";
 import { ENVIRONMENT, gatewayUrl, resolveTarget } from "../gateway/target.ts";
-import { expiryOf } from "../gateway/token-trouble.ts";
-import { note, type OutputOptions, print, printing } from "./context.ts";
+import { describeExpiry } from "../gateway/token-trouble.ts";
+import { outputCommand } from "./command-options.ts";
+import { type OutputOptions, print, printNote } from "./output.ts";
 
 /** The configuration file: profiles, and which one is in use. */
 
@@ -28,14 +29,14 @@ export function configCommand(): Command {
 }
 
 function path(): Command {
-  return printing("path", "Where the file is").action((options: OutputOptions) => {
+  return outputCommand("path", "Where the file is").action((options: OutputOptions) => {
     const file = configPath(process.env);
     print(options, { path: file }, () => file);
   });
 }
 
 function get(): Command {
-  return withProfile(printing("get", "Show a profile, or one value of it"))
+  return withProfile(outputCommand("get", "Show a profile, or one value of it"))
     .argument("[key]", PROFILE_KEYS.join(", "))
     .action((key: string | undefined, options: ProfileOptions) => {
       const config = readConfig(process.env);
@@ -60,7 +61,7 @@ function get(): Command {
 }
 
 function set(): Command {
-  return withProfile(printing("set", "Set a value of a profile; without one, remove it"))
+  return withProfile(outputCommand("set", "Set a value of a profile; without one, remove it"))
     .argument("<key>", PROFILE_KEYS.join(", "))
     .argument("[value]")
     .action((key: string, value: string | undefined, options: ProfileOptions) => {
@@ -75,7 +76,7 @@ function set(): Command {
 }
 
 function use(): Command {
-  return printing("use", "Use a profile from now on")
+  return outputCommand("use", "Use a profile from now on")
     .argument("<profile>")
     .action((name: string, options: OutputOptions) => {
       const config = readConfig(process.env);
@@ -88,7 +89,7 @@ function use(): Command {
 type LoginOptions = ProfileOptions & { url?: string; workspace?: string; check: boolean };
 
 export function loginCommand(): Command {
-  return withProfile(printing("login", "Store a token for a profile, from the prompt or stdin"))
+  return withProfile(outputCommand("login", "Store a token for a profile, from the prompt or stdin"))
     .option("--url <url>", "address of the gateway, stored as well")
     .option("--workspace <id>", "workspace, stored as well")
     .option("--no-check", "do not ask the gateway whether it accepts the token")
@@ -108,9 +109,9 @@ export function loginCommand(): Command {
       const target = resolveTarget(profile, {}, { profile: name, profiles: {} });
       if (options.check) await new ApiClient(target).sessions(1);
       save(config, name, profile);
-      const until = expiryOf(profile.token ?? "");
+      const until = describeExpiry(profile.token ?? "");
       print(options, { profile: name, url: profile.url }, () => `stored for profile ${name}${until}`);
-      if (process.env.ACP_EDGE_TOKEN) note(`${ENVIRONMENT.token} is set and overrides it`);
+      if (process.env.ACP_EDGE_TOKEN) printNote(`${ENVIRONMENT.token} is set and overrides it`);
     });
 }
 

@@ -1,21 +1,23 @@
 import { createWriteStream } from "node:fs";
 import { Command } from "commander";
 import { DEFAULT_LIMITS } from "../../protocol/limits.ts";
+import { EXIT } from "../cli-error.ts";
 import { runBridge } from "../connect/bridge.ts";
-import { EXIT } from "../exit.ts";
 import { acpUrl, type TargetOptions } from "../gateway/target.ts";
-import { seconds, targetOf, untilInterrupted, withGateway } from "./context.ts";
+import { addGatewayOptions, parseSeconds } from "./command-options.ts";
+import { interruptSignal } from "./interrupt-signal.ts";
+import { targetOf } from "./resolve.ts";
 
 type ConnectOptions = TargetOptions & { log?: string; wait: number; heartbeat: number };
 
 /** Its stdout belongs to the editor: there is no `--json`, for there is nothing else there anyway. */
 export function connectCommand(): Command {
-  return withGateway(new Command("connect"))
+  return addGatewayOptions(new Command("connect"))
     .description("A remote agent as a local command: ACP on stdio, for editors and acpx")
     .argument("[url]", "address of the gateway, instead of --url")
     .option("--log <file>", "write messages there instead of to stderr")
-    .option("--wait <seconds>", "how long to try a gateway that has never answered", seconds, 15)
-    .option("--heartbeat <seconds>", "how soon to notice that the gateway is gone", seconds, 5)
+    .option("--wait <seconds>", "how long to try a gateway that has never answered", parseSeconds, 15)
+    .option("--heartbeat <seconds>", "how soon to notice that the gateway is gone", parseSeconds, 5)
     .action(connect);
 }
 
@@ -23,7 +25,7 @@ async function connect(url: string | undefined, options: ConnectOptions): Promis
   const target = targetOf({ ...options, url: url ?? options.url });
   // What is wrong with the configuration is not to be found out by trying again.
   await target.token();
-  const interrupted = untilInterrupted();
+  const interrupted = interruptSignal();
   const end = await runBridge({
     url: acpUrl(target),
     token: (fresh) => target.token({ fresh }),

@@ -1,5 +1,6 @@
 import type { ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
-import { brief, printable, type Terminal } from "../terminal.ts";
+import type { Terminal } from "../terminal.ts";
+import { brief, printable } from "../text-format.ts";
 
 /** A conversation as a person reads it: what the agent says as text, what it does as a line each. */
 export class Conversation {

@@ -4,13 +4,13 @@ import { connect as connectTls, type TLSSocket } from "node:tls";
 import { type ClientConnection, client, type InitializeResponse, methods } from "@agentclientprotocol/sdk";
 import type { WebSocket } from "ws";
 import { CloseCode } from "../../protocol/close-codes.ts";
-import { CliError, EXIT, type ExitCode, reasonOf } from "../exit.ts";
+import { CliError, describeError, EXIT, type ExitCode } from "../cli-error.ts";
 import { initialize, openSocket, socketStream } from "../gateway/acp-client.ts";
 import { ApiClient, type Workspace } from "../gateway/api-client.ts";
 import type { Target } from "../gateway/target.ts";
 import { claimsOf } from "../gateway/token-source.ts";
-import { expiryOf, tokenTrouble } from "../gateway/token-trouble.ts";
-import { brief } from "../terminal.ts";
+import { describeExpiry, tokenTrouble } from "../gateway/token-trouble.ts";
+import { brief } from "../text-format.ts";
 
 /** What a step found, and what to do about it. */
 export type Check =
@@ -111,7 +111,7 @@ export class Doctor {
       return { status: "ok", detail };
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code ?? "";
-      return fail(reasonOf(error), EXIT.unreachable, connectHint(code, address.port));
+      return fail(describeError(error), EXIT.unreachable, connectHint(code, address.port));
     }
   }
 
@@ -125,7 +125,7 @@ export class Doctor {
       if (!Number.isNaN(served)) this.#clockAheadMs = Date.now() - served;
       return { status: "ok", detail: "/healthz answers" };
     } catch (error) {
-      return fail(`/healthz does not answer: ${reasonOf(error)}`, EXIT.unreachable, hint);
+      return fail(`/healthz does not answer: ${describeError(error)}`, EXIT.unreachable, hint);
     }
   }
 
@@ -138,7 +138,7 @@ export class Doctor {
       const trouble = tokenTrouble(this.#token, this.#clockAheadMs);
       return fail(error.message, EXIT.unauthorized, trouble);
     }
-    return { status: "ok", detail: `accepted${expiryOf(this.#token)}` };
+    return { status: "ok", detail: `accepted${describeExpiry(this.#token)}` };
   }
 
   async #known(): Promise<Check> {
@@ -214,7 +214,7 @@ export class Doctor {
       return { status: "ok", detail: "/acp accepts it" };
     } catch (error) {
       const hint = "If plain requests work and this does not, a proxy on the way may not pass WebSockets on.";
-      return fail(reasonOf(error), error instanceof CliError ? error.code : EXIT.unreachable, hint);
+      return fail(describeError(error), error instanceof CliError ? error.code : EXIT.unreachable, hint);
     }
   }
 
@@ -246,7 +246,7 @@ export class Doctor {
       return stopReason === "end_turn" ? { status: "ok", detail } : fail(detail, EXIT.turn);
     } catch (error) {
       return fail(
-        `the turn failed: ${brief(reasonOf(error), 300)}`,
+        `the turn failed: ${brief(describeError(error), 300)}`,
         EXIT.turn,
         "`acp-edge sessions ls` has more.",
       );
@@ -268,7 +268,7 @@ async function attempt(check: () => Promise<Check> | Check): Promise<Check> {
   try {
     return await check();
   } catch (error) {
-    return fail(brief(reasonOf(error), 300), error instanceof CliError ? error.code : EXIT.error);
+    return fail(brief(describeError(error), 300), error instanceof CliError ? error.code : EXIT.error);
   }
 }
 

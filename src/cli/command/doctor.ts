@@ -1,11 +1,13 @@
 import type { Command } from "commander";
-import { type GatewayOptions, printJson, stdout, talking, targetOf } from "./context.ts";
+import { type GatewayOptions, gatewayCommand } from "./command-options.ts";
 import type { Check, Step } from "./doctor-checks.ts";
+import { printJson, stdout } from "./output.ts";
+import { targetOf } from "./resolve.ts";
 
 type DoctorOptions = GatewayOptions & { turn?: boolean | string };
 
 export function doctorCommand(): Command {
-  return talking("doctor", "Check the way from here to the agent, step by step")
+  return gatewayCommand("doctor", "Check the way from here to the agent, step by step")
     .option("--turn [prompt]", "also run a turn in a session of its own, by default with `/help`")
     .action(async (options: DoctorOptions) => {
       const prompt = options.turn === true ? "/help" : options.turn || undefined;

@@ -1,4 +1,4 @@
-import { CliError, EXIT } from "../exit.ts";
+import { CliError, EXIT } from "../cli-error.ts";
 
 const SECONDS = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
 

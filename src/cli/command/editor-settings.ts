@@ -1,7 +1,7 @@
 /** How an editor starts an agent. */
-export type Launch = { command: string; args: string[]; env: Record<string, string> };
+export type EditorLaunch = { command: string; args: string[]; env: Record<string, string> };
 
-type Editor = { file: string; language: "json" | "lua"; snippet(name: string, launch: Launch): string };
+type Editor = { file: string; language: "json" | "lua"; snippet(name: string, launch: EditorLaunch): string };
 
 /** What each editor wants in its settings for an agent that is a command. */
 export const EDITORS = {
@@ -34,7 +34,7 @@ function json(value: unknown): string {
 }
 
 /** Extends an adapter that comes with the plugin: what its handlers look like changes between versions. */
-function codeCompanion(name: string, { command, args, env }: Launch): string {
+function codeCompanion(name: string, { command, args, env }: EditorLaunch): string {
   return `-- CodeCompanion
 require("codecompanion").setup({
   adapters = {
@@ -53,7 +53,7 @@ require("codecompanion").setup({
 })`;
 }
 
-function avante(name: string, { command, args, env }: Launch): string {
+function avante(name: string, { command, args, env }: EditorLaunch): string {
   return `-- avante.nvim
 require("avante").setup({
   provider = ${lua(name)},

@@ -1,18 +1,19 @@
 import { Argument, type Command } from "commander";
 import { ENVIRONMENT, resolveTarget, type TargetOptions } from "../gateway/target.ts";
-import { type GatewayOptions, note, print, stderr, talking } from "./context.ts";
-import { EDITORS, type EditorName, type Launch } from "./editor-settings.ts";
+import { type GatewayOptions, gatewayCommand } from "./command-options.ts";
+import { EDITORS, type EditorLaunch, type EditorName } from "./editor-settings.ts";
+import { print, printNote, stderr } from "./output.ts";
 
 type EditorOptions = GatewayOptions & { name: string };
 
 export function editorCommand(): Command {
-  return talking("editor", "Print what to add to an editor's settings")
+  return gatewayCommand("editor", "Print what to add to an editor's settings")
     .addArgument(new Argument("<editor>").choices(Object.keys(EDITORS)))
     .option("--name <name>", "what the agent is called there", "acp-edge")
     .action((editor: EditorName, options: EditorOptions) => {
       const { file, snippet, language } = EDITORS[editor];
       const text = snippet(options.name, launchOf(options));
-      if (!options.json) note(stderr.colours.dim(file));
+      if (!options.json) printNote(stderr.colours.dim(file));
       const parsed = language === "json" ? { settings: JSON.parse(text) as unknown } : {};
       print(options, { editor, file, language, snippet: text, ...parsed }, () => text);
     });
@@ -22,7 +23,7 @@ export function editorCommand(): Command {
  * How the editor starts us: as we were started. What is in the configuration file is found there again; what was
  * said here goes into the arguments, and a token into the environment, where other users do not see it.
  */
-function launchOf(options: GatewayOptions): Launch {
+function launchOf(options: GatewayOptions): EditorLaunch {
   const target = resolveTarget(options, process.env);
   const given = { ...fromEnvironment(), ...definedIn(options) };
   const args = [process.argv[1] as string, "connect"];

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import * as nodeModule from "node:module";
 import { CommanderError } from "commander";
-import { CliError, EXIT, reasonOf } from "../exit.ts";
+import { CliError, describeError, EXIT } from "../cli-error.ts";
 
 /** The `acp-edge` command: runs one of its commands, and turns what went wrong into a sentence and a code. */
 
@@ -19,7 +19,7 @@ try {
   // Commander has said what there was to say.
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   else {
-    process.stderr.write(`acp-edge: ${reasonOf(error)}\n`);
+    process.stderr.write(`acp-edge: ${describeError(error)}\n`);
     process.exitCode = error instanceof CliError ? error.code : EXIT.error;
   }
 }

@@ -1,9 +1,11 @@
 import { Command } from "commander";
-import { CliError, EXIT } from "../exit.ts";
+import { CliError, EXIT } from "../cli-error.ts";
 import type { AnswerLinks, ApiClient, Permission } from "../gateway/api-client.ts";
-import { ago, brief, table } from "../terminal.ts";
-import { apiOf, type GatewayOptions, print, stdout, talking } from "./context.ts";
+import { ago, brief, table } from "../text-format.ts";
+import { type GatewayOptions, gatewayCommand } from "./command-options.ts";
 import { duration } from "./duration.ts";
+import { print, stdout } from "./output.ts";
+import { apiOf } from "./resolve.ts";
 
 export function permissionsCommand(): Command {
   return new Command("permissions")
@@ -15,7 +17,7 @@ export function permissionsCommand(): Command {
 }
 
 function ls(): Command {
-  return talking("ls", "List what agents wait for, the oldest first").action(
+  return gatewayCommand("ls", "List what agents wait for, the oldest first").action(
     async (options: GatewayOptions) => {
       const page = await apiOf(options).permissions();
       print(options, page, () => list(page.permissions));
@@ -41,7 +43,7 @@ const ARGUMENT = [
 ] as const;
 
 function link(): Command {
-  return talking("link", "Make a link for each answer; whoever has one can give it, once")
+  return gatewayCommand("link", "Make a link for each answer; whoever has one can give it, once")
     .argument(...ARGUMENT)
     .option("--expires <duration>", "how long they are good: 30m, 12h, 7d", "1d")
     .action(async (text: string, options: GatewayOptions & { expires: string }) => {
@@ -61,7 +63,7 @@ function linkList({ links }: AnswerLinks): string {
 type AnswerOptions = GatewayOptions & { option?: string; always?: boolean };
 
 function answering(name: "allow" | "deny", summary: string): Command {
-  return talking(name, summary)
+  return gatewayCommand(name, summary)
     .argument(...ARGUMENT)
     .option("--always", "from now on, if the agent offers that")
     .option("--option <id>", "exactly this one of its options")

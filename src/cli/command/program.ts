@@ -1,12 +1,12 @@
 import { Command } from "commander";
 import { VERSION } from "../../node/version.ts";
-import { EXIT_HELP } from "../exit.ts";
+import { EXIT_HELP } from "../cli-error.ts";
 import { completionCommand } from "./completion.ts";
 import { configCommand, loginCommand } from "./config.ts";
 import { connectCommand } from "./connect.ts";
 import { doctorCommand } from "./doctor.ts";
 import { editorCommand } from "./editor.ts";
-import { hostCommand } from "./external-command.ts";
+import { hostCommand } from "./host.ts";
 import { permissionsCommand } from "./permissions.ts";
 import { runCommand } from "./run.ts";
 import { sessionsCommand } from "./sessions.ts";

@@ -1,11 +1,11 @@
 import { text as readAll } from "node:stream/consumers";
 import { type Command, Option } from "commander";
-import { CliError, EXIT } from "../exit.ts";
-import { talking } from "./context.ts";
-import type { Policy, TurnOptions } from "./turn.ts";
+import { CliError, EXIT } from "../cli-error.ts";
+import { gatewayCommand } from "./command-options.ts";
+import type { Policy, TurnOptions } from "./turn-runner.ts";
 
 export function runCommand(): Command {
-  return talking("run", "One turn: send a prompt, stream the answer to stdout")
+  return gatewayCommand("run", "One turn: send a prompt, stream the answer to stdout")
     .argument("[prompt...]", "what to say; without it, or with `-`, stdin")
     .option("--session <id>", "continue this session: its id, the beginning of it, or `last`")
     .addOption(
@@ -21,8 +21,8 @@ export function runCommand(): Command {
         "Ctrl-C cancels the turn; a second one leaves at once.",
     )
     .action(async (words: string[], options: TurnOptions) => {
-      const { Turn } = await import("./turn.ts");
-      process.exitCode = await new Turn(options).run(await promptText(words));
+      const { TurnRunner } = await import("./turn-runner.ts");
+      process.exitCode = await new TurnRunner(options).run(await promptText(words));
     });
 }
 

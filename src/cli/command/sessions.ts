@@ -4,22 +4,13 @@ import { Readable } from "node:stream";
 import { blob } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { Command, Option } from "commander";
-import { CliError, EXIT, reasonOf } from "../exit.ts";
+import { CliError, describeError, EXIT } from "../cli-error.ts";
 import type { Session, SessionSummary } from "../gateway/api-client.ts";
-import { ago, brief, table } from "../terminal.ts";
-import {
-  apiOf,
-  type GatewayOptions,
-  ID_HELP,
-  note,
-  print,
-  sessionId,
-  stdout,
-  talking,
-  targetOf,
-  whole,
-} from "./context.ts";
-import { tailCommand, watchCommand } from "./live.ts";
+import { ago, brief, table } from "../text-format.ts";
+import { type GatewayOptions, gatewayCommand, parseWholeNumber } from "./command-options.ts";
+import { tailCommand, watchCommand } from "./follow-session.ts";
+import { print, printNote, stdout } from "./output.ts";
+import { apiOf, resolveSessionId, SESSION_HELP, targetOf } from "./resolve.ts";
 
 export function sessionsCommand(): Command {
   return new Command("sessions")
@@ -35,8 +26,8 @@ export function sessionsCommand(): Command {
 }
 
 function ls(): Command {
-  return talking("ls", "List sessions, the latest first")
-    .option("--limit <n>", "how many at most", whole, 50)
+  return gatewayCommand("ls", "List sessions, the latest first")
+    .option("--limit <n>", "how many at most", parseWholeNumber, 50)
     .action(async (options: GatewayOptions & { limit: number }) => {
       const { workspace, agent, ...rest } = options;
       const page = await apiOf(rest).sessions(Math.min(Math.max(options.limit, 1), 200));
@@ -63,11 +54,11 @@ function list(sessions: readonly SessionSummary[]): string {
 }
 
 function show(): Command {
-  return talking("show", "One session: state, turns, what it waits for")
-    .argument("<session>", ID_HELP)
+  return gatewayCommand("show", "One session: state, turns, what it waits for")
+    .argument("<session>", SESSION_HELP)
     .action(async (id: string, options: GatewayOptions) => {
       const api = apiOf(options);
-      const session = await api.session(await sessionId(api, id));
+      const session = await api.session(await resolveSessionId(api, id));
       print(options, session, () => describe(session));
     });
 }
@@ -107,8 +98,8 @@ function describe(session: Session): string {
 }
 
 function exporting(): Command {
-  return talking("export", "Write a session to a file or stdout")
-    .argument("<session>", ID_HELP)
+  return gatewayCommand("export", "Write a session to a file or stdout")
+    .argument("<session>", SESSION_HELP)
     .addOption(
       new Option("--format <format>", "a tar for `import`, a transcript, or the log")
         .choices(["acpx", "markdown", "ndjson"])
@@ -117,7 +108,7 @@ function exporting(): Command {
     .option("-o, --output <file>", "where to; `-` is stdout, the default unless that is a terminal")
     .action(async (id: string, options: GatewayOptions & { format: string; output?: string }) => {
       const api = apiOf(options);
-      const session = await sessionId(api, id);
+      const session = await resolveSessionId(api, id);
       const { body } = await api.export(session, options.format);
       const extension = { acpx: "tar", markdown: "md" }[options.format] ?? options.format;
       const usual = stdout.isTTY || options.json ? `acp-session-${session}.${extension}` : "-";
@@ -125,7 +116,7 @@ function exporting(): Command {
       const source = Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
       if (file === "-") return pipeline(source, process.stdout, { end: false });
       await pipeline(source, createWriteStream(file)).catch((error: unknown) => {
-        throw new CliError(`the export failed: ${reasonOf(error)}`, EXIT.error);
+        throw new CliError(`the export failed: ${describeError(error)}`, EXIT.error);
       });
       const { size } = await stat(file);
       print(options, { sessionId: session, file, bytes: size }, () => `${file}, ${size} bytes`);
@@ -133,7 +124,7 @@ function exporting(): Command {
 }
 
 function importing(): Command {
-  return talking("import", "Bring in a session that was exported")
+  return gatewayCommand("import", "Bring in a session that was exported")
     .argument("<file>", "the tar; `-` is stdin")
     .option("--new", "under a new id, as a copy")
     .action(async (file: string, options: GatewayOptions & { new?: boolean }) => {
@@ -155,14 +146,14 @@ async function readable(file: string) {
     await stat(file);
     return await openAsBlob(file);
   } catch (error) {
-    throw new CliError(`${file} cannot be read: ${reasonOf(error)}`, EXIT.usage);
+    throw new CliError(`${file} cannot be read: ${describeError(error)}`, EXIT.usage);
   }
 }
 
 /** The two ways a session ends are methods of ACP: what an editor could do, and no other way. */
 function ending(name: string, summary: string, method: "session/close" | "session/delete"): Command {
-  return talking(name, summary)
-    .argument("<session...>", ID_HELP)
+  return gatewayCommand(name, summary)
+    .argument("<session...>", SESSION_HELP)
     .action(async (ids: string[], options: GatewayOptions) => {
       const api = apiOf(options);
       const done: string[] = [];
@@ -170,12 +161,12 @@ function ending(name: string, summary: string, method: "session/close" | "sessio
       const connection = await connectAcp(targetOf(options), quietClient());
       try {
         for (const text of ids) {
-          const id = await sessionId(api, text);
+          const id = await resolveSessionId(api, text);
           // ACP has deleting what is not there succeed; a person who names it wants to know.
           await api.session(id);
           await connection.agent.request(method, { sessionId: id });
           done.push(id);
-          if (!options.json) note(`${name === "rm" ? "deleted" : "closed"} ${id}`);
+          if (!options.json) printNote(`${name === "rm" ? "deleted" : "closed"} ${id}`);
         }
       } finally {
         connection.close();

@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import type { JWK } from "jose";
 import { badHost, isScope, SCOPES, type Scope } from "../../protocol/caller.ts";
-import { CliError, EXIT, reasonOf } from "../exit.ts";
+import { CliError, describeError, EXIT } from "../cli-error.ts";
 import { claimsOf } from "../gateway/token-source.ts";
 import {
   CLIENT_CLAIMS,
@@ -11,8 +11,9 @@ import {
   readKey,
   signerOf,
   type TokenClaims,
-} from "../keys.ts";
-import { note, type OutputOptions, print, printing } from "./context.ts";
+} from "../token-signer.ts";
+import { outputCommand } from "./command-options.ts";
+import { type OutputOptions, print, printNote } from "./output.ts";
 
 /** Tokens for gateways of one's own: whoever has the private key decides who may do what. */
 export function tokenCommand(): Command {
@@ -36,7 +37,7 @@ type SignOptions = OutputOptions & {
 };
 
 function signing(name: string, summary: string, claims: TokenClaims, lifetime: string): Command {
-  return printing(name, summary)
+  return outputCommand(name, summary)
     .option("--key <file>", "private key as a JWK, for instance from `acp-edge token keys`")
     .option("--state <dir>", "state directory of `npm start`, whose key is used without --key", ".acp-edge")
     .option("--workspace <id...>", "workspaces it is for, `*` for all", claims.workspaces)
@@ -57,7 +58,7 @@ function signing(name: string, summary: string, claims: TokenClaims, lifetime: s
       const problem = badHost(claims.scopes, claims.workspaces);
       if (problem !== undefined) throw new CliError(`a gateway would refuse it: ${problem}`, EXIT.usage);
       const token = await signer.sign(claims, options.lifetime).catch((error: unknown) => {
-        throw new CliError(`--lifetime ${options.lifetime}: ${reasonOf(error)}`, EXIT.usage);
+        throw new CliError(`--lifetime ${options.lifetime}: ${describeError(error)}`, EXIT.usage);
       });
       print(options, { token, claims: claimsOf(token) }, () => token);
     });
@@ -75,7 +76,7 @@ function scopesIn(list: string): Scope[] {
 async function privateKey({ key, state }: SignOptions): Promise<JWK> {
   const path = key ?? keyPath(state);
   const jwk = await readKey(path).catch((error: unknown) => {
-    throw new CliError(reasonOf(error), EXIT.usage);
+    throw new CliError(describeError(error), EXIT.usage);
   });
   if (!jwk)
     throw new CliError(`there is no key at ${path}: make one with \`acp-edge token keys FILE\``, EXIT.usage);
@@ -84,12 +85,12 @@ async function privateKey({ key, state }: SignOptions): Promise<JWK> {
 }
 
 function keys(): Command {
-  return printing("keys", "Make a key pair; prints the AUTH_JWKS a gateway is configured with")
+  return outputCommand("keys", "Make a key pair; prints the AUTH_JWKS a gateway is configured with")
     .argument("<file>", "where the private key goes; one that is there is kept")
     .action(async (file: string, options: OutputOptions) => {
       const known = await readKey(file);
       const { jwks } = await signerOf(known ?? (await makeKey(file)));
-      note(known ? `${file} was there already` : `${file} has the private key: keep it to yourself`);
+      printNote(known ? `${file} was there already` : `${file} has the private key: keep it to yourself`);
       print(options, { file, created: !known, jwks: JSON.parse(jwks) }, () => jwks);
     });
 }

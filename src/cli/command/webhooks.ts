@@ -1,7 +1,9 @@
 import { Command } from "commander";
 import type { Webhook } from "../gateway/api-client.ts";
-import { ago, brief, table } from "../terminal.ts";
-import { apiOf, type GatewayOptions, note, print, stdout, talking, workspaceOf } from "./context.ts";
+import { ago, brief, table } from "../text-format.ts";
+import { type GatewayOptions, gatewayCommand } from "./command-options.ts";
+import { print, printNote, stdout } from "./output.ts";
+import { apiOf, resolveWorkspace } from "./resolve.ts";
 
 /** Who else is told of what happens in a workspace. */
 export function webhooksCommand(): Command {
@@ -14,9 +16,9 @@ export function webhooksCommand(): Command {
 }
 
 function ls(): Command {
-  return talking("ls", "List webhooks and how their deliveries go").action(
+  return gatewayCommand("ls", "List webhooks and how their deliveries go").action(
     async (options: GatewayOptions) => {
-      const { webhooks } = await apiOf(options).webhooks(await workspaceOf(options));
+      const { webhooks } = await apiOf(options).webhooks(await resolveWorkspace(options));
       print(options, { webhooks }, () => list(webhooks));
     },
   );
@@ -46,35 +48,35 @@ function stateOf({ failingSince, lastDelivery }: Webhook): string {
 type AddOptions = GatewayOptions & { events?: string; links?: boolean };
 
 function add(): Command {
-  return talking("add", "Add a webhook; prints its secret, which is shown this once")
+  return gatewayCommand("add", "Add a webhook; prints its secret, which is shown this once")
     .argument("<address>", "where messages are posted: https, or http on this machine")
     .option("--events <types>", "permission.pending, turn.ended, agent.failed; by default all")
     .option("--links", "permission requests come with links that answer them")
     .action(async (url: string, options: AddOptions) => {
       const events = options.events?.split(",").map((type) => type.trim());
       const order = { url, events, links: options.links };
-      const made = await apiOf(options).addWebhook(await workspaceOf(options), order);
+      const made = await apiOf(options).addWebhook(await resolveWorkspace(options), order);
       print(options, made, () => {
-        note(`webhook ${made.id}, its secret:`);
+        printNote(`webhook ${made.id}, its secret:`);
         return made.secret;
       });
     });
 }
 
 function rm(): Command {
-  return talking("rm", "Remove a webhook, with what waits for it")
+  return gatewayCommand("rm", "Remove a webhook, with what waits for it")
     .argument("<webhook>", "its id, as listed")
     .action(async (id: string, options: GatewayOptions) => {
-      await apiOf(options).removeWebhook(await workspaceOf(options), id);
+      await apiOf(options).removeWebhook(await resolveWorkspace(options), id);
       print(options, { removed: id }, () => "");
     });
 }
 
 function test(): Command {
-  return talking("test", "Send a webhook a ping")
+  return gatewayCommand("test", "Send a webhook a ping")
     .argument("<webhook>", "its id, as listed")
     .action(async (id: string, options: GatewayOptions) => {
-      await apiOf(options).testWebhook(await workspaceOf(options), id);
+      await apiOf(options).testWebhook(await resolveWorkspace(options), id);
       print(options, { queued: id }, () => "");
     });
 }

@@ -1,19 +1,11 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
-import { CliError, EXIT, reasonOf } from "../exit.ts";
+import { CliError, describeError, EXIT } from "../cli-error.ts";
 import { type Agent, ApiClient, type Host, type Workspace } from "../gateway/api-client.ts";
-import { ago, brief, table } from "../terminal.ts";
-import {
-  apiOf,
-  type GatewayOptions,
-  print,
-  seconds,
-  stdout,
-  talking,
-  targetOf,
-  workspaceOf,
-  workspacesOf,
-} from "./context.ts";
+import { ago, brief, table } from "../text-format.ts";
+import { type GatewayOptions, gatewayCommand, parseSeconds } from "./command-options.ts";
+import { print, stdout } from "./output.ts";
+import { apiOf, resolveWorkspace, resolveWorkspaces, targetOf } from "./resolve.ts";
 
 /** Workspaces, and the two things they consist of. */
 
@@ -26,28 +18,30 @@ export function workspacesCommand(): Command {
 }
 
 export function hostsCommand(): Command {
-  return talking("hosts", "List hosts, also those that are gone").action(async (options: GatewayOptions) => {
-    const hosts = (await all(options)).flatMap(({ id, hosts }) =>
-      hosts.map((host) => ({ workspace: id, ...host })),
-    );
-    print(options, { hosts }, () => {
-      if (hosts.length === 0) return "no host has ever connected";
-      const rows = hosts.map(({ name, workspace, state, connectedAt, lastSeenAt, load, version, root }) => [
-        brief(name),
-        workspace,
-        state,
-        ago(state === "gone" ? lastSeenAt : connectedAt),
-        `${load.sessions}/${load.capacity}`,
-        brief(version),
-        root,
-      ]);
-      return table(["HOST", "WORKSPACE", "STATE", "SINCE", "LOAD", "VERSION", "ROOT"], rows, stdout);
-    });
-  });
+  return gatewayCommand("hosts", "List hosts, also those that are gone").action(
+    async (options: GatewayOptions) => {
+      const hosts = (await all(options)).flatMap(({ id, hosts }) =>
+        hosts.map((host) => ({ workspace: id, ...host })),
+      );
+      print(options, { hosts }, () => {
+        if (hosts.length === 0) return "no host has ever connected";
+        const rows = hosts.map(({ name, workspace, state, connectedAt, lastSeenAt, load, version, root }) => [
+          brief(name),
+          workspace,
+          state,
+          ago(state === "gone" ? lastSeenAt : connectedAt),
+          `${load.sessions}/${load.capacity}`,
+          brief(version),
+          root,
+        ]);
+        return table(["HOST", "WORKSPACE", "STATE", "SINCE", "LOAD", "VERSION", "ROOT"], rows, stdout);
+      });
+    },
+  );
 }
 
 export function agentsCommand(): Command {
-  return talking("agents", "List agents").action(async (options: GatewayOptions) => {
+  return gatewayCommand("agents", "List agents").action(async (options: GatewayOptions) => {
     const agents = (await all(options)).flatMap(({ id, agents }) =>
       agents.map((agent) => ({ workspace: id, ...agent })),
     );
@@ -65,26 +59,28 @@ export function agentsCommand(): Command {
 }
 
 function ls(): Command {
-  return talking("ls", "List the workspaces the token is for").action(async (options: GatewayOptions) => {
-    const workspaces = await all(options);
-    print(options, { workspaces }, () => {
-      const rows = workspaces.map(({ id, hosts, agents }) => [
-        id,
-        present(hosts)
-          .map(({ name }) => brief(name))
-          .join(", ") || "none",
-        agents
-          .filter(({ available }) => available)
-          .map((agent) => brief(agent.id) + (agent.default ? "*" : ""))
-          .join(", ") || "none",
-      ]);
-      return table(["WORKSPACE", "HOSTS", "AGENTS"], rows, stdout);
-    });
-  });
+  return gatewayCommand("ls", "List the workspaces the token is for").action(
+    async (options: GatewayOptions) => {
+      const workspaces = await all(options);
+      print(options, { workspaces }, () => {
+        const rows = workspaces.map(({ id, hosts, agents }) => [
+          id,
+          present(hosts)
+            .map(({ name }) => brief(name))
+            .join(", ") || "none",
+          agents
+            .filter(({ available }) => available)
+            .map((agent) => brief(agent.id) + (agent.default ? "*" : ""))
+            .join(", ") || "none",
+        ]);
+        return table(["WORKSPACE", "HOSTS", "AGENTS"], rows, stdout);
+      });
+    },
+  );
 }
 
 function show(): Command {
-  return talking("show", "One workspace: files, hosts, agents, policy")
+  return gatewayCommand("show", "One workspace: files, hosts, agents, policy")
     .argument("[workspace]", "by default the one configured")
     .action(async (id: string | undefined, options: GatewayOptions) => {
       const workspace = await apiOf(options).workspace(await named(id, options));
@@ -132,7 +128,7 @@ type SetOptions = GatewayOptions & {
 };
 
 function set(): Command {
-  return talking("set", "Configure a workspace")
+  return gatewayCommand("set", "Configure a workspace")
     .argument("[workspace]", "by default the one configured")
     .option("--policy <json>", 'such as \'{"default":"ask","byKind":{"read":"allow"}}\', or @FILE')
     .option("--name <text>", "what people call it")
@@ -142,7 +138,7 @@ function set(): Command {
     .option(
       "--host-grace <seconds>",
       "how long a host may be away before its sessions move or pause",
-      seconds,
+      parseSeconds,
     )
     .option("--client-io <where>", "who serves files and terminals to agents: host or client")
     .option("--container <json>", "{} starts one when there is no host, null does not; or @FILE")
@@ -166,16 +162,16 @@ function parseJson(option: string, text: string): unknown {
   try {
     return JSON.parse(text.startsWith("@") ? readFileSync(text.slice(1), "utf8") : text);
   } catch (error) {
-    throw new CliError(`${option} is not JSON: ${reasonOf(error)}`, EXIT.usage);
+    throw new CliError(`${option} is not JSON: ${describeError(error)}`, EXIT.usage);
   }
 }
 
 async function named(id: string | undefined, options: GatewayOptions): Promise<string> {
-  return id ?? workspaceOf(options);
+  return id ?? resolveWorkspace(options);
 }
 
 async function all(options: GatewayOptions): Promise<Workspace[]> {
   const target = targetOf(options);
   const api = new ApiClient(target);
-  return Promise.all((await workspacesOf(target)).map((id) => api.workspace(id)));
+  return Promise.all((await resolveWorkspaces(target)).map((id) => api.workspace(id)));
 }

@@ -4,28 +4,28 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Line, LineSplitter } from "../../node/line-splitter.ts";
 import { reasonOf } from "../../node/log.ts";
 import { ErrorCode, errorResponse } from "../../protocol/errors.ts";
-import { CliError, EXIT } from "../exit.ts";
-import { Pending } from "./pending-requests.ts";
-import { type LinkOptions, openLink } from "./reconnecting-link.ts";
+import { CliError, EXIT } from "../cli-error.ts";
+import { PendingRequests } from "./pending-requests.ts";
+import { openReconnectingLink, type ReconnectingLinkOptions } from "./reconnecting-link.ts";
 
-/** How long the last words of an editor may take. */
-const GOODBYE_MS = 5_000;
+/** How long the last messages of an editor may take to reach the gateway. */
+const DRAIN_MS = 5_000;
 
-export type BridgeOptions = Omit<LinkOptions, "frames" | "unrestored"> & {
+export type BridgeOptions = Omit<ReconnectingLinkOptions, "frames" | "unrestored"> & {
   input: Readable;
   output: Writable;
   signal?: AbortSignal;
 };
 
 /**
- * A remote agent as a local one: ACP on two pipes towards the editor, a resumable link towards the gateway. Ends when
- * the editor has left, or with an error that trying again would not mend.
+ * Presents a remote agent as a local process: ACP on two pipes towards the editor, a resumable link towards the
+ * gateway. Ends when the editor closes its pipe, or with an error that retrying cannot solve.
  */
 export async function runBridge(options: BridgeOptions): Promise<CliError | undefined> {
   const { input, output, log, limits } = options;
-  const pending = new Pending();
+  const pending = new PendingRequests();
   const splitter = new LineSplitter(limits.frameChars);
-  /** The editor does not read as fast as the agent writes. */
+  /** Resolves when the editor has read enough for more output; undefined while there is room. */
   let room: Promise<void> | undefined;
 
   const write = (lines: readonly string[]) => {
@@ -36,9 +36,9 @@ export async function runBridge(options: BridgeOptions): Promise<CliError | unde
     return room;
   };
 
-  const { link, ended } = openLink({
+  const { link, ended } = openReconnectingLink({
     ...options,
-    frames: (lines) => write(lines.filter((line) => pending.answered(line))),
+    frames: (lines) => write(lines.filter((line) => pending.settle(line))),
     unrestored: (sessionId, reason) => void write(pending.fail(`acp-edge: ${reason}`, sessionId)),
   });
 
@@ -48,17 +48,17 @@ export async function runBridge(options: BridgeOptions): Promise<CliError | unde
       if (typeof line === "string") continue;
       const message = `Not sent: ${line.noise.slice(0, 200)}`;
       log(message);
-      // It may have been a request, of which nobody knows the id.
+      // The line may have been a request whose id is unknown.
       void write([errorResponse("null", { code: ErrorCode.invalidRequest, message })]);
     }
-    for (const line of frames) pending.asked(line);
+    for (const line of frames) pending.add(line);
     await link.send(frames);
   };
 
   const reading = (async () => {
     for await (const chunk of input) await forward(splitter.push(chunk as Buffer));
     await forward(splitter.end());
-    await Promise.race([link.drained(), sleep(GOODBYE_MS, undefined, { ref: false })]);
+    await Promise.race([link.drained(), sleep(DRAIN_MS, undefined, { ref: false })]);
   })();
   const gone = Promise.withResolvers<undefined>();
   options.signal?.addEventListener("abort", () => gone.resolve(undefined));

@@ -9,8 +9,8 @@ import {
   readGatewayHead,
   splitMessage,
 } from "../../protocol/resumable-wire.ts";
-import { isRestoration, type Place, restoration, restored } from "./restore.ts";
-import { tokenExpiry } from "./token-expiring.ts";
+import { isRestoration, type Place, restoration, restored } from "./restoration.ts";
+import { tokenExpiry } from "./token-expiry.ts";
 
 /** An acknowledgement wakes the gateway: it is sent for so much, or after a while. */
 const TELL_CHARS = 256 * 1024;

@@ -4,29 +4,32 @@ import { DEFAULT_TIMING, type Timing } from "../../node/timing.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import { HEARTBEAT_MS } from "../../protocol/resumable-wire.ts";
-import { CliError, EXIT } from "../exit.ts";
-import { refusal } from "../gateway/api-client.ts";
+import { CliError, EXIT } from "../cli-error.ts";
+import { refusalError } from "../gateway/refusal-error.ts";
 import { GatewayLink, type LinkHandlers } from "./gateway-link.ts";
 
-export type LinkOptions = {
-  /** Where ACP is spoken, with all that is to be said there. */
+export type ReconnectingLinkOptions = {
+  /** The address of the ACP WebSocket, query included. */
   url: string;
-  /** `fresh`: the last one was refused or is about to expire. */
+  /** Returns the token. `fresh` asks for a new one, because the last was refused or is about to expire. */
   token(fresh: boolean): Promise<string>;
-  /** How long a gateway that has never answered is tried. One that has is tried for ever. */
+  /** How long to try a gateway that has never answered. A gateway that has answered once is retried forever. */
   waitMs: number;
-  /** The gateway is asked this often whether it is there, and has as long to say so. */
+  /** The interval between heartbeats, and the time that the gateway has to answer one. */
   heartbeatMs: number;
   limits: Limits;
   log: Log;
 } & Pick<LinkHandlers, "frames" | "unrestored">;
 
-/** A link that gets itself fresh tokens. It has `ended` with what trying again would not mend. */
-export function openLink(options: LinkOptions): { link: GatewayLink; ended: Promise<CliError> } {
+/** Opens a link that reconnects and renews its token. `ended` resolves with an error that retrying cannot solve. */
+export function openReconnectingLink(options: ReconnectingLinkOptions): {
+  link: GatewayLink;
+  ended: Promise<CliError>;
+} {
   const { log, frames, unrestored } = options;
   const started = Date.now();
-  const final = Promise.withResolvers<CliError>();
-  /** The token of this socket, and since when it is in use. */
+  const ended = Promise.withResolvers<CliError>();
+  /** The token of the current socket, and when that socket was connected. */
   let token = "";
   let since = 0;
   let online = false;
@@ -34,13 +37,13 @@ export function openLink(options: LinkOptions): { link: GatewayLink; ended: Prom
   let refusals = 0;
   let renewal: NodeJS.Timeout | undefined;
 
-  /** The next socket comes with another token before this one's has expired. */
+  /** Replaces the socket by one with a fresh token before the current token expires. */
   const renew = async () => {
     try {
-      // Who has but one can only go on with it to its end.
+      // Without another token the link keeps its socket until the token expires.
       if ((await options.token(true)) !== token) link.renew();
     } catch (error) {
-      log(`no fresh token: ${reasonOf(error)}`);
+      log(`the token cannot be renewed: ${reasonOf(error)}`);
     }
   };
 
@@ -60,7 +63,7 @@ export function openLink(options: LinkOptions): { link: GatewayLink; ended: Prom
       frames,
       unrestored,
       connected: () => {
-        if (online) log("connected again");
+        if (online) log("reconnected");
         online = true;
         fresh = false;
         refusals = 0;
@@ -68,26 +71,27 @@ export function openLink(options: LinkOptions): { link: GatewayLink; ended: Prom
       },
       tokenExpires: (at) => {
         clearTimeout(renewal);
-        // Should tokens live no longer than the warning is ahead of their end, half of that has to do.
+        // The warning may come as soon as a short-lived token is used, so renew after half of the remaining time.
         const half = (at - since) / 2;
         renewal = setTimeout(() => void renew(), Math.max(0, since + half - Date.now()));
         renewal.unref();
       },
       lost: (loss) => {
         clearTimeout(renewal);
-        const verdict = judge(loss, { online, patient: Date.now() - started < options.waitMs, refusals });
+        const waiting = Date.now() - started < options.waitMs;
+        const error = permanentError(loss, { online, waiting, refusals });
         fresh = isRefusedToken(loss);
         if (fresh) refusals += 1;
-        if (verdict === "retry") return "retry";
-        final.resolve(verdict);
+        if (error === undefined) return "retry";
+        ended.resolve(error);
         return "give up";
       },
     },
   );
-  return { link, ended: final.promise };
+  return { link, ended: ended.promise };
 }
 
-/** A dead link is noticed within seconds, also after the machine has slept. */
+/** A dead link is noticed within seconds, even after the machine was suspended. */
 function timing(heartbeatMs: number): Timing {
   return {
     ...DEFAULT_TIMING,
@@ -102,19 +106,19 @@ function isRefusedToken({ code, status }: Loss): boolean {
   return status === 401 || code === CloseCode.unauthorized;
 }
 
-/** Whether trying again could help, or why not. */
-function judge(
+/** Why retrying cannot help; undefined if it may. */
+function permanentError(
   loss: Loss,
-  { online, patient, refusals }: { online: boolean; patient: boolean; refusals: number },
-): "retry" | CliError {
+  { online, waiting, refusals }: { online: boolean; waiting: boolean; refusals: number },
+): CliError | undefined {
   const { code, status, body = "", reason } = loss;
-  // Another token may be to be had.
-  if (isRefusedToken(loss) && refusals === 0) return "retry";
+  // The token source may have another token.
+  if (isRefusedToken(loss) && refusals === 0) return undefined;
   if (code === CloseCode.unauthorized)
     return new CliError("the gateway does not accept the token", EXIT.unauthorized);
   if (status !== undefined && status >= 400 && status < 500 && status !== 429 && status !== 408)
-    return refusal(status, body);
-  if (!online && !patient)
+    return refusalError(status, body);
+  if (!online && !waiting)
     return new CliError(`the gateway cannot be reached: ${reason || code}`, EXIT.unreachable);
-  return "retry";
+  return undefined;
 }

@@ -16,16 +16,16 @@ import { VERSION } from "../../node/version.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
 import { ErrorCode } from "../../protocol/errors.ts";
 import { DEFAULT_LIMITS } from "../../protocol/limits.ts";
-import { openLink } from "../connect/reconnecting-link.ts";
-import { CliError, EXIT, type ExitCode, reasonOf } from "../exit.ts";
-import { refusal } from "./api-client.ts";
+import { CliError, describeError, EXIT, type ExitCode } from "../cli-error.ts";
+import { openReconnectingLink } from "../connect/reconnecting-link.ts";
+import { refusalError } from "./refusal-error.ts";
 import { acpUrl, type Target } from "./target.ts";
 
 const HANDSHAKE_MS = 15_000;
-/** How soon a turn notices that the gateway is gone. */
+/** How soon the command notices that the gateway is gone. */
 const HEARTBEAT_MS = 5_000;
 
-/** An open socket for ACP; a refused token is tried once more, fresh. */
+/** Opens an ACP socket. A refused token is retried once with a fresh one. */
 export async function openSocket(target: Target): Promise<WebSocket> {
   const first = await dial(target, await target.token());
   const again = first instanceof CliError && first.code === EXIT.unauthorized;
@@ -34,7 +34,7 @@ export async function openSocket(target: Target): Promise<WebSocket> {
   throw outcome;
 }
 
-/** The socket, or why the gateway does not want it. */
+/** The open socket, or the gateway's refusal. */
 function dial(target: Target, token: string): Promise<WebSocket | CliError> {
   const socket = new WebSocket(acpUrl(target), {
     headers: { authorization: `Bearer ${token}` },
@@ -47,26 +47,26 @@ function dial(target: Target, token: string): Promise<WebSocket | CliError> {
     socket.on("unexpected-response", async (request, response) => {
       const body = await text(response).catch(() => "");
       request.destroy();
-      resolve(refusal(response.statusCode ?? 0, body));
+      resolve(refusalError(response.statusCode ?? 0, body));
     });
-    // Also hears of what goes wrong later; that ends the stream, which says so.
+    // Later errors have no effect on this promise; they close the socket, which ends the stream.
     socket.on("error", (error) =>
-      reject(new CliError(`${target.url} cannot be reached: ${reasonOf(error)}`, EXIT.unreachable)),
+      reject(new CliError(`${target.url} cannot be reached: ${describeError(error)}`, EXIT.unreachable)),
     );
   });
 }
 
 /**
- * Connects a client and says hello. What it loses of its network it does not notice. Updates go past the SDK: it
- * calls its handlers later, when it may have told of the end of a turn before its last words, and complains of every
- * update it does not know.
+ * Connects a client and initializes it. Network failures are bridged: the client does not notice them. Updates bypass
+ * the SDK, which calls its handlers late, so that the end of a turn could overtake the turn's last update, and which
+ * rejects updates that it does not know.
  */
 export async function connectAcp(
   target: Target,
   app: ClientApp,
   { onUpdate, log = () => {} }: { onUpdate?: OnUpdate; log?: Log } = {},
 ): Promise<ClientConnection> {
-  // What is wrong with the configuration is not to be found out by dialling.
+  // A configuration without a token fails here, before any attempt to connect.
   await target.token();
   const connection = app.connect(linkStream(target, log, onUpdate));
   try {
@@ -87,30 +87,30 @@ export async function initialize({ agent }: ClientConnection): Promise<Initializ
     });
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
-    // Of what we say here only the agent can be wrong.
+    // The agent's id is the only parameter that the user chooses.
     const unknownAgent = error.code === ErrorCode.invalidParams;
-    throw new CliError(error.message, unknownAgent ? EXIT.notFound : rpcCode(error.code));
+    throw new CliError(error.message, unknownAgent ? EXIT.notFound : exitCodeForRpc(error.code));
   }
 }
 
-/** A client that hears nothing of what sessions say. */
+/** A client that ignores all notifications. */
 export function quietClient(): ClientApp {
   return client({ name: "acp-edge" }).onNotification("*", () => {});
 }
 
-/** What an error of the protocol means for the command. */
-export function rpcCode(code: number): ExitCode {
+/** The exit code for a JSON-RPC error code. */
+export function exitCodeForRpc(code: number): ExitCode {
   if (code === ErrorCode.notFound) return EXIT.notFound;
   return code === ErrorCode.forbidden ? EXIT.unauthorized : EXIT.turn;
 }
 
 type OnUpdate = (params: SessionNotification) => void;
 
-/** Messages over a link that goes on over as many sockets as it takes. Its end is an error that says why. */
+/** A message stream over a reconnecting link. When the link gives up, the stream fails with the reason. */
 function linkStream(target: Target, log: Log, onUpdate?: OnUpdate): Stream {
   let fail: (error: CliError) => void = () => {};
   let take: (line: string) => void = () => {};
-  const { link, ended } = openLink({
+  const { link, ended } = openReconnectingLink({
     url: acpUrl(target),
     token: (fresh) => target.token({ fresh }),
     waitMs: 0,
@@ -139,7 +139,7 @@ function linkStream(target: Target, log: Log, onUpdate?: OnUpdate): Stream {
   return { readable, writable };
 }
 
-/** One message per text frame. The end of the socket is the end of both streams. */
+/** A message stream over one socket, one message per text frame. The end of the socket ends both directions. */
 export function socketStream(socket: WebSocket): Stream {
   let cancelled = false;
   const readable = new ReadableStream<AnyMessage>({

@@ -1,5 +1,6 @@
 import { EventSourceParserStream } from "eventsource-parser/stream";
-import { CliError, EXIT, type ExitCode, reasonOf } from "../exit.ts";
+import { CliError, describeError, EXIT } from "../cli-error.ts";
+import { refusalError } from "./refusal-error.ts";
 import type { Target } from "./target.ts";
 
 export type SessionSummary = {
@@ -14,7 +15,7 @@ export type SessionSummary = {
   lastSeq: number;
 };
 
-/** The part of `acpx.session.v1` that is shown to people; `--json` passes on all of it. */
+/** The part of `acpx.session.v1` that the command shows to people; `--json` prints the whole document. */
 export type Session = {
   acpxRecordId: string;
   agent: { name: string | null };
@@ -58,7 +59,7 @@ export type Permission = {
   requestedAt: string;
 };
 
-/** A way to give each answer to one permission request. */
+/** A link for each possible answer to one permission request. */
 export type AnswerLinks = {
   id: string;
   permission: string;
@@ -113,7 +114,7 @@ export type Workspace = {
   agents: Agent[];
   policy: unknown;
   git: { branch: string | null; modifiedCount: number } | null;
-  /** Null: it has no container. */
+  /** Null if the workspace has no container. */
   containerState: { state: string; failures: number; reason: string | null } | null;
 };
 
@@ -131,11 +132,11 @@ export type RpcMessage = {
   error?: { code: number; message: string };
 };
 
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 const RETRY_MIN_MS = 250;
 const RETRY_MAX_MS = 10_000;
 
-/** The gateway's REST API. What goes wrong becomes a sentence and an exit code. */
+/** The gateway's REST API. Every failure becomes a `CliError` with a message and an exit code. */
 export class ApiClient {
   readonly #target: Target;
 
@@ -161,13 +162,13 @@ export class ApiClient {
     return this.#json(`/api/permissions/${encodeURIComponent(id)}`, { method: "POST", body });
   }
 
-  /** `expiresIn` in seconds. */
+  /** `expiresIn` is in seconds. */
   answerLinks(id: string, expiresIn: number): Promise<AnswerLinks> {
     const body = JSON.stringify({ expiresIn });
     return this.#json(`/api/permissions/${encodeURIComponent(id)}/links`, { method: "POST", body });
   }
 
-  /** `expiresIn` in seconds. */
+  /** `expiresIn` is in seconds. */
   share(
     session: string,
     expiresIn: number,
@@ -222,7 +223,7 @@ export class ApiClient {
 
   export(id: string, format: string): Promise<Response> {
     const path = `/api/sessions/${encodeURIComponent(id)}/export?format=${format}`;
-    return this.request(path, {}, { patience: false });
+    return this.request(path, {}, { timeout: false });
   }
 
   async import(
@@ -230,11 +231,11 @@ export class ApiClient {
     query: Record<string, string>,
   ): Promise<{ sessionId: string; lastSeq: number }> {
     const path = `/api/sessions/import?${new URLSearchParams(query)}`;
-    const response = await this.request(path, { method: "POST", body: archive }, { patience: false });
+    const response = await this.request(path, { method: "POST", body: archive }, { timeout: false });
     return (await response.json()) as { sessionId: string; lastSeq: number };
   }
 
-  /** The log from a place on, and then as it grows; a lost stream is taken up where it ended. */
+  /** The log after a sequence number, and then as it grows. A lost stream continues where it ended. */
   async *events(
     id: string,
     after: number,
@@ -247,9 +248,9 @@ export class ApiClient {
     while (!signal.aborted) {
       try {
         const headers = { accept: "text/event-stream", "last-event-id": String(last) };
-        const { body } = await this.request(path, { headers, signal }, { patience: false });
+        const { body } = await this.request(path, { headers, signal }, { timeout: false });
         begun = true;
-        for await (const { id: seq, data } of parsed(body as ReadableStream<Uint8Array>)) {
+        for await (const { id: seq, data } of parseEvents(body as ReadableStream<Uint8Array>)) {
           last = Number(seq);
           delay = RETRY_MIN_MS;
           yield { seq: last, line: data };
@@ -265,17 +266,17 @@ export class ApiClient {
   }
 
   /**
-   * A refused token is tried once more, fresh: its command may have a newer one. With patience an answer may
-   * take its time, but not for ever; without it, what comes may go on for as long as it likes.
+   * A refused token is retried once with a fresh one, because a token command may have a newer token. `timeout: false`
+   * is for responses that may take any time, such as streams and archives.
    */
-  async request(path: string, init: RequestInit = {}, { patience = true } = {}): Promise<Response> {
-    const first = await this.#fetch(path, init, patience, await this.#target.token());
+  async request(path: string, init: RequestInit = {}, { timeout = true } = {}): Promise<Response> {
+    const first = await this.#fetch(path, init, timeout, await this.#target.token());
     const response =
       first.status === 401
-        ? await this.#fetch(path, init, patience, await this.#target.token({ fresh: true }))
+        ? await this.#fetch(path, init, timeout, await this.#target.token({ fresh: true }))
         : first;
     if (response.ok) return response;
-    throw refusal(response.status, await response.text().catch(() => ""));
+    throw refusalError(response.status, await response.text().catch(() => ""));
   }
 
   async #json<T>(path: string, init?: RequestInit): Promise<T> {
@@ -283,20 +284,20 @@ export class ApiClient {
     try {
       return (await response.json()) as T;
     } catch (error) {
-      throw new CliError(`${this.#target.url} answered with something else than JSON`, EXIT.error, {
-        cause: error,
-      });
+      throw new CliError(`the response of ${this.#target.url} is not JSON`, EXIT.error, { cause: error });
     }
   }
 
-  async #fetch(path: string, init: RequestInit, patience: boolean, token: string): Promise<Response> {
+  async #fetch(path: string, init: RequestInit, timeout: boolean, token: string): Promise<Response> {
     const { url } = this.#target;
     const headers = { authorization: `Bearer ${token}`, ...(init.headers as Record<string, string>) };
-    const signal = patience ? AbortSignal.timeout(PATIENCE_MS) : (init.signal ?? null);
+    const signal = timeout ? AbortSignal.timeout(TIMEOUT_MS) : (init.signal ?? null);
     try {
       return await fetch(`${url}${path}`, { ...init, headers, signal });
     } catch (error) {
-      throw new CliError(`${url} cannot be reached: ${reasonOf(error)}`, EXIT.unreachable, { cause: error });
+      throw new CliError(`${url} cannot be reached: ${describeError(error)}`, EXIT.unreachable, {
+        cause: error,
+      });
     }
   }
 }
@@ -306,26 +307,7 @@ function webhooksPath(workspace: string, id?: string): string {
   return id === undefined ? path : `${path}/${encodeURIComponent(id)}`;
 }
 
-/** What the gateway says of a request it does not grant. */
-export function refusal(status: number, body: string): CliError {
-  return new CliError(`the gateway ${reasonIn(body) ?? `answered HTTP ${status}`}`, codeOf(status));
-}
-
-function reasonIn(body: string): string | undefined {
-  try {
-    return `says: ${(JSON.parse(body) as { error: { message: string } }).error.message}`;
-  } catch {
-    return undefined;
-  }
-}
-
-function codeOf(status: number): ExitCode {
-  if (status === 401 || status === 403) return EXIT.unauthorized;
-  if (status === 404 || status === 410) return EXIT.notFound;
-  return status === 502 || status === 503 || status === 504 ? EXIT.unreachable : EXIT.error;
-}
-
-function parsed(body: ReadableStream<Uint8Array>) {
+function parseEvents(body: ReadableStream<Uint8Array>) {
   const text = new TextDecoderStream() as unknown as TransformStream<Uint8Array, string>;
   return body.pipeThrough(text).pipeThrough(new EventSourceParserStream());
 }

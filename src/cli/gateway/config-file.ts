@@ -2,9 +2,9 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "n
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { CliError, EXIT } from "../exit.ts";
+import { CliError, EXIT } from "../cli-error.ts";
 
-/** Where a gateway is and how to be let in, under a name. */
+/** A named gateway: its address, defaults and token. */
 const PROFILE = z.strictObject({
   url: z.string().optional(),
   workspace: z.string().optional(),
@@ -15,7 +15,7 @@ const PROFILE = z.strictObject({
 });
 
 const CONFIG = z.strictObject({
-  /** The one in use unless another is named. */
+  /** The profile that is used unless another one is named. */
   profile: z.string().default("default"),
   profiles: z.record(z.string(), PROFILE).default({}),
 });
@@ -40,10 +40,10 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   }
   const result = CONFIG.safeParse(parseJson(text, path));
   if (result.success) return result.data;
-  throw new CliError(`${path} is not understood: ${z.prettifyError(result.error)}`, EXIT.usage);
+  throw new CliError(`${path} is invalid: ${z.prettifyError(result.error)}`, EXIT.usage);
 }
 
-/** It may hold tokens, so it is its owner's alone. A reader sees the old file or the new one, never a part. */
+/** The file may contain tokens, so only its owner can read it. Readers see the old or the new file, never a part. */
 export function writeConfig(config: Config, env: NodeJS.ProcessEnv): void {
   const path = configPath(env);
   const draft = `${path}.${process.pid}`;

@@ -1,21 +1,21 @@
-import { CliError, EXIT } from "../exit.ts";
+import { CliError, EXIT } from "../cli-error.ts";
 import { type Config, configPath, type Profile, readConfig } from "./config-file.ts";
 import { TokenSource } from "./token-source.ts";
 
-/** What may be said on the command line; each overrides its environment variable, and that the profile. */
+/** Options of the command line. An option overrides its environment variable, which overrides the profile. */
 export type TargetOptions = { profile?: string | undefined } & {
   [key in keyof Profile]?: string | undefined;
 };
 
-/** A gateway, and what is wanted of it. */
+/** A gateway, and the workspace and agent to use there. */
 export type Target = {
   /** Without a path: `https://host:port`. */
   url: string;
   workspace?: string;
   agent?: string;
-  /** The token; a fresh one when the last was refused or is about to expire. */
+  /** Returns the token. `fresh` asks for a new one, because the last was refused or is about to expire. */
   token(options?: { fresh?: boolean }): Promise<string>;
-  /** Where the address and the token come from, in words. */
+  /** The sources of the address and of the token, as text for people. */
   origin: { url: string; token: string };
 };
 
@@ -29,7 +29,7 @@ export const ENVIRONMENT = {
   tokenFile: "ACP_EDGE_TOKEN_FILE",
 } as const satisfies Record<keyof TargetOptions, string>;
 
-/** One place for all commands: options, then the environment, then the profile of the configuration file. */
+/** Resolves the gateway for any command: from options, then the environment, then the configuration file. */
 export function resolveTarget(
   options: TargetOptions,
   env: NodeJS.ProcessEnv,
@@ -55,12 +55,12 @@ export function resolveTarget(
     url,
     ...(workspace !== undefined && { workspace }),
     ...(agent !== undefined && { agent }),
-    token: (wish) => tokens.get(wish),
+    token: (request) => tokens.get(request),
     origin: { url: given.origin, token: source ? `${tokens.kind} of ${source.origin}` : "nowhere" },
   };
 }
 
-/** Accepts the address as people have it at hand: of the gateway, or of its WebSocket. */
+/** Normalizes the address of a gateway. The address of its WebSocket is accepted too. */
 export function gatewayUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const protocol = url?.protocol.replace(/^ws/, "http");
@@ -73,7 +73,7 @@ export function gatewayUrl(text: string): string {
   return `${protocol}//${url.host}${path}`;
 }
 
-/** Where an ACP client connects. */
+/** The address of the ACP WebSocket. */
 export function acpUrl({ url, workspace, agent }: Pick<Target, "url" | "workspace" | "agent">): string {
   const address = new URL(`${url.replace(/^http/, "ws")}/acp`);
   if (workspace !== undefined) address.searchParams.set("workspace", workspace);
@@ -105,7 +105,7 @@ function pick(layers: readonly Layer[], key: keyof Profile): string | undefined 
   return layers.find(({ values }) => values[key])?.values[key];
 }
 
-/** A profile's token is for that profile's gateway: another address does not get to see it. */
+/** A profile's token is never sent to another gateway than the profile's own. */
 function tokenLayer(layers: readonly Layer[], url: string, profile: Profile): Layer | undefined {
   const layer = layers.find(({ values }) => values.token || values.tokenCommand || values.tokenFile);
   if (layer?.values !== profile || profile.url === undefined) return layer;

@@ -2,18 +2,18 @@ import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { decodeJwt, type JWTPayload } from "jose";
-import { CliError, EXIT, reasonOf } from "../exit.ts";
+import { CliError, describeError, EXIT } from "../cli-error.ts";
 import type { Profile } from "./config-file.ts";
 
-/** A token this close to its end is as good as expired. */
+/** A token that expires sooner than this counts as expired. */
 const MARGIN_SECONDS = 30;
 /** A token command may open a browser for a login. */
 const COMMAND_MS = 5 * 60 * 1000;
 
-/** A token as it was given, from a file, or from a command that is run again when a fresh one is needed. */
+/** A literal token, a file with one, or a command that prints one and runs again when a fresh token is needed. */
 export class TokenSource {
   readonly #from: Pick<Profile, "token" | "tokenCommand" | "tokenFile">;
-  #made: Promise<string> | undefined;
+  #printed: Promise<string> | undefined;
 
   constructor(from: { [key in "token" | "tokenCommand" | "tokenFile"]?: string | undefined }) {
     this.#from = from as Profile;
@@ -33,22 +33,22 @@ export class TokenSource {
         "no token is configured: use `acp-edge login`, ACP_EDGE_TOKEN, --token-file or --token-command",
         EXIT.unauthorized,
       );
-    if (fresh || !this.#made || isStale(await this.#made)) this.#made = this.#make(tokenCommand);
-    return this.#made;
+    if (fresh || !this.#printed || isStale(await this.#printed)) this.#printed = this.#run(tokenCommand);
+    return this.#printed;
   }
 
-  /** What went wrong may go better the next time. */
-  async #make(command: string): Promise<string> {
+  /** A failure is not remembered, so that the next call runs the command again. */
+  async #run(command: string): Promise<string> {
     try {
       return await runTokenCommand(command);
     } catch (error) {
-      this.#made = undefined;
+      this.#printed = undefined;
       throw error;
     }
   }
 }
 
-/** What a token says of itself, unchecked; undefined if it is no JWT. */
+/** The claims of a token, unverified; undefined if the token is not a JWT. */
 export function claimsOf(token: string): JWTPayload | undefined {
   try {
     return decodeJwt(token);
@@ -67,11 +67,11 @@ async function readTokenFile(path: string): Promise<string> {
     return checked((await readFile(path, "utf8")).trim(), path);
   } catch (error) {
     if (error instanceof CliError) throw error;
-    throw new CliError(`the token file cannot be read: ${reasonOf(error)}`, EXIT.unauthorized);
+    throw new CliError(`the token file cannot be read: ${describeError(error)}`, EXIT.unauthorized);
   }
 }
 
-/** Its stdin is not ours to share: with `connect` the editor is there. */
+/** The command does not inherit stdin, which belongs to the editor under `connect`. */
 async function runTokenCommand(command: string): Promise<string> {
   const running = promisify(execFile)("/bin/sh", ["-c", command], { timeout: COMMAND_MS });
   running.child.stdin?.end();
@@ -88,6 +88,6 @@ async function runTokenCommand(command: string): Promise<string> {
 
 function checked(token: string, origin: string): string {
   if (token === "" || /\s/.test(token))
-    throw new CliError(`${origin} gave no token, or more than one word`, EXIT.unauthorized);
+    throw new CliError(`${origin} contains no token, or more than one word`, EXIT.unauthorized);
   return token;
 }

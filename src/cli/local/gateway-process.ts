@@ -5,14 +5,14 @@
 import { once } from "node:events";
 import { join } from "node:path";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
-import { bundleWorker, watchWorker } from "./bundle.ts";
 import { LocalContainers, type LocalContainersOptions } from "./local-containers.ts";
 import { applyMigrations } from "./migrations.ts";
 import { HOST, portInUse } from "./port.ts";
+import { bundleWorker, watchWorker } from "./worker-bundle.ts";
 import type { WorkerConfig } from "./worker-config.ts";
 
 /** The first message from the runner. */
-export type GatewayOptions = {
+export type GatewayProcessOptions = {
   projectDir: string;
   stateDir: string;
   port: number;
@@ -43,7 +43,7 @@ class GatewayLog extends Log {
 let containers: LocalContainers | undefined;
 
 /** What the environment `containers` of wrangler.toml adds, with processes for containers. */
-function onDemandOptions({ config, port, onDemand }: GatewayOptions) {
+function onDemandOptions({ config, port, onDemand }: GatewayProcessOptions) {
   if (!onDemand) return { bindings: {}, more: {} };
   containers ??= new LocalContainers(onDemand);
   const { durableObjects } = config.worker;
@@ -59,11 +59,11 @@ function onDemandOptions({ config, port, onDemand }: GatewayOptions) {
   };
 }
 
-function entryOf({ onDemand }: GatewayOptions): string {
+function entryOf({ onDemand }: GatewayProcessOptions): string {
   return onDemand ? "src/container/local/worker.ts" : "src/worker.ts";
 }
 
-function miniflareOptions(options: GatewayOptions, code: string) {
+function miniflareOptions(options: GatewayProcessOptions, code: string) {
   const { port, stateDir, config, jwks, secretsKey } = options;
   const { bindings, more } = onDemandOptions(options);
   return convertV4MiniflareOptions({
@@ -106,7 +106,7 @@ function onWorkerdRestart(): void {
   if (recent.length > RESTARTS.count) process.exit(1);
 }
 
-async function serve(options: GatewayOptions, code: string): Promise<Miniflare> {
+async function serve(options: GatewayProcessOptions, code: string): Promise<Miniflare> {
   const miniflare = new Miniflare(miniflareOptions(options, code));
   endWith(miniflare);
   await miniflare.ready;
@@ -115,7 +115,7 @@ async function serve(options: GatewayOptions, code: string): Promise<Miniflare> 
 }
 
 /** Serves the first good build, and each one after it in its place. */
-async function serveAndReload(options: GatewayOptions): Promise<void> {
+async function serveAndReload(options: GatewayProcessOptions): Promise<void> {
   const first = Promise.withResolvers<void>();
   let current: Promise<Miniflare> | undefined;
   const onBuild = async (code: string) => {
@@ -154,7 +154,7 @@ function report(message: GatewayReport): Promise<void> {
 
 async function main(): Promise<void> {
   process.once("disconnect", () => process.exit(1));
-  const [options] = (await once(process, "message")) as [GatewayOptions];
+  const [options] = (await once(process, "message")) as [GatewayProcessOptions];
   try {
     if (options.watch) await serveAndReload(options);
     else await serve(options, await bundleWorker(options.projectDir, entryOf(options)));

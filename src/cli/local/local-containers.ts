@@ -5,7 +5,7 @@ import { mkdirSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { LOCAL_WORKSPACE } from "../keys.ts";
+import { LOCAL_WORKSPACE } from "../token-signer.ts";
 
 export type LocalContainersOptions = {
   /** What runs in each, as the image's entry would. */

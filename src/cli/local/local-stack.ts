@@ -1,7 +1,7 @@
 import { watch } from "node:fs";
 import { join } from "node:path";
 import { splitCommand } from "../../host/split-command.ts";
-import type { GatewayOptions, GatewayReport } from "./gateway-process.ts";
+import type { GatewayProcessOptions, GatewayReport } from "./gateway-process.ts";
 import { Guard, Supervised } from "./supervisor.ts";
 
 /** Seconds. Ending workerd takes no time. */
@@ -11,7 +11,7 @@ const HOST_GRACE = 8;
 /** Where a host is run in place of a container: a directory each. */
 const CONTAINERS = "containers";
 
-export type HostOptions = {
+export type LocalHostOptions = {
   url: string;
   token: string;
   workspace: string;
@@ -22,10 +22,10 @@ export type HostOptions = {
   args?: readonly string[];
 };
 
-export type OnDemandOptions = Pick<HostOptions, "root" | "agent" | "args"> & { stateDir: string };
+export type OnDemandOptions = Pick<LocalHostOptions, "root" | "agent" | "args"> & { stateDir: string };
 
 /** The processes of one run: the gateway and its host. */
-export class Stack {
+export class LocalStack {
   readonly #projectDir: string;
   readonly #log: (line: string) => void;
   readonly #guard = new Guard();
@@ -38,7 +38,7 @@ export class Stack {
   }
 
   /** Rejects if the first start fails: a mistake is the user's to know. Later failures are retried. */
-  startGateway(options: GatewayOptions): Promise<void> {
+  startGateway(options: GatewayProcessOptions): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     let settled = false;
     const onMessage = (message: unknown) => {
@@ -69,7 +69,7 @@ export class Stack {
     };
   }
 
-  startHost({ url, token, workspace, root, agent, args: more = [] }: HostOptions): void {
+  startHost({ url, token, workspace, root, agent, args: more = [] }: LocalHostOptions): void {
     const args = [this.#source("host/main.ts")];
     args.push("--gateway", url, "--workspace", workspace, "--root", root, "--name", "local", ...more);
     // Ctrl-C means now.

@@ -1,16 +1,16 @@
 import { execFileSync } from "node:child_process";
 
-export type Proc = { pid: number; parent: number; command: string };
+export type ProcessEntry = { pid: number; parent: number; command: string };
 
 /** Every process below this one, at this moment; zombies aside. */
-export function descendants(pid: number): Proc[] {
+export function descendants(pid: number): ProcessEntry[] {
   const table = processTable();
-  const below = (parent: number): Proc[] =>
+  const below = (parent: number): ProcessEntry[] =>
     table.filter((proc) => proc.parent === parent).flatMap((proc) => [proc, ...below(proc.pid)]);
   return below(pid);
 }
 
-export function processTable(): Proc[] {
+export function processTable(): ProcessEntry[] {
   return execFileSync("ps", ["-eo", "pid=,ppid=,stat=,args="], { encoding: "utf8" })
     .split("\n")
     .flatMap((line) => {

@@ -10,13 +10,13 @@ import {
   loadSigner,
   readKey,
   type Signer,
-} from "../keys.ts";
-import { Stack } from "./local-stack.ts";
-import { lockState } from "./lock.ts";
-import { HELP, type Options, parseOptions, UsageError } from "./options.ts";
+} from "../token-signer.ts";
+import { LocalStack } from "./local-stack.ts";
 import { choosePort, HOST } from "./port.ts";
 import { loadSecretsKey } from "./secrets-key.ts";
-import { greeting, type ReadyInfo } from "./startup-banner.ts";
+import { parseStartOptions, START_HELP, type StartOptions, UsageError } from "./start-options.ts";
+import { type ReadyInfo, startupBanner } from "./startup-banner.ts";
+import { lockState } from "./state-lock.ts";
 import { enableContainer, waitForAgent, waitForGateway } from "./wait-until-ready.ts";
 import { readWorkerConfig } from "./worker-config.ts";
 
@@ -30,15 +30,15 @@ const HOST_TOKEN_LIFETIME = "365 days";
 const log = (line: string) => process.stderr.write(`${line}\n`);
 
 async function main(): Promise<void> {
-  const options = parseOptions(process.argv.slice(2), process.cwd());
-  if (options.help) process.stdout.write(HELP);
+  const options = parseStartOptions(process.argv.slice(2), process.cwd());
+  if (options.help) process.stdout.write(START_HELP);
   else await run(options);
 }
 
-async function run(options: Options): Promise<void> {
+async function run(options: StartOptions): Promise<void> {
   mkdirSync(options.state, { recursive: true, mode: 0o700 });
   const lock = lockState(options.state);
-  const stack = new Stack(PROJECT_DIR, log);
+  const stack = new LocalStack(PROJECT_DIR, log);
   const stopping = new AbortController();
   const stop = async () => {
     stopping.abort();
@@ -57,7 +57,7 @@ async function run(options: Options): Promise<void> {
     const info = await bringUp(stack, options, stopping.signal);
     const text = options.json
       ? JSON.stringify(info)
-      : greeting(info, options.root, options.agent ?? options.defaultAgent);
+      : startupBanner(info, options.root, options.agent ?? options.defaultAgent);
     process.stdout.write(`${text}\n`);
   } catch (error) {
     if (stopping.signal.aborted) return;
@@ -66,7 +66,7 @@ async function run(options: Options): Promise<void> {
   }
 }
 
-async function bringUp(stack: Stack, options: Options, signal: AbortSignal): Promise<ReadyInfo> {
+async function bringUp(stack: LocalStack, options: StartOptions, signal: AbortSignal): Promise<ReadyInfo> {
   const { state: stateDir, root, agent, watch } = options;
   const signer = await loadSigner(stateDir);
   const port = await choosePort(options.port);
@@ -129,6 +129,6 @@ process.stderr.on("error", () => {});
 main().catch((error: unknown) => {
   const usage = error instanceof UsageError;
   const message = error instanceof Error ? error.message : String(error);
-  log(usage ? `${message}\n\n${HELP}` : message);
+  log(usage ? `${message}\n\n${START_HELP}` : message);
   process.exit(usage ? 2 : 1);
 });

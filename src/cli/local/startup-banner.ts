@@ -14,7 +14,7 @@ export type ReadyInfo = {
   pid: number;
 };
 
-export function greeting(info: ReadyInfo, root: string, agent: string | undefined): string {
+export function startupBanner(info: ReadyInfo, root: string, agent: string | undefined): string {
   const bold = (text: string) => styleText("bold", text);
   const dim = (text: string) => styleText("dim", text);
   return `

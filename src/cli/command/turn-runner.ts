@@ -10,29 +10,23 @@ import {
   type SessionUpdate,
   type StopReason,
 } from "@agentclientprotocol/sdk";
-import { CliError, EXIT, type ExitCode } from "../exit.ts";
-import { connectAcp, rpcCode } from "../gateway/acp-client.ts";
+import { CliError, EXIT, type ExitCode } from "../cli-error.ts";
+import { connectAcp, exitCodeForRpc } from "../gateway/acp-client.ts";
 import { ApiClient } from "../gateway/api-client.ts";
 import type { Target } from "../gateway/target.ts";
-import { brief } from "../terminal.ts";
-import {
-  type GatewayOptions,
-  note,
-  printJson,
-  sessionId as resolveSession,
-  stderr,
-  stdout,
-  targetOf,
-} from "./context.ts";
+import { brief } from "../text-format.ts";
+import type { GatewayOptions } from "./command-options.ts";
 import { Conversation } from "./conversation.ts";
-import { askPermission, INTERRUPT } from "./permission-question.ts";
+import { printJson, printNote, stderr, stdout } from "./output.ts";
+import { INTERRUPTED, promptForPermission } from "./permission-prompt.ts";
 import { choose } from "./permissions.ts";
+import { resolveSessionId, targetOf } from "./resolve.ts";
 
 export type TurnOptions = GatewayOptions & { session?: string; permissions?: Policy; quiet?: boolean };
 export type Policy = "ask" | "allow" | "deny" | "wait";
 
 /** One turn, from the prompt to the reason it ended. */
-export class Turn {
+export class TurnRunner {
   readonly #options: TurnOptions;
   readonly #policy: Policy;
   readonly #view = new Conversation(stdout, stderr);
@@ -90,7 +84,7 @@ export class Turn {
     if (this.#options.session === undefined) {
       this.#sessionId = (await agent.request(methods.agent.session.new, place)).sessionId;
     } else {
-      this.#sessionId = await resolveSession(new ApiClient(target), this.#options.session);
+      this.#sessionId = await resolveSessionId(new ApiClient(target), this.#options.session);
       await agent.request(methods.agent.session.resume, { sessionId: this.#sessionId, ...place });
     }
     return this.#sessionId;
@@ -127,8 +121,8 @@ export class Turn {
       return never();
     }
     this.#view.endLine();
-    const answer = await askPermission(request, withdrawn);
-    if (answer === INTERRUPT) {
+    const answer = await promptForPermission(request, withdrawn);
+    if (answer === INTERRUPTED) {
       this.#interrupt();
       return { outcome: { outcome: "cancelled" } };
     }
@@ -158,11 +152,11 @@ export class Turn {
       sessionId: this.#sessionId || null,
       error: { code: error.code, message: error.message },
     });
-    return new CliError(`the turn failed: ${brief(error.message, 500)}`, rpcCode(error.code));
+    return new CliError(`the turn failed: ${brief(error.message, 500)}`, exitCodeForRpc(error.code));
   }
 
   #say(text: string): void {
-    if (this.#options.json) note(text);
+    if (this.#options.json) printNote(text);
     else this.#view.note(text);
   }
 

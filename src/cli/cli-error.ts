@@ -33,12 +33,12 @@ export class CliError extends Error {
 }
 
 /** What went wrong in a few words, whatever was thrown; `fetch` hides the reason in the cause. */
-export function reasonOf(error: unknown): string {
+export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === "TimeoutError") return "no answer in time";
   const { cause } = error;
   // Every address of a name was tried, and each failed: the first says enough.
-  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
-  if (error.message === "fetch failed" && cause instanceof Error) return reasonOf(cause);
+  if (error instanceof AggregateError && error.errors.length > 0) return describeError(error.errors[0]);
+  if (error.message === "fetch failed" && cause instanceof Error) return describeError(cause);
   return error.message;
 }

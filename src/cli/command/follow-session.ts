@@ -1,18 +1,12 @@
 import type { ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
 import type { Command } from "commander";
 import type { ApiClient, LogEvent, Session } from "../gateway/api-client.ts";
-import { brief, printable } from "../terminal.ts";
-import {
-  apiOf,
-  type GatewayOptions,
-  ID_HELP,
-  sessionId,
-  stdout,
-  talking,
-  untilInterrupted,
-  whole,
-} from "./context.ts";
+import { brief, printable } from "../text-format.ts";
+import { type GatewayOptions, gatewayCommand, parseWholeNumber } from "./command-options.ts";
 import { Conversation, contentText } from "./conversation.ts";
+import { interruptSignal } from "./interrupt-signal.ts";
+import { stdout } from "./output.ts";
+import { apiOf, resolveSessionId, SESSION_HELP } from "./resolve.ts";
 
 /** A session as it goes on: its log line by line, or the conversation in it. */
 
@@ -20,7 +14,7 @@ type LiveOptions = GatewayOptions & { after?: number; follow: boolean };
 
 export function tailCommand(): Command {
   return live("tail", "Follow the log of a session, from now on")
-    .option("--after <seq>", "begin after this event; 0 for all of it", whole)
+    .option("--after <seq>", "begin after this event; 0 for all of it", parseWholeNumber)
     .action(async (id: string, options: LiveOptions) => {
       await follow(
         id,
@@ -35,7 +29,7 @@ export function tailCommand(): Command {
 
 export function watchCommand(): Command {
   return live("watch", "Follow the conversation of a session, from its last turn on")
-    .option("--after <seq>", "begin after this event; 0 for all of it", whole)
+    .option("--after <seq>", "begin after this event; 0 for all of it", parseWholeNumber)
     .action(async (id: string, options: LiveOptions) => {
       const view = new Conversation(stdout, stdout);
       const lastTurn = ({ turns, log }: Session) => (turns.recent.at(-1)?.prompt ?? log.lastSeq + 1) - 1;
@@ -48,8 +42,8 @@ export function watchCommand(): Command {
 }
 
 function live(name: string, summary: string): Command {
-  return talking(name, summary)
-    .argument("<session>", ID_HELP)
+  return gatewayCommand(name, summary)
+    .argument("<session>", SESSION_HELP)
     .option("--no-follow", "end with what there is by now");
 }
 
@@ -60,11 +54,11 @@ async function follow(
   each: (line: string, event: LogEvent) => void,
 ): Promise<void> {
   const api: ApiClient = apiOf(options);
-  const session = await api.session(await sessionId(api, id));
+  const session = await api.session(await resolveSessionId(api, id));
   const after = options.after ?? start(session);
   const { lastSeq } = session.log;
   if (!options.follow && after >= lastSeq) return;
-  for await (const { seq, line } of api.events(session.acpxRecordId, after, untilInterrupted())) {
+  for await (const { seq, line } of api.events(session.acpxRecordId, after, interruptSignal())) {
     each(line, JSON.parse(line) as LogEvent);
     if (!options.follow && seq >= lastSeq) return;
   }

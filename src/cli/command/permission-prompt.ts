@@ -1,15 +1,15 @@
 import type { RequestPermissionRequest } from "@agentclientprotocol/sdk";
 import { isCancel, select } from "@clack/prompts";
-import { brief } from "../terminal.ts";
+import { brief } from "../text-format.ts";
 
 /** The person pressed Ctrl-C instead of an answer. */
-export const INTERRUPT = Symbol("interrupt");
+export const INTERRUPTED = Symbol("interrupt");
 
 /** Asks on the terminal; undefined when somebody else answered first and the question was withdrawn. */
-export async function askPermission(
+export async function promptForPermission(
   { toolCall, options }: RequestPermissionRequest,
   withdrawn: AbortSignal,
-): Promise<string | typeof INTERRUPT | undefined> {
+): Promise<string | typeof INTERRUPTED | undefined> {
   const answer = await select({
     message: `Permission: ${brief(toolCall.title ?? toolCall.toolCallId, 100)}`,
     options: options.map(({ optionId, name, kind }) => ({
@@ -21,5 +21,5 @@ export async function askPermission(
     signal: withdrawn,
   });
   if (withdrawn.aborted) return undefined;
-  return isCancel(answer) ? INTERRUPT : answer;
+  return isCancel(answer) ? INTERRUPTED : answer;
 }

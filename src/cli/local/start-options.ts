@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-export type Options = {
+export type StartOptions = {
   /** Absent: the default port, or any free one if that is taken. 0: any free one. */
   port?: number;
   root: string;
@@ -23,7 +23,7 @@ export type Options = {
 /** The user's mistake: shown without a stack, exit code 2. */
 export class UsageError extends Error {}
 
-export const HELP = `Usage: npm start -- [options]
+export const START_HELP = `Usage: npm start -- [options]
 
 Starts the gateway on workerd, a host for one directory and an agent.
 
@@ -44,9 +44,9 @@ Starts the gateway on workerd, a host for one directory and an agent.
 
 const HOST_OPTIONS = ["agents", "default", "catalogue", "npx", "pass-env"] as const;
 
-export function parseOptions(argv: string[], cwd: string): Options {
+export function parseStartOptions(argv: string[], cwd: string): StartOptions {
   const { values } = parse(argv);
-  const options: Options = {
+  const options: StartOptions = {
     root: resolve(cwd, values.root ?? "."),
     state: resolve(cwd, values.state ?? ".acp-edge"),
     defaultAgent: values.default ?? values.agents?.split(",")[0],
