@@ -161,7 +161,7 @@ export class Router {
   async #unopened(): Promise<string | undefined> {
     const { connection, opening, agent } = this.#client.state;
     if (opening === undefined || !this.#client.sessions().includes(opening)) return undefined;
-    return (await this.#session(opening).awaitsOpening(connection, agent ?? "")) ? opening : undefined;
+    return (await this.#session(opening).isAwaitingOpening(connection, agent ?? "")) ? opening : undefined;
   }
 
   /** False: it was refused. */
@@ -205,7 +205,7 @@ export class Router {
   /** Sessions whose reading rests go on. */
   async wake(): Promise<void> {
     const { connection } = this.#client.state;
-    await Promise.allSettled(this.#client.sessions().map((id) => this.#session(id).ready(connection)));
+    await Promise.allSettled(this.#client.sessions().map((id) => this.#session(id).wake(connection)));
   }
 
   /** What one session's agent was told, for those of the others. */
@@ -219,7 +219,7 @@ export class Router {
   async #delete(frame: Frame, exchange: Exchange): Promise<void> {
     const { sessionId } = frame;
     if (sessionId === undefined) return this.#refuse(frame, exchange, NO_SESSION_ID);
-    if (isUuid(sessionId) && (await this.#session(sessionId).delete(this.#client.state.caller)))
+    if (isUuid(sessionId) && (await this.#session(sessionId).delete(this.#client.state.caller)).ok)
       this.#client.letsGo(sessionId);
     exchange.answer(resultResponse(frame.idText as string, {}));
   }
@@ -266,7 +266,7 @@ export class Router {
     const numbers = batch.map(({ number }) => number);
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#session(sessionId).receive({ connection, caller, numbers, frames, hears });
+        return (await this.#session(sessionId).receive({ connection, caller, numbers, frames, hears })).ok;
       } catch (error) {
         if (attempt === 3) throw error;
       }
@@ -279,7 +279,7 @@ export class Router {
     const { connection } = this.#client.state;
     await Promise.allSettled(
       this.#client.sessions().map(async (sessionId) => {
-        if (await this.#session(sessionId).letsGo(connection)) this.#client.letsGo(sessionId);
+        if (await this.#session(sessionId).release(connection)) this.#client.letsGo(sessionId);
       }),
     );
   }

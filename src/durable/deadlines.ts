@@ -103,7 +103,7 @@ export class Deadlines<Name extends string> {
   #arm(): void {
     if (this.#isRunning) return;
     const times = [...this.#pending().values()];
-    if (times.length > 0) void this.#storage.setAlarm(Math.min(...times));
+    if (times.length > 0) void this.#storage.setAlarm(Math.max(1, Math.min(...times)));
   }
 }
 

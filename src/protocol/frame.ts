@@ -49,6 +49,13 @@ export function readFrame(raw: string): Frame | FrameFault {
   return frameOf(raw, value);
 }
 
+/** Reads a message of our own making, or one that was read as a frame before. */
+export function mustReadFrame(raw: string): Frame {
+  const frame = readFrame(raw);
+  if (isFault(frame)) throw new Error(`Not a frame: ${frame.fault}`);
+  return frame;
+}
+
 /** The same for a text that has been parsed already. */
 export function frameOf(raw: string, value: unknown): Frame | FrameFault {
   if (Array.isArray(value)) return { fault: "batch" };

@@ -1,4 +1,5 @@
 import type { Caller } from "./caller.ts";
+import type { Hears } from "./client-subscriptions.ts";
 import type { Cursor, EventCursor } from "./cursor.ts";
 import type { PermissionPolicy } from "./permission-policy.ts";
 import type { NoticeType } from "./webhook-messages.ts";
@@ -85,6 +86,96 @@ export type PlacementRequest = {
 
 /** `refused` says why no host will ever run the process; null while one runs it or may run it later. */
 export type PlacementAnswer = { refused: string | null; policy: PermissionPolicy; notices: NoticeType[] };
+
+// ---- Connection → session
+
+/** Makes a session for a client. */
+export type OpenRequest = {
+  sessionId: string;
+  connection: string;
+  caller: Caller;
+  workspace: string;
+  agent: string;
+  /** The client's `session/new`; null while the client has yet to log in and the session is only expected. */
+  raw: string | null;
+  hears: Hears;
+};
+
+/** Frames of one client with their numbers. Numbers grow, so that the session recognises a frame that comes twice. */
+export type ClientFrames = {
+  connection: string;
+  caller: Caller;
+  numbers: number[];
+  frames: string[];
+  hears: Hears;
+};
+
+/** Makes a session a copy of another one, and attaches the client that asked for it. */
+export type ForkOrder = {
+  sessionId: string;
+  from: string;
+  /** The last event to copy; null for all events. */
+  at: number | null;
+  connection: string;
+  caller: Caller;
+  /** JSON: parameters for the `session/new` of the copy's own agent. */
+  opening: string;
+  hears: Hears;
+};
+
+/** The event by which the client is attached to a fork, and the modes and settings of `session/new`, as JSON. */
+export type Forked = { attach: number; setup: string };
+
+// ---- Worker and session → session
+
+/** The facts of a session that a copy of it needs. */
+export type SessionOrigin = { workspace: string; agent: string; lastSeq: number };
+
+/** A session to be imported, and its new owner. */
+export type ImportOrder = {
+  /** The id of the session here, and the id it had. */
+  sessionId: string;
+  recordId: string;
+  format: "acpx" | "record" | "fork";
+  caller: Caller;
+  workspace: string;
+  /** The agent that continues the session. Null: the agent it had, or else `defaultAgent`, the workspace's default. */
+  agent: string | null;
+  defaultAgent: string;
+  /** The session's directory, if the log does not name it. */
+  cwd: string | null;
+  /** JSON: parameters for a `session/new` of its own, instead of those in the log. */
+  opening?: string;
+  /** The import is a copy beside the original. `originSeq` is the original's last event; null if nobody knows it. */
+  copy?: { originSeq: number | null };
+};
+
+/** Why a session cannot be imported. `file` and `line` say where in the import the reason stands, if they are known. */
+export type ImportFault = { file: string | null; line: number | null; message: string };
+
+/** Consecutive events as NDJSON. `last` is the last event's number, or `after` for an empty page. */
+export type EventsPage = { text: string; last: number; count: number };
+
+/** Where a reader of segment files stands: its last event, and the size of the current segment up to that event. */
+export type SegmentCursor = { after: number; bytes: number; events: number };
+
+/** A piece of one segment. `ends` is true when the next line, if there is one, belongs to the next segment. */
+export type SegmentPage = {
+  bytes: Uint8Array;
+  cursor: SegmentCursor;
+  ends: boolean;
+  turns: TurnMark[];
+};
+
+/** A fact about a turn as the index of turns in an export needs it. */
+export type TurnMark = {
+  status: string;
+  seq: number;
+  at: string;
+  turnId: string;
+  prompt: number | null;
+  stopReason: string | null;
+};
 
 // ---- Workspace → session
 

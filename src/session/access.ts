@@ -1,93 +1,81 @@
-import { closeRegistered, register, registrationOf, unregister } from "../durable/socket-registration.ts";
-import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
-import { CloseCode } from "../protocol/close-codes.ts";
-import type { SocketRegistration } from "../protocol/rpc.ts";
+import { type Caller, isHost, isReader, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
 
-/** Whose a session is. Its log says so too; this is what can be known without reading that. */
+/** The owner of a session. The log names the owner too; this copy is known without reading the log. */
 export type Owner = { readonly tenant: string; readonly workspace: string; readonly sessionId: string };
 
+type AccessStore = Pick<SyncKvStorage, "get" | "put" | "delete">;
+
 /**
- * Who may come near a session. That is settled before anything of the session is read, so that being refused takes
- * no longer than asking after a session that is not there. No part of the history.
+ * Decides who may approach a session. `AcpSession` asks before it reads anything of the session, so a refusal takes as
+ * long as a request for a session that does not exist. Access is no part of the history.
  */
 export class Access {
-  readonly #ctx: DurableObjectState;
-  readonly #env: Env;
+  readonly #store: AccessStore;
   #owner: Owner | undefined;
-  #revoked: boolean;
+  #isRevoked: boolean;
 
-  constructor(ctx: DurableObjectState, env: Env) {
-    this.#ctx = ctx;
-    this.#env = env;
-    this.#owner = ctx.storage.kv.get<Owner>(OWNER);
-    this.#revoked = ctx.storage.kv.get(REVOKED) === true;
+  constructor(store: AccessStore) {
+    this.#store = store;
+    this.#owner = store.get<Owner>(OWNER);
+    this.#isRevoked = store.get(REVOKED) === true;
   }
 
-  /** Undefined as long as there is no session here. */
+  /** Undefined while no session exists in this object. */
   get owner(): Owner | undefined {
     return this.#owner;
   }
 
-  belongsTo(owner: Owner): void {
-    this.#owner = owner;
-    this.#ctx.storage.kv.put(OWNER, owner);
+  get isRevoked(): boolean {
+    return this.#isRevoked;
   }
 
-  /** The session was deleted, and all that was stored with it. */
+  setOwner(owner: Owner): void {
+    this.#owner = owner;
+    this.#store.put(OWNER, owner);
+  }
+
+  /** The session and all its storage were deleted. */
   forget(): void {
     this.#owner = undefined;
-    this.#revoked = false;
+    this.#isRevoked = false;
   }
 
-  /** Whether there is a session here, in a workspace of the caller's; for who came by a link, the one it is for. */
-  isIn(caller: Caller): boolean {
+  revoke(): void {
+    this.#isRevoked = true;
+    this.#store.put(REVOKED, true);
+  }
+
+  restore(): void {
+    this.#isRevoked = false;
+    this.#store.delete(REVOKED);
+  }
+
+  /** Whether a session exists here in a workspace of the caller. A caller with a share link reaches one session only. */
+  isWithinReach(caller: Caller): boolean {
     const owner = this.#owner;
     if (!owner || (caller.session !== undefined && caller.session !== owner.sessionId)) return false;
     return owner.tenant === caller.tenant && mayUseWorkspace(caller, owner.workspace);
   }
 
-  /** Of a session that was revoked only administrators know. */
+  /** A revoked session is visible to administrators only. */
   mayRead(caller: Caller): boolean {
-    const isShut = this.#revoked && !caller.scopes.includes("workspace:admin");
-    return isReader(caller) && this.isIn(caller) && !isShut;
+    const isShut = this.#isRevoked && !caller.scopes.includes("workspace:admin");
+    return isReader(caller) && this.isWithinReach(caller) && !isShut;
   }
 
-  get isRevoked(): boolean {
-    return this.#revoked;
+  maySteer(caller: Caller): boolean {
+    return roleOf(caller) === "controller" && this.mayRead(caller);
   }
 
-  revoke(): void {
-    this.#revoked = true;
-    this.#ctx.storage.kv.put(REVOKED, true);
+  /** Whether the caller is a host that may run the session's agent. A revoked session keeps working. */
+  mayServe(caller: Caller): boolean {
+    return isHost(caller) && this.isWithinReach(caller);
   }
+}
 
-  restore(): void {
-    this.#revoked = false;
-    this.#ctx.storage.kv.delete(REVOKED);
-  }
-
-  // ---- sockets ----------------------------------------------------------------------------------------
-
-  /** Makes a socket that was accepted known to its tenant. */
-  admit(registration: SocketRegistration): void {
-    register(this.#ctx, this.#env, registration, () =>
-      closeRegistered(this.#ctx, registration.id, "token revoked"),
-    );
-  }
-
-  left(ws: WebSocket): void {
-    const registration = registrationOf(this.#ctx, ws);
-    if (registration) this.#ctx.waitUntil(unregister(this.#env, registration));
-  }
-
-  /** Ends those sockets whose tokens have expired; tells when the next one will. */
-  endExpired(sockets: readonly WebSocket[]): number | null {
-    const open = sockets.filter((ws) => ws.readyState === WebSocket.OPEN);
-    const ends = open.map((ws) => ({ ws, at: (registrationOf(this.#ctx, ws)?.expires ?? 0) * 1000 }));
-    const later = ends.filter(({ at }) => at > Date.now());
-    for (const { ws, at } of ends) if (at <= Date.now()) ws.close(CloseCode.unauthorized, "token expired");
-    return later.length === 0 ? null : Math.min(...later.map(({ at }) => at));
-  }
+/** Whether the caller may open sessions in a workspace, also by importing or forking one. */
+export function mayOpenIn(workspace: string, caller: Caller): boolean {
+  return roleOf(caller) === "controller" && mayUseWorkspace(caller, workspace);
 }
 
 const OWNER = "owner";

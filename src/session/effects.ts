@@ -1,5 +1,4 @@
 import type { DeadlineHandler } from "../durable/deadlines.ts";
-import { workspaceObject } from "../durable/object-names.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { type Act, audit } from "../tenant/client/audit.ts";
 import { checkIdle, unavailable } from "./core/decide/agent-process.ts";
@@ -7,19 +6,8 @@ import { expirePermissions, nextTimeout, setPolicy } from "./core/decide/policy.
 import { FACTS, type Facts } from "./core/events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "./core/events/event.ts";
 import type { SessionState } from "./core/state/state.ts";
-import type { LiveSession } from "./loaded-session.ts";
-
-/** The points in time a session waits for. */
-export type SessionDeadline =
-  | "place"
-  | "agent-start"
-  | "idle"
-  | "permission"
-  | "archive"
-  | "index"
-  | "release"
-  | "host-token"
-  | "notices";
+import type { Recorder } from "./log/journal.ts";
+import { type SessionDeadline, type SessionParts, workspaceOf } from "./session-parts.ts";
 
 /**
  * What events ask of others once they are in the log: a place for the agent, a line in the index, a note in the
@@ -28,17 +16,19 @@ export type SessionDeadline =
 export class FollowUp {
   readonly #ctx: DurableObjectState;
   readonly #env: Env;
-  readonly #session: LiveSession;
+  readonly #parts: SessionParts;
+  readonly #record: Recorder;
 
-  constructor(ctx: DurableObjectState, env: Env, session: LiveSession) {
+  constructor(ctx: DurableObjectState, env: Env, parts: SessionParts, record: Recorder) {
     this.#ctx = ctx;
     this.#env = env;
-    this.#session = session;
+    this.#parts = parts;
+    this.#record = record;
   }
 
   after(state: SessionState, events: readonly LogEvent[]): void {
-    const { deadlines, link, index, archive, notices } = this.#session;
-    notices.note(state, events);
+    const { deadlines, link, index, archive, webhooks } = this.#parts;
+    webhooks.note(state, events);
     if (archive.wanted(state)) deadlines.setUnlessSet("archive", Date.now());
     const facts = events.filter(isFact);
     if (facts.length === 0) return;
@@ -62,7 +52,7 @@ export class FollowUp {
   }
 
   #afterFact(state: SessionState, event: FactEvent): void {
-    const { deadlines } = this.#session;
+    const { deadlines } = this.#parts;
     switch (event.kind) {
       case "session.anticipated":
         this.#seekPlace(state, event.seq);
@@ -82,17 +72,13 @@ export class FollowUp {
 
   // ---- others -----------------------------------------------------------------------------------------
 
-  workspaceOf({ identity }: SessionState) {
-    return identity ? workspaceObject(this.#env, identity.tenant, identity.workspace) : undefined;
-  }
-
   /** Asked when someone looks: files change without the session's doing. */
   async workspaceState(
     state: SessionState,
   ): Promise<{ currentBranch?: string; modifiedFiles?: string[] } | null> {
     if (!state.home) return null;
     try {
-      const git = await this.workspaceOf(state)?.gitFor(state.home);
+      const git = await workspaceOf(this.#env, state)?.gitFor(state.home);
       if (!git) return null;
       const { branch, modifiedFiles } = git;
       return branch === null ? { modifiedFiles } : { currentBranch: branch, modifiedFiles };
@@ -116,7 +102,7 @@ export class FollowUp {
   }
 
   async #relay({ sessionId }: SessionState, { request, connection }: Facts["agent.login"]): Promise<void> {
-    const raw = this.#session.journal.frameAt(request)?.frame.raw;
+    const raw = this.#parts.journal.frameAt(request)?.frame.raw;
     try {
       if (raw !== undefined) await this.#env.ACP_CONNECTION_DO.getByName(connection).relay(sessionId, raw);
     } catch (error) {
@@ -126,7 +112,7 @@ export class FollowUp {
   }
 
   #seekPlace(state: SessionState, seq: number, delayMs = 0): void {
-    const { deadlines } = this.#session;
+    const { deadlines } = this.#parts;
     deadlines.set("agent-start", Date.now() + delayMs + LIMITS.agentStartMs);
     // The process is there or on its way, and only asked to open a session.
     if (seq !== state.processRequest) return;
@@ -136,15 +122,15 @@ export class FollowUp {
 
   async #place(state: SessionState): Promise<void> {
     const { sessionId, identity, processRequest: wish, home } = state;
-    const workspace = this.workspaceOf(state);
+    const workspace = workspaceOf(this.#env, state);
     if (!identity || !workspace) return;
     const { tenant, workspace: name, agent } = identity;
     try {
       const order = { tenant, workspace: name, sessionId, agent, wish, home };
       const { refused, policy, notices } = await workspace.place(order);
-      if (!this.#session.journal.state) return;
-      this.#session.notices.want(notices);
-      this.#session.record((batch) => {
+      if (!this.#parts.journal.state) return;
+      this.#parts.webhooks.want(notices);
+      this.#record((batch) => {
         setPolicy(batch, policy);
         if (refused !== null) unavailable(batch, refused);
       });
@@ -158,15 +144,15 @@ export class FollowUp {
 
   /** Serves each deadline of the session but that of the host's token. */
   handlers(state: SessionState): Record<Exclude<SessionDeadline, "host-token">, DeadlineHandler> {
-    const session = this.#session;
+    const { archive, index, webhooks } = this.#parts;
     return {
       place: () => this.#place(state),
       "agent-start": () => this.#startTimedOut(state),
-      idle: () => session.record((batch) => checkIdle(batch)),
+      idle: () => this.#record((batch) => checkIdle(batch)),
       permission: () => this.#permissionsTimedOut(state),
-      archive: () => session.archive.run(state, (decide) => session.record(decide)),
-      index: () => session.index.write(state),
-      notices: () => session.notices.handOver(state),
+      archive: () => archive.run(state, this.#record),
+      index: () => index.write(state),
+      notices: () => webhooks.handOver(state),
       release: () => this.#release(state),
     };
   }
@@ -175,19 +161,19 @@ export class FollowUp {
     const { agent, run, identity, processRequest } = state;
     // A client that has only logged in may take its time.
     if (agent !== "starting" || (run?.initialized && identity?.request === null)) return;
-    const { link, journal } = this.#session;
+    const { link, journal } = this.#parts;
     const reason = link.socket()
       ? "The agent did not open the session in time"
       : await this.#missingHost(state);
     if (journal.state?.agent !== "starting" || state.processRequest !== processRequest) return;
     link.stop(reason);
-    this.#session.record((batch) => unavailable(batch, reason));
+    this.#record((batch) => unavailable(batch, reason));
   }
 
   async #missingHost(state: SessionState): Promise<string> {
     const reason = "No host has started an agent in time";
     try {
-      const waitsFor = await this.workspaceOf(state)?.explain(state.sessionId);
+      const waitsFor = await workspaceOf(this.#env, state)?.explain(state.sessionId);
       return waitsFor ? `${reason}: waited for ${waitsFor}` : reason;
     } catch (error) {
       console.error("explain failed", { sessionId: state.sessionId, error: String(error) });
@@ -199,16 +185,16 @@ export class FollowUp {
   async #release(state: SessionState): Promise<void> {
     if (state.run || state.agent === "starting") return;
     try {
-      await this.workspaceOf(state)?.release(state.sessionId, state.processRequest);
+      await workspaceOf(this.#env, state)?.release(state.sessionId, state.processRequest);
     } catch (error) {
       console.error("release failed", { sessionId: state.sessionId, error: String(error) });
-      this.#session.deadlines.setUnlessSet("release", Date.now() + LIMITS.hostStatusRetryMs);
+      this.#parts.deadlines.setUnlessSet("release", Date.now() + LIMITS.hostStatusRetryMs);
     }
   }
 
   #permissionsTimedOut(state: SessionState): void {
-    this.#session.record((batch) => expirePermissions(batch));
+    this.#record((batch) => expirePermissions(batch));
     const next = nextTimeout(state);
-    if (next !== null) this.#session.deadlines.set("permission", next);
+    if (next !== null) this.#parts.deadlines.set("permission", next);
   }
 }

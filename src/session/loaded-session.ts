@@ -1,142 +1,273 @@
-import { Deadlines } from "../durable/deadlines.ts";
+import { closeUnreadable, socketKind } from "../durable/attachments.ts";
 import type { Tables } from "../durable/schema.ts";
+import type { Caller } from "../protocol/caller.ts";
+import type { Frame } from "../protocol/frame.ts";
 import { LIMITS } from "../protocol/limits.ts";
+import type { PermissionPolicy } from "../protocol/permission-policy.ts";
+import { accepted, type Result, refused } from "../protocol/refusal.ts";
+import type {
+  EventsPage,
+  ImportOrder,
+  OpenRequest,
+  SegmentCursor,
+  SegmentPage,
+  SessionOrigin,
+} from "../protocol/rpc.ts";
+import type { NoticeType } from "../protocol/webhook-messages.ts";
 import type { Access } from "./access.ts";
+import { ClientIntake } from "./client-intake.ts";
+import { isUnopened } from "./core/decide/agent-process.ts";
 import type { Batch } from "./core/decide/batch.ts";
 import { ioClientGone } from "./core/decide/client-files.ts";
+import { imported, type OpeningRequest } from "./core/decide/import-events.ts";
+import { setPolicy } from "./core/decide/policy.ts";
 import type { LogEvent } from "./core/events/event.ts";
+import { project } from "./core/read/projection.ts";
+import { sessionFor } from "./core/read/redaction/redaction.ts";
 import type { SessionState } from "./core/state/state.ts";
-import { FollowUp, type SessionDeadline } from "./effects.ts";
-import { Hidden } from "./log/concealed-values.ts";
-import { Archive } from "./log/history-archive.ts";
-import { Journal } from "./log/journal.ts";
-import { IndexWriter } from "./outbox/index-writer.ts";
-import { Notices } from "./outbox/webhook-outbox.ts";
-import { Clients } from "./readers/clients.ts";
-import { HostLink } from "./readers/host-link.ts";
-import { Watchers } from "./readers/log-watchers.ts";
+import { FollowUp } from "./effects.ts";
+import { HostIntake } from "./host-intake.ts";
+import { loadParts, type SessionParts, workspaceOf } from "./session-parts.ts";
+import type { SessionSockets } from "./session-sockets.ts";
+import { segmentPage } from "./transfer/object/segments.ts";
 
 /**
- * A session that somebody has to do with: the log, and everyone who reads it. Every input becomes events, the events
- * are written, and only then do the readers (the agent's link and each client's cursor) go on. Everything in memory
- * is rebuilt from storage and socket attachments.
+ * A session loaded into memory. Every input is turned into events; the events are written to the log; then the log's
+ * readers (host link, client cursors, watchers) advance. All of it is rebuilt from storage and socket attachments.
  */
-export class LiveSession {
-  readonly journal: Journal;
-  readonly archive: Archive;
-  readonly clients: Clients;
-  readonly hidden: Hidden;
-  readonly link: HostLink;
-  readonly watchers: Watchers;
-  readonly deadlines: Deadlines<SessionDeadline>;
-  readonly index: IndexWriter;
-  readonly notices: Notices;
-  readonly followUp: FollowUp;
+export class LoadedSession {
+  /** Settles when the state equals the log, which must precede any other use. Undefined: the state does already. */
+  readonly ready: Promise<void> | undefined;
+  readonly clients: ClientIntake;
+  readonly host: HostIntake;
   readonly #ctx: DurableObjectState;
-  readonly #access: Access;
+  readonly #env: Env;
   readonly #tables: Tables;
-  /** Until then the state is not what the log says. */
-  readonly whole: Promise<void> | undefined;
-  #over = false;
+  readonly #access: Access;
+  readonly #sockets: SessionSockets;
+  readonly #parts: SessionParts;
+  readonly #effects: FollowUp;
+  #isDeleted = false;
 
-  constructor(ctx: DurableObjectState, env: Env, access: Access, tables: Tables) {
-    this.#ctx = ctx;
+  constructor(ctx: DurableObjectState, env: Env, tables: Tables, access: Access, sockets: SessionSockets) {
     this.#tables = tables;
+    this.#ctx = ctx;
+    this.#env = env;
     this.#access = access;
-    const { sql } = ctx.storage;
-    this.journal = new Journal(sql, tables);
-    this.archive = new Archive(env.ARCHIVE, this.journal);
-    this.clients = new Clients(
-      sql,
-      this.journal,
-      this.archive,
-      (connection) => env.ACP_CONNECTION_DO.getByName(connection),
-      (connection) => this.record((batch) => ioClientGone(batch, connection)),
-    );
-    this.hidden = new Hidden(sql);
-    this.link = new HostLink(ctx, this.journal, this.hidden);
-    this.watchers = new Watchers(ctx, this.journal, this.archive);
-    this.deadlines = new Deadlines(ctx.storage);
-    this.index = new IndexWriter(
-      env.INDEX,
-      (state) => this.journal.state === state && !access.isRevoked,
-      () => this.deadlines.setUnlessSet("index", Date.now() + LIMITS.indexRetryMs),
-    );
-    this.followUp = new FollowUp(ctx, env, this);
-    this.notices = new Notices(
-      ctx,
-      this.deadlines,
-      (state) => this.followUp.workspaceOf(state),
-      (state) => this.journal.state === state,
-    );
-    if (!this.journal.catchUp()) this.whole = this.#replayArchive();
+    this.#sockets = sockets;
+    const record = (decide: (batch: Batch) => void) => this.#record(decide);
+    this.#parts = loadParts(ctx, env, tables, access, record);
+    this.#effects = new FollowUp(ctx, env, this.#parts, record);
+    this.clients = new ClientIntake(this.#parts, record);
+    this.host = new HostIntake(this.#parts, sockets, record);
+    if (!this.#parts.journal.catchUp()) this.ready = this.#replayArchive();
   }
 
-  /** There is no snapshot to start from, and the log's beginning is in the archive. */
+  /** Folds a log whose beginning is in the archive, when no usable snapshot exists. */
   async #replayArchive(): Promise<void> {
-    while (!this.journal.catchUp()) await this.archive.reach(this.journal.state?.lastSeq ?? 0);
+    const { journal, archive } = this.#parts;
+    while (!journal.catchUp()) await archive.reach(journal.state?.lastSeq ?? 0);
   }
 
-  /** It was deleted, and is of no use any more. */
-  get isOver(): boolean {
-    return this.#over;
+  /** A deleted session stays deleted; the object may hold another one later. */
+  get isDeleted(): boolean {
+    return this.#isDeleted;
   }
 
-  get state(): SessionState {
-    if (!this.journal.state) throw new Error("There is no session here");
-    return this.journal.state;
+  get #state(): SessionState {
+    return this.#parts.journal.requireState();
   }
 
-  create(sessionId: string): void {
-    this.#tables.create();
-    this.journal.create(sessionId);
+  // ---- beginning and end ------------------------------------------------------------------------------
+
+  /** Whether the session waits for its client to open it: it is expected only, or its agent refused to open it. */
+  get isUnopened(): boolean {
+    return isUnopened(this.#state);
   }
 
-  /** Makes a session of a log that was written beforehand and folds to the given state. */
-  adopt(state: SessionState): void {
-    this.journal.adopt(state);
+  /** Opens the session for the client that asked for it. The session is created if it was not expected. */
+  open(request: OpenRequest): void {
+    const { journal } = this.#parts;
+    if (!journal.state) {
+      this.#tables.create();
+      journal.create(request.sessionId);
+      this.clients.attachFirst(request);
+    }
+    this.clients.open(request);
   }
 
-  /** Writes what is decided, then lets everyone read on. Output gates hold all of it until it is durable. */
-  record(decide: (batch: Batch) => void): void {
+  /** Begins the life of an imported session, whose log is written already and folds to `state`. */
+  adopt(order: ImportOrder, state: SessionState, opening: OpeningRequest | undefined): void {
+    const { journal, concealed } = this.#parts;
+    journal.adopt(state);
+    const conceal = (frame: Frame) => concealed.conceal(frame);
+    this.#record((batch) => imported(batch, order, opening, conceal));
+  }
+
+  /** Detaches a client that is gone. The client decides nothing by that: its turn goes on, its permissions stay open. */
+  async detach(connection: string): Promise<void> {
+    const { clients } = this.#parts;
+    clients.detach(connection);
+    // No other client knows of a session that was never opened.
+    if (this.#state.identity?.request === null && clients.present().length === 0) await this.#delete();
+    else this.#record((batch) => ioClientGone(batch, connection));
+  }
+
+  async delete({ subject }: Caller): Promise<Result<undefined>> {
+    const state = this.#state;
+    await this.#delete();
+    this.#effects.note(state, { kind: "session.deleted", subject });
+    return accepted();
+  }
+
+  /** Deletes the process, the history and the row in the index. */
+  async #delete(): Promise<void> {
+    const state = this.#state;
+    const { link, watchers, archive, journal, clients, deadlines, index } = this.#parts;
+    link.stop("deleted");
+    watchers.dismiss("deleted");
+    await archive.delete();
+    this.#isDeleted = true;
+    journal.forget();
+    clients.forget();
+    this.#access.forget();
+    deadlines.forget();
+    this.#tables.forget();
+    await this.#ctx.storage.deleteAll();
+    await index.remove(state);
+    await workspaceOf(this.#env, state)?.release(state.sessionId, state.lastSeq);
+  }
+
+  // ---- the one way in ---------------------------------------------------------------------------------
+
+  /** Writes the decided events, then lets every reader advance. Output gates hold all effects until storage is durable. */
+  #record(decide: (batch: Batch) => void): void {
+    const { journal, link, clients, watchers } = this.#parts;
     let events: readonly LogEvent[];
     try {
-      events = this.journal.record(decide);
+      events = journal.record(decide);
     } catch (error) {
-      // Memory is ahead of the log: only a fresh start from storage is safe.
+      // Memory is ahead of the log, so the object must start again from storage.
       console.error("session failed", { error: String(error) });
       this.#ctx.abort("The session could not record what happened");
       throw error;
     }
     if (events.length === 0) return;
-    this.#followOwner();
-    this.followUp.after(this.state, events);
-    this.link.feed();
-    this.clients.feed();
-    this.watchers.feed();
-    this.journal.trim(this.clients.slowest());
+    this.#setOwner();
+    this.#effects.after(this.#state, events);
+    link.feed();
+    clients.feed();
+    watchers.feed();
+    journal.trim(clients.slowest());
   }
 
-  #followOwner(): void {
-    const { identity, sessionId } = this.state;
+  #setOwner(): void {
+    const { identity, sessionId } = this.#state;
     if (!identity || this.#access.owner) return;
-    this.#access.belongsTo({ tenant: identity.tenant, workspace: identity.workspace, sessionId });
+    this.#access.setOwner({ tenant: identity.tenant, workspace: identity.workspace, sessionId });
   }
 
-  /** Ends the session for good: process, history and its line in the index. */
-  async remove(): Promise<void> {
-    const { state } = this;
-    this.link.stop("deleted");
-    this.watchers.dismiss("deleted");
-    await this.archive.delete();
-    this.#over = true;
-    this.journal.forget();
-    this.clients.forget();
-    this.#access.forget();
-    this.deadlines.forget();
-    this.#tables.forget();
-    await this.#ctx.storage.deleteAll();
-    await this.index.remove(state);
-    await this.followUp.workspaceOf(state)?.release(state.sessionId, state.lastSeq);
+  async runDeadlines(): Promise<void> {
+    await this.#parts.deadlines.run(Date.now(), {
+      ...this.#effects.handlers(this.#state),
+      "host-token": () => this.host.endExpiredSockets(),
+    });
+  }
+
+  // ---- the workspace ----------------------------------------------------------------------------------
+
+  /** When the agent last had work; null while it has. */
+  get lastActiveAt(): number | null {
+    const { agent, turn, queue, activeAt } = this.#state;
+    return agent === "starting" || turn !== null || queue.length > 0 ? null : activeAt;
+  }
+
+  setPolicy(policy: PermissionPolicy): void {
+    this.#record((batch) => setPolicy(batch, policy));
+  }
+
+  setWebhookTypes(types: readonly NoticeType[]): void {
+    this.#parts.webhooks.want(types);
+  }
+
+  // ---- reads ------------------------------------------------------------------------------------------
+
+  /** The projection with the attached clients and the state of the files, as JSON text. */
+  async view(caller: Caller): Promise<string> {
+    const workspaceState = await this.#effects.workspaceState(this.#state);
+    const clients = this.#parts.clients.present();
+    return sessionFor(caller, { ...project(this.#state), clients, workspaceState });
+  }
+
+  /** The projection as JSON text. */
+  describe(caller: Caller): string {
+    return sessionFor(caller, project(this.#state));
+  }
+
+  /** Null until the session is opened. */
+  origin(): SessionOrigin | null {
+    const { identity, lastSeq } = this.#state;
+    return identity && lastSeq ? { workspace: identity.workspace, agent: identity.agent, lastSeq } : null;
+  }
+
+  /** A page of the log as NDJSON. */
+  async events({ redacted }: Caller, after: number, maxEvents: number): Promise<Result<EventsPage>> {
+    const { journal, archive } = this.#parts;
+    const gone = await archive.missing(after);
+    if (gone !== undefined) return refused({ reason: "gone", message: gone });
+    const { sessionId } = this.#state;
+    const { deliverChars } = LIMITS;
+    return accepted(journal.log.readEnvelopes(sessionId, after, deliverChars, maxEvents, redacted));
+  }
+
+  /** A piece of a segment file of the log. */
+  async segment({ redacted }: Caller, cursor: SegmentCursor, upTo: number): Promise<SegmentPage> {
+    const { journal, archive } = this.#parts;
+    await archive.reach(cursor.after);
+    const envelopes = journal.log.envelopes(this.#state.sessionId, cursor.after, redacted);
+    return segmentPage(envelopes, cursor, upTo, LIMITS.deliverChars);
+  }
+
+  // ---- sockets and access -----------------------------------------------------------------------------
+
+  /** A socket that gets the log from the event after `after` on. */
+  watch(caller: Caller, after: number): Response {
+    const { registration, tags } = this.#sockets.prepare(caller, "watcher", this.#state.sessionId);
+    const response = this.#parts.watchers.accept(after, tags, caller.redacted);
+    if (response.webSocket) this.#sockets.register(registration);
+    return response;
+  }
+
+  async receiveSocketMessage(ws: WebSocket, message: string): Promise<void> {
+    switch (socketKind(ws)) {
+      case "log-watcher":
+        return this.#parts.watchers.next(ws);
+      case "host-link":
+        return this.host.receive(ws, message);
+      default:
+        closeUnreadable(ws);
+    }
+  }
+
+  /** Disconnects every client and watcher, and takes the session off the index. The agent's work goes on. */
+  async revoke(): Promise<Result<undefined>> {
+    const { clients, watchers, index } = this.#parts;
+    const state = this.#state;
+    this.#access.revoke();
+    watchers.dismiss("session revoked");
+    const connections = clients.present().map(({ connection }) => connection);
+    for (const connection of connections) clients.detach(connection);
+    const { ACP_CONNECTION_DO } = this.#env;
+    await Promise.all([
+      ...connections.map((id) => ACP_CONNECTION_DO.getByName(id).endSocket(id, "session revoked")),
+      index.remove(state),
+    ]);
+    return accepted();
+  }
+
+  async restore(): Promise<Result<undefined>> {
+    this.#access.restore();
+    await this.#parts.index.write(this.#state);
+    return accepted();
   }
 }

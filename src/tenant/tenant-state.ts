@@ -90,7 +90,7 @@ export class TenantState extends DurableObject<Env> {
     const { kind, value, until } = order;
     if ((kind === "subject" && value === caller.subject) || (kind === "jti" && value === caller.jti))
       return { refused: "That would lock you out" };
-    if (kind === "session" && !(await this.#session(value).revoke(caller))) return null;
+    if (kind === "session" && !(await this.#session(value).revoke(caller)).ok) return null;
     this.#tables.create();
     if (this.#revocations.count >= LIMITS.revocations)
       return { refused: `A tenant has at most ${LIMITS.revocations} revocations: lift some` };

@@ -72,14 +72,14 @@ type WordRow = { session: string; kind: string; body: string };
 async function say(session: DurableObjectStub<AcpSession>, word: Word): Promise<void> {
   switch (word.kind) {
     case "policy":
-      return session.policy(word.body);
+      return session.setPolicy(word.body);
     case "notices":
-      return session.wantNotices(word.body);
+      return session.setWebhookTypes(word.body);
     case "lost":
-      return session.lost(word.body);
+      return session.hostLost(word.body);
     case "absent":
-      return session.absent(word.body);
+      return session.hostAbsent(word.body);
     case "drain":
-      return session.drain(word.body);
+      return session.hostDraining(word.body);
   }
 }

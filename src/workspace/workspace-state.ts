@@ -490,7 +490,7 @@ export class WorkspaceState extends DurableObject<Env> {
   /** When a session in the container last had something to do; null while one has. */
   async #lastUse(): Promise<number | null> {
     const sessions = this.#store.placedOn(CONTAINER_HOST);
-    const times = await Promise.all(sessions.map(({ session }) => this.#session(session).lastActive()));
+    const times = await Promise.all(sessions.map(({ session }) => this.#session(session).lastActiveAt()));
     return times.includes(null) ? null : Math.max(0, ...times.map((at) => at ?? 0));
   }
 

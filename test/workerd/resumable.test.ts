@@ -228,7 +228,7 @@ describe("the sessions of a resumable client", () => {
         client.acknowledge();
         await client.request("session/list", {});
         client.acknowledge();
-        return runInDurableObject(sessionStub(sessionId), (session) => session.letsGo(crypto.randomUUID()));
+        return runInDurableObject(sessionStub(sessionId), (session) => session.release(crypto.randomUUID()));
       })
       .toBe(true);
     client.acknowledge();

@@ -256,11 +256,11 @@ describe("the scopes of hosts and clients", () => {
     const { sessionId, workspace: name } = await openSession();
     const caller = { tenant: "acme", subject: "s", workspaces: [name], expires: 0 } as const;
     const session = sessionStub(sessionId);
-    expect(await session.view({ ...caller, scopes: ["host"] })).toBeNull();
-    expect(await session.view({ ...caller, scopes: [] })).toBeNull();
-    expect(await session.view({ ...caller, scopes: ["session:read"] })).not.toBeNull();
-    expect(await session.unqueue({ ...caller, scopes: ["session:read"] }, "t")).toBe(false);
-    expect(await session.close({ ...caller, scopes: ["session:read"] }, "x")).toBe(false);
+    expect(await session.view({ ...caller, scopes: ["host"] })).toMatchObject({ ok: false });
+    expect(await session.view({ ...caller, scopes: [] })).toMatchObject({ ok: false });
+    expect(await session.view({ ...caller, scopes: ["session:read"] })).toMatchObject({ ok: true });
+    expect(await session.unqueue({ ...caller, scopes: ["session:read"] }, "t")).toMatchObject({ ok: false });
+    expect(await session.close({ ...caller, scopes: ["session:read"] }, "x")).toMatchObject({ ok: false });
     const place = workspaceStub(name);
     await runInDurableObject(place, async (object: WorkspaceState) => {
       const reader = { ...caller, scopes: ["session:read"] } as const;

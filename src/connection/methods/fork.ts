@@ -5,6 +5,7 @@ import { ErrorCode, unknownSession } from "../../protocol/errors.ts";
 import { MetaKey } from "../../protocol/extensions.ts";
 import type { Frame } from "../../protocol/frame.ts";
 import { isUuid } from "../../protocol/ids.ts";
+import { rpcErrorOf } from "../../protocol/refusal.ts";
 import { mayOpenSession } from "../../tenant/quotas.ts";
 import type { Here, Own } from "./local-methods.ts";
 
@@ -32,10 +33,9 @@ export async function forkSession(env: Env, { connection, caller, hears }: Here,
     opening: JSON.stringify(opening),
     hears,
   });
-  if (fork === null) return { error: unknownSession(from) };
-  if ("refused" in fork) return { error: { code: ErrorCode.invalidParams, message: fork.refused } };
-  const setup = JSON.parse(fork.setup) as object;
-  return { result: { sessionId, ...setup }, opened: { sessionId, attach: fork.attach } };
+  if (!fork.ok) return { error: rpcErrorOf(fork.refusal) };
+  const setup = JSON.parse(fork.value.setup) as object;
+  return { result: { sessionId, ...setup }, opened: { sessionId, attach: fork.value.attach } };
 }
 
 const PARAMS = z.looseObject({

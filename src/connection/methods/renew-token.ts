@@ -38,7 +38,7 @@ export function expiresAt({ expires }: Caller): string {
 export async function tellSessions(env: Env, client: Client): Promise<void> {
   const { connection, caller } = client.state;
   const told = await Promise.allSettled(
-    client.sessions().map((id) => sessionObject(env, caller.tenant, id).renewed(connection, caller)),
+    client.sessions().map((id) => sessionObject(env, caller.tenant, id).renew(connection, caller)),
   );
   const failed = told.filter(({ status }) => status === "rejected").length;
   // Each message says who sends it: only what they show of the client is out of date.

@@ -229,7 +229,7 @@ export class HttpClient implements Client {
     reader.wait();
     this.#flush(reader);
     if (reader.waiting && this.#store.isAttached(reader.stream))
-      await this.#session(reader.stream).ready(this.state.connection);
+      await this.#session(reader.stream).wake(this.state.connection);
   }
 
   readerGone(socket: WebSocket): void {
@@ -348,7 +348,7 @@ export class HttpClient implements Client {
 
   #lookForAnswers(sessionId: string): void {
     if (!this.#store.state || !this.#store.expects(sessionId)) return;
-    this.#ctx.waitUntil(Promise.resolve(this.#session(sessionId).ready(this.state.connection)));
+    this.#ctx.waitUntil(Promise.resolve(this.#session(sessionId).wake(this.state.connection)));
   }
 
   // ---- state ------------------------------------------------------------------------------------------

@@ -1,10 +1,12 @@
 import { Hono } from "hono";
-import { HTTPException } from "hono/http-exception";
 import { z } from "zod";
 import { listSessions } from "../../index/session-index.ts";
+import type { Result } from "../../protocol/refusal.ts";
+import type { EventsPage } from "../../protocol/rpc.ts";
 import type { AppEnv } from "../app-env.ts";
 import { requireScope } from "../middleware/authentication.ts";
-import { parse, sessionOf, unknownSession } from "../params.ts";
+import { parse, sessionOf } from "../params.ts";
+import { unwrap } from "../refusal-response.ts";
 import { agents } from "./agents.ts";
 import { permissions } from "./permissions.ts";
 import { secrets } from "./secrets.ts";
@@ -34,14 +36,12 @@ api.get("/sessions", async (c) => {
 });
 
 api.get("/sessions/:id", async (c) => {
-  const session = await sessionOf(c, c.req.param("id")).view(c.get("caller"));
-  if (!session) throw unknownSession(c.req.param("id"));
+  const session = unwrap(await sessionOf(c, c.req.param("id")).view(c.get("caller")));
   return c.body(session, 200, { "Content-Type": "application/json" });
 });
 
 api.delete("/sessions/:id/queue/:turn", requireScope("session:prompt"), async (c) => {
-  const removed = await sessionOf(c, c.req.param("id")).unqueue(c.get("caller"), c.req.param("turn"));
-  if (!removed) throw new HTTPException(404, { message: "No such prompt is waiting" });
+  unwrap(await sessionOf(c, c.req.param("id")).unqueue(c.get("caller"), c.req.param("turn")));
   return c.body(null, 204);
 });
 
@@ -50,18 +50,18 @@ api.get("/sessions/:id/events", liveEvents, async (c) => {
   const session = sessionOf(c, c.req.param("id"));
   const { after, limit } = parse(EVENTS_QUERY, c.req.query());
   const caller = c.get("caller");
-  const first = await session.events(caller, after, limit);
-  if (!first) throw unknownSession(c.req.param("id"));
-  if (first.gone) throw new HTTPException(410, { message: first.gone });
-  let page: typeof first | null = first;
+  let page: Result<EventsPage> | null = await session.events(caller, after, limit);
+  unwrap(page);
   let left = limit;
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      if (page?.gone) return controller.error(new Error(page.gone));
-      if (!page || page.count === 0) return controller.close();
-      controller.enqueue(new TextEncoder().encode(page.text));
-      left -= page.count;
-      page = left > 0 ? await session.events(caller, page.last, left) : null;
+      if (page?.ok === false && page.refusal.reason === "gone")
+        return controller.error(new Error(page.refusal.message));
+      if (!page?.ok || page.value.count === 0) return controller.close();
+      const { text, count, last } = page.value;
+      controller.enqueue(new TextEncoder().encode(text));
+      left -= count;
+      page = left > 0 ? await session.events(caller, last, left) : null;
     },
   });
   return c.body(body, 200, { "Content-Type": "application/x-ndjson; charset=utf-8" });

@@ -1,11 +1,11 @@
-import { type Frame, isFault, readFrame } from "../../protocol/frame.ts";
+import { type Frame, mustReadFrame } from "../../protocol/frame.ts";
 import { conceal, hasMcpServers, reveal } from "../../protocol/mcp-credentials.ts";
 
 /**
  * What clients gave the agent's MCP servers for their eyes only. It is in the session's storage, but in no log,
  * and nothing reads it but the line to the agent.
  */
-export class Hidden {
+export class ConcealedValues {
   readonly #sql: SqlStorage;
 
   constructor(sql: SqlStorage) {
@@ -18,9 +18,7 @@ export class Hidden {
     const { raw, values } = conceal(frame.raw, () => crypto.randomUUID());
     // What the gateway answers itself no agent will ever see.
     if (!ANSWERED_HERE.has(frame.method ?? "")) this.#keep(values);
-    const concealed = readFrame(raw);
-    if (isFault(concealed)) throw new Error("A frame was no frame without its secrets");
-    return concealed;
+    return mustReadFrame(raw);
   }
 
   /** A line for the agent, with all it needs. */

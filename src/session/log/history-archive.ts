@@ -1,8 +1,7 @@
 import { LIMITS } from "../../protocol/limits.ts";
-import type { Batch } from "../core/decide/batch.ts";
 import { isFrame } from "../core/events/event.ts";
 import type { SessionState } from "../core/state/state.ts";
-import type { Journal } from "./journal.ts";
+import type { Journal, Recorder } from "./journal.ts";
 
 /** A part of the log that is in the archive, as NDJSON of envelopes. Written once, never changed. */
 export type Segment = { first: number; last: number; key: string; chars: number };
@@ -18,7 +17,7 @@ export class HistoryGone extends Error {
 }
 
 /** Old parts of a session's log in R2, so that its object stays small while its history grows. */
-export class Archive {
+export class HistoryArchive {
   readonly #bucket: R2Bucket | undefined;
   readonly #journal: Journal;
   #running: Promise<void> | undefined;
@@ -59,7 +58,7 @@ export class Archive {
    * Moves the oldest part of the log away until there is room again. `record` writes what has been done
    * together with the removal, after the copy is safe: a crash in between costs a second, equal copy.
    */
-  run(state: SessionState, record: Record): Promise<void> {
+  run(state: SessionState, record: Recorder): Promise<void> {
     // A removal that was decided twice would be done twice.
     this.#running ??= this.#run(state, record).finally(() => {
       this.#running = undefined;
@@ -67,7 +66,7 @@ export class Archive {
     return this.#running;
   }
 
-  async #run(state: SessionState, record: Record): Promise<void> {
+  async #run(state: SessionState, record: Recorder): Promise<void> {
     while (this.#bucket && state.historyChars > LIMITS.historyChars * ARCHIVE_DOWN_TO) {
       const oldest = this.#oldest(state);
       if (!oldest) return;
@@ -109,8 +108,6 @@ export class Archive {
     return { first, last: end, key, chars, text: lines.join("") };
   }
 }
-
-type Record = (decide: (batch: Batch) => void) => void;
 
 /** Shares of the allowed history: from here on it is moved away, until so much is left. */
 const ARCHIVE_FROM = 0.9;

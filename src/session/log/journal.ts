@@ -7,6 +7,9 @@ import type { SessionState } from "../core/state/state.ts";
 import { EventLog } from "./event-log.ts";
 import { Snapshots } from "./snapshots.ts";
 
+/** Turns one input into events that `decide` adds, writes them, and lets the readers of the log advance. */
+export type Recorder = (decide: (batch: Batch) => void) => void;
+
 /** The log with the state it folds to: the one place where a session changes. */
 export class Journal {
   readonly log: EventLog;
@@ -41,6 +44,12 @@ export class Journal {
     return this.#state;
   }
 
+  /** The state, where a session is known to exist. */
+  requireState(): SessionState {
+    if (!this.#state) throw new Error("There is no session here");
+    return this.#state;
+  }
+
   create(sessionId: string): void {
     this.#state = this.#snapshots.create(sessionId);
   }
@@ -62,12 +71,12 @@ export class Journal {
    * log does not have: the caller must start over from storage.
    */
   record(decide: (batch: Batch) => void): readonly LogEvent[] {
-    if (!this.#state) throw new Error("There is no session here");
-    const batch = new Batch(this.#state, Date.now(), (seq) => this.eventAt(seq));
+    const state = this.requireState();
+    const batch = new Batch(state, Date.now(), (seq) => this.eventAt(seq));
     decide(batch);
     if (batch.events.length === 0) return batch.events;
     this.log.append(batch.events);
-    this.#snapshots.save(this.#state);
+    this.#snapshots.save(state);
     for (const event of batch.events) this.#tail.push(event);
     return batch.events;
   }

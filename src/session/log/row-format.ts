@@ -1,4 +1,4 @@
-import { isFault, readFrame } from "../../protocol/frame.ts";
+import { mustReadFrame } from "../../protocol/frame.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { isFactKind } from "../core/events/catalogue.ts";
 import { isLineFault, readEnvelope } from "../core/events/envelope.ts";
@@ -132,11 +132,18 @@ function isLine(head: Head): head is { n: number; line: 1 } {
 function decode(head: Head, text: string, place: { seq: number; at: number; context: Context }): LogEvent {
   if (isLine(head)) return eventOfLine(text);
   if (typeof head === "number") {
-    return { ...place, kind: "acp.frame", source: "agent", direction: "in", frame: frameOf(text), route: {} };
+    return {
+      ...place,
+      kind: "acp.frame",
+      source: "agent",
+      direction: "in",
+      frame: mustReadFrame(text),
+      route: {},
+    };
   }
   const base = { ...place, source: head.s, ...(head.q === undefined ? {} : { requestId: head.q }) };
   if ("k" in head) return factIn(head, base, JSON.parse(text) as Payload);
-  return { ...base, kind: "acp.frame", direction: head.d, frame: frameOf(text), route: head.r ?? {} };
+  return { ...base, kind: "acp.frame", direction: head.d, frame: mustReadFrame(text), route: head.r ?? {} };
 }
 
 /** Rows hold what this code has written or checked: a payload is not checked again. */
@@ -153,10 +160,4 @@ export function eventOfLine(line: string): LogEvent {
   const read = readEnvelope(line);
   if (isLineFault(read)) throw new Error(`The log holds a line that is no event: ${read.fault}`);
   return read.event;
-}
-
-function frameOf(text: string) {
-  const frame = readFrame(text);
-  if (isFault(frame)) throw new Error("The log holds a frame that is not a JSON object");
-  return frame;
 }

@@ -3,7 +3,7 @@ import type { EventCursor } from "../../protocol/cursor.ts";
 import type { ClientPort } from "../../protocol/rpc.ts";
 import type { IoClient } from "../core/decide/client-files.ts";
 import type { Attachment } from "../core/read/replay.ts";
-import type { Archive } from "../log/history-archive.ts";
+import type { HistoryArchive } from "../log/history-archive.ts";
 import type { Journal } from "../log/journal.ts";
 import { ClientCursor } from "./client-cursor.ts";
 import type { LogReader } from "./delivery.ts";
@@ -26,7 +26,7 @@ const DELIVERY_ATTEMPTS = 5;
 export class Clients {
   readonly #sql: SqlStorage;
   readonly #journal: Journal;
-  readonly #archive: Archive;
+  readonly #archive: HistoryArchive;
   readonly #port: (connection: string) => ClientPort;
   readonly #gone: (connection: string) => void;
   readonly #cursors = new Map<string, ClientCursor>();
@@ -38,7 +38,7 @@ export class Clients {
   constructor(
     sql: SqlStorage,
     journal: Journal,
-    archive: Archive,
+    archive: HistoryArchive,
     port: (connection: string) => ClientPort,
     gone: (connection: string) => void,
   ) {

@@ -4,7 +4,7 @@ import { CloseCode } from "../../protocol/close-codes.ts";
 import { encodeLink } from "../../protocol/host-wire.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type AgentSources, forAgent } from "../core/read/render.ts";
-import type { Hidden } from "../log/concealed-values.ts";
+import type { ConcealedValues } from "../log/concealed-values.ts";
 import type { Journal } from "../log/journal.ts";
 
 /** The socket to the agent's host: a cursor over the log like any other reader. */
@@ -18,7 +18,7 @@ export class HostLink {
    */
   #live: { ws: WebSocket; run: string; read: number } | undefined;
 
-  constructor(ctx: DurableObjectState, journal: Journal, hidden: Hidden) {
+  constructor(ctx: DurableObjectState, journal: Journal, hidden: ConcealedValues) {
     this.#ctx = ctx;
     this.#journal = journal;
     this.#sources = {

@@ -3,7 +3,7 @@ import { textChunks } from "../../durable/text-chunks.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
 import { oneLine } from "../../protocol/frame.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import type { Archive } from "../log/history-archive.ts";
+import type { HistoryArchive } from "../log/history-archive.ts";
 import type { Journal } from "../log/journal.ts";
 
 /**
@@ -14,9 +14,9 @@ import type { Journal } from "../log/journal.ts";
 export class Watchers {
   readonly #ctx: DurableObjectState;
   readonly #journal: Journal;
-  readonly #archive: Archive;
+  readonly #archive: HistoryArchive;
 
-  constructor(ctx: DurableObjectState, journal: Journal, archive: Archive) {
+  constructor(ctx: DurableObjectState, journal: Journal, archive: HistoryArchive) {
     this.#ctx = ctx;
     this.#journal = journal;
     this.#archive = archive;

@@ -152,11 +152,13 @@ describe("a damaged archive is refused with the place of the damage and leaves n
     };
     const order = { caller, workspace: "w", agent: null, defaultAgent: "", cwd: null };
     const stub = sessionStub(id);
-    const target = await stub.import({ ...order, sessionId: id, recordId: id, format: "acpx" });
-    expect(await target?.write(FIRST, new TextEncoder().encode(lines(id, 1, 2)))).toBeNull();
-    expect(await stub.describe(caller)).toBeNull();
-    expect(await stub.import({ ...order, sessionId: id, recordId: id, format: "acpx" })).toBeNull();
-    target?.[Symbol.dispose]();
+    const begun = await stub.import({ ...order, sessionId: id, recordId: id, format: "acpx" });
+    if (!begun.ok) throw new Error(begun.refusal.message);
+    expect(await begun.value.write(FIRST, new TextEncoder().encode(lines(id, 1, 2)))).toBeNull();
+    expect(await stub.describe(caller)).toMatchObject({ ok: false });
+    const second = await stub.import({ ...order, sessionId: id, recordId: id, format: "acpx" });
+    expect(second).toMatchObject({ ok: false, refusal: { reason: "conflict" } });
+    begun.value[Symbol.dispose]();
     await vi.waitFor(async () => expect(await emptyState(id)).toEqual([]));
   });
 

@@ -80,7 +80,7 @@ export async function deleteSession(sessionId: string): Promise<void> {
     scopes: ["session:prompt"],
     expires: 0,
   };
-  expect(await sessionStub(sessionId).delete(caller)).toBe(true);
+  expect(await sessionStub(sessionId).delete(caller)).toMatchObject({ ok: true });
 }
 
 export function big(chars: number, fill = "x"): string {

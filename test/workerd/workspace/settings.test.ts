@@ -107,7 +107,7 @@ describe("a workspace", () => {
 
   test("sends a session its policy again if the session could not be reached", async () => {
     const { workspace, sessionId } = await openSession();
-    const policy = vi.spyOn(AcpSession.prototype, "policy").mockImplementationOnce(() => {
+    const policy = vi.spyOn(AcpSession.prototype, "setPolicy").mockImplementationOnce(() => {
       throw new Error("out of reach");
     });
     try {

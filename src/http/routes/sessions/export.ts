@@ -2,6 +2,7 @@ import type { Caller } from "../../../protocol/caller.ts";
 import type { AcpSession } from "../../../session/acp-session.ts";
 import { sessionTar } from "../../../session/transfer/worker/tar-writer.ts";
 import { Transcript } from "../../../session/transfer/worker/transcript.ts";
+import { unwrap } from "../../refusal-response.ts";
 
 /**
  * A session as a file. Each is written while it is read, page by page, up to the event that was the last
@@ -32,15 +33,15 @@ export function exportTranscript(session: Session, caller: Caller, projection: s
 
 /** The directory of the acpx session model as a tar. */
 export function exportArchive(session: Session, caller: Caller, projection: string): Bytes {
-  return sessionTar(projection, lastSeqOf(projection), (cursor, upTo) =>
-    session.segment(caller, cursor, upTo),
+  return sessionTar(projection, lastSeqOf(projection), async (cursor, upTo) =>
+    unwrap(await session.segment(caller, cursor, upTo)),
   );
 }
 
 async function* eventPages(session: Session, caller: Caller, upTo: number): AsyncGenerator<string> {
   for (let after = 0; after < upTo; ) {
-    const page = await session.events(caller, after, upTo - after);
-    if (!page || page.count === 0) throw new Error("The log ended early");
+    const page = unwrap(await session.events(caller, after, upTo - after));
+    if (page.count === 0) throw new Error("The log ended early");
     yield page.text;
     after = page.last;
   }

@@ -4,8 +4,8 @@ import { z } from "zod";
 import { sessionObject, workspaceObject } from "../../../durable/object-names.ts";
 import { mayUseWorkspace, ownWorkspace } from "../../../protocol/caller.ts";
 import { isUuid } from "../../../protocol/ids.ts";
+import type { ImportOrder } from "../../../protocol/rpc.ts";
 import type { AcpSession } from "../../../session/acp-session.ts";
-import type { ImportOrder } from "../../../session/core/decide/import-events.ts";
 import { ImportError } from "../../../session/transfer/import-error.ts";
 import { readLegacyRecord } from "../../../session/transfer/worker/legacy-record.ts";
 import { readBytes, readSessionTar } from "../../../session/transfer/worker/tar-reader.ts";
@@ -13,6 +13,7 @@ import { mayOpenSession } from "../../../tenant/quotas.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { tooMany } from "../../middleware/rate-limits.ts";
 import { parse } from "../../params.ts";
+import { unwrap } from "../../refusal-response.ts";
 import { Metered } from "../../streams/metered-body.ts";
 
 /** A session from an archive, or from the older record in one file: under the id it has, or under a new one. */
@@ -99,18 +100,14 @@ class Intake {
     const sessionId = this.#sessionId;
     const copy = as === "new" ? { copy: { originSeq: await this.#originSeq(recordId) } } : {};
     const object = this.#object(sessionId);
-    const target = await object.import({ ...order, sessionId, recordId, format, cwd, ...copy });
-    if (!target)
-      throw new HTTPException(409, {
-        message: `There is a session ${sessionId} here: use ?as=new for a copy`,
-      });
-    this.#target = target;
+    this.#target = unwrap(await object.import({ ...order, sessionId, recordId, format, cwd, ...copy }));
   }
 
   /** How far the original is, if it is here: its agent may know more by now than the archive. */
   async #originSeq(recordId: string): Promise<number | null> {
     if (!isUuid(recordId)) return null;
-    return (await this.#object(recordId).origin(this.#order.caller))?.lastSeq ?? null;
+    const origin = await this.#object(recordId).origin(this.#order.caller);
+    return origin.ok ? origin.value.lastSeq : null;
   }
 
   #object(sessionId: string) {
@@ -157,7 +154,7 @@ class Intake {
   }
 }
 
-type Target = NonNullable<Awaited<ReturnType<DurableObjectStub<AcpSession>["import"]>>>;
+type Target = Extract<Awaited<ReturnType<DurableObjectStub<AcpSession>["import"]>>, { ok: true }>["value"];
 
 /** Well under the 32 MiB that a call between objects may carry. */
 const CALL_BYTES = 8 * 1024 * 1024;

@@ -5,7 +5,8 @@ import { hashOf, makeShareToken } from "../../../auth/share-token.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { requireScope } from "../../middleware/authentication.ts";
-import { parse, sessionOf, unknownSession } from "../../params.ts";
+import { parse, sessionOf } from "../../params.ts";
+import { unwrap } from "../../refusal-response.ts";
 
 /** Links by which anybody may read one session, for a while. */
 export const shares = new Hono<AppEnv>();
@@ -17,8 +18,7 @@ shares.get("/shares", requireScope("share"), async (c) =>
 shares.post("/shares", requireScope("share"), async (c) => {
   const { session, expiresIn, redact } = parse(ORDER, await c.req.json().catch(() => null));
   const caller = c.get("caller");
-  const origin = await sessionOf(c, session).origin(caller);
-  if (!origin) throw unknownSession(session);
+  const origin = unwrap(await sessionOf(c, session).origin(caller));
   const token = makeShareToken(caller.tenant);
   const order = { session, workspace: origin.workspace, expires: Date.now() + expiresIn * 1000, redact };
   const share = await tenantOf(c).share(caller, order, await hashOf(token));

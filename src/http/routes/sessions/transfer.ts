@@ -2,7 +2,8 @@ import { Hono } from "hono";
 import { z } from "zod";
 import type { AppEnv } from "../../app-env.ts";
 import { requireScope } from "../../middleware/authentication.ts";
-import { parse, sessionOf, unknownSession } from "../../params.ts";
+import { parse, sessionOf } from "../../params.ts";
+import { unwrap } from "../../refusal-response.ts";
 import { exportArchive, exportEvents, exportTranscript } from "./export.ts";
 import { importSession } from "./import.ts";
 
@@ -16,8 +17,7 @@ transfer.get("/sessions/:id/export", async (c) => {
   const id = c.req.param("id");
   const session = sessionOf(c, id);
   const caller = c.get("caller");
-  const projection = await session.describe(caller);
-  if (projection === null) throw unknownSession(id);
+  const projection = unwrap(await session.describe(caller));
   const { type, extension, write } = FORMATS[format];
   return c.body(write(session, caller, projection), 200, {
     "Content-Type": type,

@@ -1,4 +1,4 @@
-import { type Frame, isFault, readFrame } from "../../../protocol/frame.ts";
+import { type Frame, mustReadFrame } from "../../../protocol/frame.ts";
 import { FACTS, type FactKind, type Facts } from "../events/catalogue.ts";
 import {
   type Context,
@@ -48,7 +48,7 @@ export class Batch {
     route: Route = {},
     context?: Context,
   ): number {
-    const message = typeof frame === "string" ? ownFrame(frame) : frame;
+    const message = typeof frame === "string" ? mustReadFrame(frame) : frame;
     const place = this.#place(context);
     const prompt = message.kind === "notification" ? undefined : this.#promptOf(place.seq, message, route);
     return this.#add({
@@ -94,10 +94,4 @@ function promptIn(kind: FactKind, payload: Payload): unknown {
 /** What belongs to one prompt, from the queue to its answer, has one request id: the prompt's place in the log. */
 function request(prompt: unknown): { requestId?: string } {
   return typeof prompt === "number" ? { requestId: `req_${prompt}` } : {};
-}
-
-function ownFrame(raw: string): Frame {
-  const frame = readFrame(raw);
-  if (isFault(frame)) throw new Error("The gateway made a frame that is not a JSON object");
-  return frame;
 }

@@ -1,31 +1,12 @@
-import type { Caller } from "../../../protocol/caller.ts";
 import { ErrorCode } from "../../../protocol/errors.ts";
 import { gatewayNotice } from "../../../protocol/extensions.ts";
-import { type Frame, readFrame } from "../../../protocol/frame.ts";
+import { type Frame, mustReadFrame } from "../../../protocol/frame.ts";
 import { countConcealed } from "../../../protocol/mcp-credentials.ts";
+import type { ImportOrder } from "../../../protocol/rpc.ts";
 import type { Facts } from "../events/catalogue.ts";
 import { isFrame, type LogEvent } from "../events/event.ts";
 import type { Batch } from "./batch.ts";
 import { dropQueued, failRunning } from "./turns.ts";
-
-/** What is to be imported, for whom. */
-export type ImportOrder = {
-  /** The id it gets here, and the one it had. */
-  sessionId: string;
-  recordId: string;
-  format: "acpx" | "record" | "fork";
-  caller: Caller;
-  workspace: string;
-  /** The agent that goes on with it: as asked for, or else the one it had, or else the workspace's default. */
-  agent: string | null;
-  defaultAgent: string;
-  /** Its directory, where the log does not say. */
-  cwd: string | null;
-  /** JSON: parameters for a session/new of its own, instead of those in the log. */
-  opening?: string;
-  /** It is a copy beside the original: how far that is now; null where nobody knows. */
-  copy?: { originSeq: number | null };
-};
 
 /** The client's request that made the session, for its agent to be asked again. */
 export type OpeningRequest = {
@@ -79,7 +60,7 @@ export function imported(
   batch.fact("gateway", "session.imported", payload, { ...state.context, turnId: null });
   if (own) {
     const request = { jsonrpc: "2.0", id: 0, method: "session/new", params: own };
-    const frame = readFrame(JSON.stringify(request)) as Frame;
+    const frame = mustReadFrame(JSON.stringify(request));
     batch.frame("gateway", "out", conceal(frame), { stop: "gateway" });
   } else if (opening && opening.concealed > 0) {
     tellConcealed(batch, opening.concealed);

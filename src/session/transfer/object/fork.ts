@@ -1,41 +1,62 @@
 import type { Caller } from "../../../protocol/caller.ts";
-import type { Hears } from "../../../protocol/client-subscriptions.ts";
-import type { AcpSession } from "../../acp-session.ts";
+import { accepted, type Result, refused, unknownSession } from "../../../protocol/refusal.ts";
+import type { EventsPage, ForkOrder, ImportOrder, SessionOrigin } from "../../../protocol/rpc.ts";
+import { mayOpenIn } from "../../access.ts";
 import type { SessionImport } from "./session-import.ts";
 
-export type ForkOrder = {
-  sessionId: string;
-  from: string;
-  /** The last event to be copied; null for all of them. */
-  at: number | null;
-  connection: string;
-  caller: Caller;
-  /** JSON: parameters for the session/new of its own agent. */
-  opening: string;
-  hears: Hears;
+/** The session that is forked, in another object. */
+type ForkSource = {
+  origin(caller: Caller): Promise<Result<SessionOrigin>>;
+  events(caller: Caller, after: number, maxEvents: number): Promise<Result<EventsPage>>;
 };
 
-/** Where the new session reads on, and what session/new would have said of modes and settings, as JSON. */
-export type Forked = { attach: number; setup: string } | { refused: string };
+/** Copies the log of another session, up to the event `order.at` or to its end, into an import that `begin` makes. */
+export async function forkSession(
+  source: ForkSource,
+  order: ForkOrder,
+  begin: (order: ImportOrder) => Result<SessionImport>,
+): Promise<Result<undefined>> {
+  const { sessionId, from, caller, opening } = order;
+  const found = await source.origin(caller);
+  if (!found.ok || !mayOpenIn(found.value.workspace, caller)) return refused(unknownSession(from));
+  const { workspace, agent, lastSeq } = found.value;
+  const upTo = order.at ?? lastSeq;
+  if (upTo > lastSeq)
+    return refused({ reason: "invalid", message: `The session's last event is ${lastSeq}` });
+  const target = begin({
+    sessionId,
+    recordId: from,
+    format: "fork",
+    caller,
+    workspace,
+    agent,
+    defaultAgent: agent,
+    cwd: null,
+    opening,
+    copy: { originSeq: lastSeq },
+  });
+  if (!target.ok) throw new Error("The id of a fork is taken");
+  await copyLog(source, caller, upTo, target.value);
+  return accepted();
+}
 
-type Source = Pick<DurableObjectStub<AcpSession>, "events">;
-
-/** Copies the log of another session up to the event `at`; whatever goes wrong leaves nothing of it. */
-export async function copyLog(
-  source: Source,
+/** A failure removes everything that was copied. */
+async function copyLog(
+  source: ForkSource,
   caller: Caller,
-  at: number,
+  upTo: number,
   target: SessionImport,
 ): Promise<void> {
   try {
-    for (let after = 0; after < at; ) {
-      const page = await source.events(caller, after, at - after);
-      if (!page?.count) throw new Error(`The session to be forked ended after ${after}`);
-      const fault = target.write("fork", new TextEncoder().encode(page.text));
+    for (let after = 0; after < upTo; ) {
+      const page = await source.events(caller, after, upTo - after);
+      if (!page.ok || page.value.count === 0)
+        throw new Error(`The session to be forked ended after ${after}`);
+      const fault = target.write("fork", new TextEncoder().encode(page.value.text));
       if (fault) throw new Error(fault.message);
-      after = page.last;
+      after = page.value.last;
     }
-    const end = target.finish(at);
+    const end = target.finish(upTo);
     if ("message" in end) throw new Error(end.message);
   } finally {
     await target.abort();

@@ -1,3 +1,4 @@
+import type { SegmentCursor, SegmentPage, TurnMark } from "../../../protocol/rpc.ts";
 import { FACTS, type FactKind } from "../../core/events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "../../core/events/event.ts";
 import type { Envelope } from "../../log/row-format.ts";
@@ -12,27 +13,6 @@ const SEGMENT = {
   bytes: 8 * 1024 * 1024,
   events: 10_000,
 } as const;
-
-/** Where a reader of segments stands: its last event, and the size of the current segment up to that event. */
-export type SegmentCursor = { after: number; bytes: number; events: number };
-
-/** A piece of one segment. `ends` is true when the next line, if there is one, belongs to the next segment. */
-export type SegmentPage = {
-  bytes: Uint8Array;
-  cursor: SegmentCursor;
-  ends: boolean;
-  turns: TurnMark[];
-};
-
-/** A fact about a turn as the archive's `index/turns.json` needs it. */
-export type TurnMark = {
-  status: string;
-  seq: number;
-  at: string;
-  turnId: string;
-  prompt: number | null;
-  stopReason: string | null;
-};
 
 /** The next piece of about `maxBytes` that holds no event after `upTo`. */
 export function segmentPage(

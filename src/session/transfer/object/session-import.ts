@@ -1,12 +1,13 @@
 import { RpcTarget } from "cloudflare:workers";
 import type { Tables } from "../../../durable/schema.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
-import { type ImportOrder, type OpeningRequest, openingRequest } from "../../core/decide/import-events.ts";
+import type { ImportFault, ImportOrder } from "../../../protocol/rpc.ts";
+import { type OpeningRequest, openingRequest } from "../../core/decide/import-events.ts";
 import type { EnvelopeLine } from "../../core/events/envelope.ts";
 import { apply } from "../../core/state/fold.ts";
 import { initialState, type SessionState } from "../../core/state/state.ts";
 import { EventLog } from "../../log/event-log.ts";
-import { ImportError, type ImportFault } from "../import-error.ts";
+import { ImportError } from "../import-error.ts";
 import { RowWriter } from "./row-writer.ts";
 import { SegmentReader } from "./segment-reader.ts";
 

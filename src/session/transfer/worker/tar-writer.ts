@@ -1,9 +1,9 @@
 import { createTarPacker, type TarPackController } from "modern-tar";
-import type { SegmentCursor, SegmentPage } from "../object/segments.ts";
+import type { SegmentCursor, SegmentPage } from "../../../protocol/rpc.ts";
 import { TurnIndex } from "./turn-index.ts";
 
-/** Reads the next piece of a segment from the session's object; null when the session is gone. */
-export type SegmentSource = (cursor: SegmentCursor, upTo: number) => Promise<SegmentPage | null>;
+/** Reads the next piece of a segment from the session's object. */
+export type SegmentSource = (cursor: SegmentCursor, upTo: number) => Promise<SegmentPage>;
 
 /**
  * The session archive file: the directory of the acpx session model as a tar, written while it is read. The events
@@ -35,7 +35,7 @@ async function writeFiles(
     let cursor: SegmentCursor = { after, bytes: 0, events: 0 };
     for (let ends = false; !ends; ) {
       const page = await source(cursor, upTo);
-      if (!page || page.bytes.length === 0) throw new Error("The log ended early");
+      if (page.bytes.length === 0) throw new Error("The log ended early");
       pieces.push(page.bytes);
       turns.add(page.turns, name);
       ({ cursor, ends } = page);

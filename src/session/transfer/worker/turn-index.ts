@@ -1,4 +1,4 @@
-import type { TurnMark } from "../object/segments.ts";
+import type { TurnMark } from "../../../protocol/rpc.ts";
 
 /** An entry of `index/turns.json`. */
 type IndexedTurn = {

@@ -4,9 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { SegmentCursor } from "../../../../../src/protocol/rpc.ts";
 import { readFact } from "../../../../../src/session/core/events/fact-reader.ts";
 import type { Envelope } from "../../../../../src/session/log/row-format.ts";
-import { type SegmentCursor, segmentPage } from "../../../../../src/session/transfer/object/segments.ts";
+import { segmentPage } from "../../../../../src/session/transfer/object/segments.ts";
 import { type ImportSink, readSessionTar } from "../../../../../src/session/transfer/worker/tar-reader.ts";
 import { sessionTar } from "../../../../../src/session/transfer/worker/tar-writer.ts";
 
