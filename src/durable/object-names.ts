@@ -1,16 +1,15 @@
-import type { AcpSession } from "../session/acp-session.ts";
-import type { WorkspaceState } from "../workspace/workspace-state.ts";
-
 /**
- * Which object has what. What belongs to a tenant has its name in the object's own: the same id asked for by another
- * tenant leads to another object, where there is nothing. A tenant has no `/` in its name.
+ * Objects by name. The name of an object that belongs to a tenant begins with the tenant, so an id that another tenant
+ * asks for names another object, which is empty. A tenant's name has no `/`.
  */
+export type SessionObject = ReturnType<Env["ACP_SESSION_DO"]["getByName"]>;
+export type WorkspaceObject = ReturnType<Env["WORKSPACE_STATE_DO"]["getByName"]>;
 
-export function sessionObject(env: Env, tenant: string, id: string): DurableObjectStub<AcpSession> {
+export function sessionObject(env: Env, tenant: string, id: string): SessionObject {
   return env.ACP_SESSION_DO.getByName(objectName(tenant, id));
 }
 
-export function workspaceObject(env: Env, tenant: string, id: string): DurableObjectStub<WorkspaceState> {
+export function workspaceObject(env: Env, tenant: string, id: string): WorkspaceObject {
   return env.WORKSPACE_STATE_DO.getByName(objectName(tenant, id));
 }
 
