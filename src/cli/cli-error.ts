@@ -1,4 +1,4 @@
-/** What the command's exit code says; `--help` and the README list them. */
+/** The exit codes of the command. They are documented in `--help`. */
 export const EXIT = {
   ok: 0,
   error: 1,
@@ -13,16 +13,16 @@ export const EXIT = {
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 export const EXIT_HELP = `Exit codes:
-  0    done
-  1    something else went wrong
-  2    the command or its configuration is wrong
-  3    not authorised: the token is missing, expired or not for this
+  0    success
+  1    any other failure
+  2    wrong usage or configuration
+  3    not authorised: the token is missing, expired or does not allow this
   4    the gateway cannot be reached
-  5    there is no such session, permission, workspace or agent
+  5    no such session, permission, workspace or agent
   6    the turn was refused, failed or stopped at a limit
   130  interrupted`;
 
-/** Ends the command with one plain sentence and a code. */
+/** Ends the command with a message and an exit code. */
 export class CliError extends Error {
   readonly code: ExitCode;
 
@@ -32,12 +32,12 @@ export class CliError extends Error {
   }
 }
 
-/** What went wrong in a few words, whatever was thrown; `fetch` hides the reason in the cause. */
+/** A short text for any thrown value. `fetch` hides the reason of a failure in its cause. */
 export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === "TimeoutError") return "no answer in time";
   const { cause } = error;
-  // Every address of a name was tried, and each failed: the first says enough.
+  // Every address of a host name failed. The first failure is enough to report.
   if (error instanceof AggregateError && error.errors.length > 0) return describeError(error.errors[0]);
   if (error.message === "fetch failed" && cause instanceof Error) return describeError(cause);
   return error.message;

@@ -9,7 +9,7 @@ const ISSUER = "acp-edge";
 const AUDIENCE = "acp-edge";
 const ALGORITHM = "EdDSA";
 
-/** What a token says about its bearer, beside the registered claims. */
+/** The claims of a token about its bearer, besides the registered claims. */
 export type TokenClaims = {
   sub: string;
   tenant: string;
@@ -37,7 +37,7 @@ export type Signer = {
   sign(claims: TokenClaims, lifetime: string): Promise<string>;
 };
 
-/** The signing key of this state directory; made on first use, so that old tokens stay valid. */
+/** Loads the signing key of a state directory. The key is created once and kept, so that old tokens stay valid. */
 export async function loadSigner(stateDir: string): Promise<Signer> {
   const path = keyPath(stateDir);
   return signerOf((await readKey(path)) ?? (await makeKey(path)));
@@ -47,7 +47,7 @@ export function keyPath(stateDir: string): string {
   return join(stateDir, "signing-key.json");
 }
 
-/** Signs with any private key a gateway accepts; its `alg` says which kind it is. */
+/** Signs with any kind of private key that a gateway accepts; the key's `alg` names the kind. */
 export async function signerOf(jwk: JWK, names: TokenNames = {}): Promise<Signer> {
   const alg = jwk.alg ?? ALGORITHM;
   const key = await importJWK(jwk, alg);
@@ -66,7 +66,7 @@ export async function signerOf(jwk: JWK, names: TokenNames = {}): Promise<Signer
   };
 }
 
-/** What the gateway is configured with as AUTH_ISSUER and AUTH_AUDIENCE. */
+/** The gateway's AUTH_ISSUER and AUTH_AUDIENCE. */
 export type TokenNames = { issuer?: string | undefined; audience?: string | undefined };
 
 function publicHalf(jwk: JWK): JWK {
@@ -79,7 +79,7 @@ export async function readKey(path: string): Promise<JWK | undefined> {
     return JSON.parse(await readFile(path, "utf8")) as JWK;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw new Error(`${path} is not readable as a key; remove it to get a new one`, { cause: error });
+    throw new Error(`${path} is not a readable key; remove it to get a new one`, { cause: error });
   }
 }
 

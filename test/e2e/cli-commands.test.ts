@@ -307,8 +307,8 @@ describe("acp-edge doctor", () => {
     ["no token", { ACP_EDGE_TOKEN: "" }, [], 3, "configuration", "acp-edge login"],
     ["an unknown name", { ACP_EDGE_URL: "http://gateway.invalid" }, [], 4, "name", "spelled right"],
     ["a closed port", { ACP_EDGE_URL: "http://127.0.0.1:9" }, [], 4, "connection", "Nothing listens"],
-    ["no JWT", { ACP_EDGE_TOKEN: "nonsense" }, [], 3, "token", "no token (JWT)"],
-    ["another workspace", {}, ["--workspace", "other"], 5, "workspace", "It is for: local"],
+    ["no JWT", { ACP_EDGE_TOKEN: "nonsense" }, [], 3, "token", "not a JWT"],
+    ["another workspace", {}, ["--workspace", "other"], 5, "workspace", "It allows: local"],
     ["an unknown agent", {}, ["--agent", "nobody"], 5, "agent", "The hosts offer: demo"],
     ["a turn that is refused", {}, ["--turn", "/refuse"], 6, "turn", undefined],
   ])("names the problem with %s", async (_, env, args, code, name, hint) => {
@@ -384,7 +384,7 @@ test("login asks on a terminal and hides the typed token", async () => {
   const login = startOnTerminal(["login", "--url", gateway.url], env);
   await login.prints("Token");
   login.type(`${gateway.token}\r`);
-  await login.prints("stored for profile default");
+  await login.prints("token stored in profile default");
   expect((await login.ended).code).toBe(0);
   expect(login.stdout).not.toContain(gateway.token);
   expect((await acpEdge(["hosts"], env)).code).toBe(0);

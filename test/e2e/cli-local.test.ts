@@ -115,7 +115,7 @@ describe("acp-edge token", () => {
     expect(await refused("host", "--workspace", "a", "b")).toContain("exactly one workspace");
     expect(await refused("host", "--workspace", "*")).toContain("exactly one workspace");
     expect(await refused("client", "--scopes", "host,session:read")).toContain("for a host and for a client");
-    expect(await refused("client", "--scopes", "session:write")).toContain("there is no session:write");
+    expect(await refused("client", "--scopes", "session:write")).toContain("there is no scope session:write");
   });
 
   test("a missing private key is a mistake", async () => {

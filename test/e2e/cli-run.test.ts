@@ -205,7 +205,7 @@ describe("a turn on a bad network", () => {
     const { code, stderr } = await running.ended;
     expect(code).toBe(3);
     expect(stderr).toMatch(
-      /valid token is required; the turn goes on: acp-edge sessions watch [0-9a-f-]{36}/,
+      /valid token is required; the turn continues: acp-edge sessions watch [0-9a-f-]{36}/,
     );
   });
 });

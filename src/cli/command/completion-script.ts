@@ -1,16 +1,16 @@
 import type { Command } from "commander";
 
-/** What can follow some words of a command: its commands, its options, and the values an argument has. */
+/** The completions after some words of a command line: subcommands, options, and values of an argument. */
 export type Branch = { words: string; next: { name: string; summary: string }[] };
 
-/** The tree of commands, flat. */
+/** The command tree as a flat list. `extra` is the help text of commands that parse their own options. */
 export function branches(command: Command, words = "", extra: Record<string, string> = {}): Branch[] {
   const visible = command.commands.filter((one) => !(one as Command & { _hidden?: boolean })._hidden);
   const values = command.registeredArguments.flatMap((argument) => argument.argChoices ?? []);
   const options = command.options.flatMap(({ long, description }) =>
     long ? [{ name: long, summary: description }] : [],
   );
-  // A command with options of its own lists them in its help text.
+  // Options that commander does not know are read from the help text.
   const own = [...(extra[words] ?? "").matchAll(/^ {2}(--[\w-]+).*? {2,}(.*)$/gm)];
   return [
     {
@@ -26,7 +26,7 @@ export function branches(command: Command, words = "", extra: Record<string, str
   ];
 }
 
-/** Reads the words so far up to the deepest command they name, and offers what that takes. */
+/** The script finds the deepest command that the words name, and offers that command's completions. */
 export function bashScript(tree: readonly Branch[]): string {
   const cases = tree
     .map(({ words, next }) => `    "${words}") echo "${next.map(({ name }) => name).join(" ")}" ;;`)
@@ -50,7 +50,7 @@ _acp_edge() {
 complete -o default -F _acp_edge acp-edge`;
 }
 
-/** zsh understands bash's way. */
+/** zsh can run completions for bash. */
 export function zshScript(tree: readonly Branch[]): string {
   return `#compdef acp-edge
 # acp-edge completion for zsh: eval "$(acp-edge completion zsh)"
@@ -70,7 +70,7 @@ export function fishScript(tree: readonly Branch[]): string {
   return `# acp-edge completion for fish: acp-edge completion fish | source\n${lines.join("\n")}`;
 }
 
-/** All of the words are there, and none yet of those that would lead further. */
+/** True when all words are present, and no word that leads to a deeper command. */
 function condition(words: readonly string[], next: Branch["next"]): string {
   const further = next.filter(({ name }) => !name.startsWith("--")).map(({ name }) => name);
   const seen = words.map((word) => `__fish_seen_subcommand_from ${word}`).join("; and ");

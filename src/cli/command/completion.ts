@@ -8,7 +8,7 @@ export function completionCommand(): Command {
   const command = new Command("completion")
     .description("Print a completion script for a shell")
     .addArgument(new Argument("<shell>").choices(Object.keys(SHELLS)))
-    .addHelpText("after", '\nFor instance in ~/.bashrc: eval "$(acp-edge completion bash)"')
+    .addHelpText("after", '\nExample for ~/.bashrc: eval "$(acp-edge completion bash)"')
     .action((shell: keyof typeof SHELLS) => {
       const root = command.parent as Command;
       process.stdout.write(`${SHELLS[shell](branches(root, "", { host: HOST_USAGE }))}\n`);

@@ -10,12 +10,12 @@ import { targetOf } from "./resolve.ts";
 
 type ConnectOptions = TargetOptions & { log?: string; wait: number; heartbeat: number };
 
-/** Its stdout belongs to the editor: there is no `--json`, for there is nothing else there anyway. */
+/** The editor owns stdout, so this command has no `--json`. */
 export function connectCommand(): Command {
   return addGatewayOptions(new Command("connect"))
-    .description("A remote agent as a local command: ACP on stdio, for editors and acpx")
+    .description("Run a remote agent as a local command: ACP on stdio, for editors and acpx")
     .argument("[url]", "address of the gateway, instead of --url")
-    .option("--log <file>", "write messages there instead of to stderr")
+    .option("--log <file>", "write log messages to a file instead of stderr")
     .option("--wait <seconds>", "how long to try a gateway that has never answered", parseSeconds, 15)
     .option("--heartbeat <seconds>", "how soon to notice that the gateway is gone", parseSeconds, 5)
     .action(connect);
@@ -23,7 +23,7 @@ export function connectCommand(): Command {
 
 async function connect(url: string | undefined, options: ConnectOptions): Promise<void> {
   const target = targetOf({ ...options, url: url ?? options.url });
-  // What is wrong with the configuration is not to be found out by trying again.
+  // A configuration without a token fails here instead of being retried.
   await target.token();
   const interrupted = interruptSignal();
   const end = await runBridge({
@@ -37,7 +37,7 @@ async function connect(url: string | undefined, options: ConnectOptions): Promis
     log: options.log === undefined ? toStderr : toFile(options.log),
     signal: interrupted,
   });
-  // An editor may hold our stdin open for ever.
+  // An editor may keep stdin open forever.
   process.stdin.destroy();
   if (interrupted.aborted) process.exitCode = EXIT.interrupted;
   if (end) throw end;
@@ -47,12 +47,12 @@ function toStderr(event: string): void {
   process.stderr.write(`acp-edge: ${event}\n`);
 }
 
-/** A log that cannot be written is no reason to leave the editor without its agent. */
+/** A log file that cannot be written must not end the connection. */
 function toFile(path: string): (event: string) => void {
   const file = createWriteStream(path, { flags: "a", mode: 0o600 });
   let writable = true;
   file.on("error", (error) => {
-    if (writable) toStderr(`the log cannot be written: ${error.message}`);
+    if (writable) toStderr(`the log file cannot be written: ${error.message}`);
     writable = false;
   });
   return (event) => {

@@ -2,13 +2,13 @@ import type { ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
 import type { Terminal } from "../terminal.ts";
 import { brief, printable } from "../text-format.ts";
 
-/** A conversation as a person reads it: what the agent says as text, what it does as a line each. */
+/** Prints a conversation for a person: the agent's messages as text, each of its actions as a line. */
 export class Conversation {
   readonly #text: Terminal;
   readonly #notes: Terminal;
-  /** Titles of tool calls, for the updates that do not repeat them. */
+  /** Titles of tool calls, because updates do not repeat them. */
   readonly #titles = new Map<string, string>();
-  /** Which of the two has the cursor in the middle of a line. */
+  /** The terminal whose last line is unfinished. */
   #open: Terminal | undefined;
 
   constructor(text: Terminal, notes: Terminal) {
@@ -16,7 +16,7 @@ export class Conversation {
     this.#notes = notes;
   }
 
-  /** An update that is not as the protocol has it says nothing to a person. */
+  /** An update that violates the protocol is not shown. */
   update(update: SessionUpdate): void {
     try {
       this.#show(update);
@@ -50,7 +50,7 @@ export class Conversation {
     }
   }
 
-  /** What a person asked. */
+  /** Prints the user's prompt. */
   prompt(text: string): void {
     this.note(`${this.#notes.colours.bold(">")} ${printable(text)}`);
   }
@@ -60,7 +60,7 @@ export class Conversation {
     this.#notes.stream.write(`${text}\n`);
   }
 
-  /** Whatever comes next begins a new line. */
+  /** Ends an unfinished line. */
   endLine(): void {
     this.#open?.stream.write("\n");
     this.#open = undefined;
@@ -85,7 +85,7 @@ export class Conversation {
 
 const MARKS = { pending: "☐", in_progress: "▶", completed: "☑" };
 
-/** A content block as text; what is not text is named. */
+/** A content block as text. A block that is not text is shown by its type. */
 export function contentText(content: ContentBlock): string {
   switch (content.type) {
     case "text":

@@ -1,17 +1,18 @@
 import type { Command } from "commander";
 import { type GatewayOptions, gatewayCommand } from "./command-options.ts";
-import type { Check, Step } from "./doctor-checks.ts";
+import type { Check } from "./doctor-check.ts";
+import type { Step } from "./doctor-steps.ts";
 import { printJson, stdout } from "./output.ts";
 import { targetOf } from "./resolve.ts";
 
 type DoctorOptions = GatewayOptions & { turn?: boolean | string };
 
 export function doctorCommand(): Command {
-  return gatewayCommand("doctor", "Check the way from here to the agent, step by step")
-    .option("--turn [prompt]", "also run a turn in a session of its own, by default with `/help`")
+  return gatewayCommand("doctor", "Check each step between this machine and the agent")
+    .option("--turn [prompt]", "also run a turn in a temporary session (default prompt: `/help`)")
     .action(async (options: DoctorOptions) => {
       const prompt = options.turn === true ? "/help" : options.turn || undefined;
-      const { Doctor } = await import("./doctor-checks.ts");
+      const { Doctor } = await import("./doctor-steps.ts");
       const doctor = new Doctor(() => targetOf(options), prompt);
       const steps: Step[] = [];
       for await (const step of doctor.steps()) {

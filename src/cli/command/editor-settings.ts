@@ -1,9 +1,9 @@
-/** How an editor starts an agent. */
+/** The command by which an editor starts an agent. */
 export type EditorLaunch = { command: string; args: string[]; env: Record<string, string> };
 
 type Editor = { file: string; language: "json" | "lua"; snippet(name: string, launch: EditorLaunch): string };
 
-/** What each editor wants in its settings for an agent that is a command. */
+/** The settings of each editor for an agent that is a command. */
 export const EDITORS = {
   zed: {
     file: "Zed: settings.json (command palette: zed: open settings file)",
@@ -33,7 +33,7 @@ function json(value: unknown): string {
   return JSON.stringify(value, null, 2);
 }
 
-/** Extends an adapter that comes with the plugin: what its handlers look like changes between versions. */
+/** Extends an adapter of the plugin, because the form of an adapter's handlers changes between versions. */
 function codeCompanion(name: string, { command, args, env }: EditorLaunch): string {
   return `-- CodeCompanion
 require("codecompanion").setup({
@@ -76,7 +76,7 @@ function luaTable(values: Record<string, string>): string {
   return entries.length === 0 ? "{}" : `{ ${entries.join(", ")} }`;
 }
 
-/** A Lua string: quotes, backslashes and line ends as in JSON, which escapes nothing else in what we print. */
+/** A Lua string. For the texts that occur here, JSON uses the same escapes: quotes, backslashes and line breaks. */
 function lua(text: string): string {
   return JSON.stringify(text);
 }

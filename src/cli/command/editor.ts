@@ -7,9 +7,9 @@ import { print, printNote, stderr } from "./output.ts";
 type EditorOptions = GatewayOptions & { name: string };
 
 export function editorCommand(): Command {
-  return gatewayCommand("editor", "Print what to add to an editor's settings")
+  return gatewayCommand("editor", "Print the settings that add the agent to an editor")
     .addArgument(new Argument("<editor>").choices(Object.keys(EDITORS)))
-    .option("--name <name>", "what the agent is called there", "acp-edge")
+    .option("--name <name>", "name of the agent in the editor", "acp-edge")
     .action((editor: EditorName, options: EditorOptions) => {
       const { file, snippet, language } = EDITORS[editor];
       const text = snippet(options.name, launchOf(options));
@@ -20,8 +20,8 @@ export function editorCommand(): Command {
 }
 
 /**
- * How the editor starts us: as we were started. What is in the configuration file is found there again; what was
- * said here goes into the arguments, and a token into the environment, where other users do not see it.
+ * The editor starts the command as it was started here. Settings of the configuration file are found there again;
+ * options become arguments, and a token becomes an environment variable, which other users cannot see.
  */
 function launchOf(options: GatewayOptions): EditorLaunch {
   const target = resolveTarget(options, process.env);

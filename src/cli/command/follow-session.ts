@@ -8,13 +8,13 @@ import { interruptSignal } from "./interrupt-signal.ts";
 import { stdout } from "./output.ts";
 import { apiOf, resolveSessionId, SESSION_HELP } from "./resolve.ts";
 
-/** A session as it goes on: its log line by line, or the conversation in it. */
+/** `sessions tail` and `sessions watch`: a session's log line by line, or its conversation. */
 
 type LiveOptions = GatewayOptions & { after?: number; follow: boolean };
 
 export function tailCommand(): Command {
-  return live("tail", "Follow the log of a session, from now on")
-    .option("--after <seq>", "begin after this event; 0 for all of it", parseWholeNumber)
+  return followCommand("tail", "Follow the log of a session from now on")
+    .option("--after <seq>", "start after this event; 0 starts at the beginning", parseWholeNumber)
     .action(async (id: string, options: LiveOptions) => {
       await follow(
         id,
@@ -28,8 +28,8 @@ export function tailCommand(): Command {
 }
 
 export function watchCommand(): Command {
-  return live("watch", "Follow the conversation of a session, from its last turn on")
-    .option("--after <seq>", "begin after this event; 0 for all of it", parseWholeNumber)
+  return followCommand("watch", "Follow the conversation of a session from its last turn on")
+    .option("--after <seq>", "start after this event; 0 starts at the beginning", parseWholeNumber)
     .action(async (id: string, options: LiveOptions) => {
       const view = new Conversation(stdout, stdout);
       const lastTurn = ({ turns, log }: Session) => (turns.recent.at(-1)?.prompt ?? log.lastSeq + 1) - 1;
@@ -41,10 +41,10 @@ export function watchCommand(): Command {
     });
 }
 
-function live(name: string, summary: string): Command {
+function followCommand(name: string, summary: string): Command {
   return gatewayCommand(name, summary)
     .argument("<session>", SESSION_HELP)
-    .option("--no-follow", "end with what there is by now");
+    .option("--no-follow", "stop at the current end of the log");
 }
 
 async function follow(
@@ -64,13 +64,13 @@ async function follow(
   }
 }
 
-/** An event on one line: when, who, what. */
+/** An event as one line: sequence number, time, source, content. */
 function logLine({ seq, at, source, kind, payload }: LogEvent): string {
   const { dim } = stdout.colours;
   const { direction, message } = payload;
   const what = message
     ? `${direction === "out" ? "→" : "←"} ${frameText(message)}`
-    : `${kind} ${noteText(payload)}`;
+    : `${kind} ${factText(payload)}`;
   return `${dim(`${seq}  ${at.slice(11, 23)}`)}  ${source.padEnd(7)}  ${what.trimEnd()}`;
 }
 
@@ -93,11 +93,11 @@ function updateText(update: SessionUpdate): string {
   return "title" in update ? (update.title ?? "") : "";
 }
 
-function noteText(payload: object): string {
+function factText(payload: object): string {
   return Object.keys(payload).length === 0 ? "" : printable(brief(JSON.stringify(payload), 100));
 }
 
-/** What of the log belongs to the conversation. A frame that went no further was part of none. */
+/** Shows the events that belong to the conversation. A frame that was stopped does not belong to it. */
 function show(view: Conversation, { kind, payload }: LogEvent): void {
   const { message, stop } = payload;
   const { dim, red, yellow } = stdout.colours;
@@ -111,7 +111,7 @@ function show(view: Conversation, { kind, payload }: LogEvent): void {
   if (message?.method === "session/update") return view.update(message.params?.update as SessionUpdate);
   if (message?.method === "session/request_permission") {
     const { title } = (message.params?.toolCall ?? {}) as { title?: string };
-    return view.note(yellow(`? permission wanted: ${brief(title ?? "", 100)}`));
+    return view.note(yellow(`? permission requested: ${brief(title ?? "", 100)}`));
   }
   const stopReason = (message?.result as { stopReason?: string } | undefined)?.stopReason;
   if (stopReason) view.note(dim(`— ${brief(stopReason)}`));

@@ -3,20 +3,20 @@ import * as nodeModule from "node:module";
 import { CommanderError } from "commander";
 import { CliError, describeError, EXIT } from "../cli-error.ts";
 
-/** The `acp-edge` command: runs one of its commands, and turns what went wrong into a sentence and a code. */
+/** The `acp-edge` command: runs a subcommand, and turns a failure into a message and an exit code. */
 
-// Whoever reads our output may have seen enough.
+// The reader of a pipe may close it early, for example `head`.
 process.stdout.on("error", () => process.exit(EXIT.ok));
 process.stderr.on("error", () => {});
 
-// Loaded late, so that the cache of compiled code, where Node has one, serves it.
+// Imported after the compile cache is enabled, so that the cache serves the import. Older versions of Node have none.
 nodeModule.enableCompileCache?.();
 const { program } = await import("./program.ts");
 
 try {
   await program().parseAsync();
 } catch (error) {
-  // Commander has said what there was to say.
+  // Commander has already printed its message.
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.ok : EXIT.usage;
   else {
     process.stderr.write(`acp-edge: ${describeError(error)}\n`);

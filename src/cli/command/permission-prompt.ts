@@ -2,10 +2,10 @@ import type { RequestPermissionRequest } from "@agentclientprotocol/sdk";
 import { isCancel, select } from "@clack/prompts";
 import { brief } from "../text-format.ts";
 
-/** The person pressed Ctrl-C instead of an answer. */
+/** The user pressed Ctrl-C instead of answering. */
 export const INTERRUPTED = Symbol("interrupt");
 
-/** Asks on the terminal; undefined when somebody else answered first and the question was withdrawn. */
+/** Asks the user on the terminal. Undefined if the question was withdrawn because another client answered first. */
 export async function promptForPermission(
   { toolCall, options }: RequestPermissionRequest,
   withdrawn: AbortSignal,

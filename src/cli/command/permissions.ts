@@ -3,21 +3,21 @@ import { CliError, EXIT } from "../cli-error.ts";
 import type { AnswerLinks, ApiClient, Permission } from "../gateway/api-client.ts";
 import { ago, brief, table } from "../text-format.ts";
 import { type GatewayOptions, gatewayCommand } from "./command-options.ts";
-import { duration } from "./duration.ts";
+import { parseDuration } from "./duration.ts";
 import { print, stdout } from "./output.ts";
 import { apiOf } from "./resolve.ts";
 
 export function permissionsCommand(): Command {
   return new Command("permissions")
-    .description("What agents wait for: list, allow, deny, let others answer")
+    .description("List and answer permission requests of agents")
     .addCommand(ls())
-    .addCommand(answering("allow", "Allow what an agent asks for"))
-    .addCommand(answering("deny", "Deny what an agent asks for"))
+    .addCommand(answering("allow", "Allow a permission request"))
+    .addCommand(answering("deny", "Deny a permission request"))
     .addCommand(link());
 }
 
 function ls(): Command {
-  return gatewayCommand("ls", "List what agents wait for, the oldest first").action(
+  return gatewayCommand("ls", "List pending permission requests, oldest first").action(
     async (options: GatewayOptions) => {
       const page = await apiOf(options).permissions();
       print(options, page, () => list(page.permissions));
@@ -26,7 +26,7 @@ function ls(): Command {
 }
 
 function list(permissions: readonly Permission[]): string {
-  if (permissions.length === 0) return "nothing is waiting";
+  if (permissions.length === 0) return "no permission request is pending";
   const rows = permissions.map(({ id, requestedAt, kind, title, options }) => [
     id,
     ago(requestedAt),
@@ -39,22 +39,22 @@ function list(permissions: readonly Permission[]): string {
 
 const ARGUMENT = [
   "<permission>",
-  "its id, as `permissions ls` shows it, or the session's if only one waits there",
+  "id of the request, as listed by `permissions ls`, or of its session if only one is pending there",
 ] as const;
 
 function link(): Command {
-  return gatewayCommand("link", "Make a link for each answer; whoever has one can give it, once")
+  return gatewayCommand("link", "Create a link for each answer; anyone with a link can answer with it, once")
     .argument(...ARGUMENT)
-    .option("--expires <duration>", "how long they are good: 30m, 12h, 7d", "1d")
+    .option("--expires <duration>", "how long the links are valid: 30m, 12h, 7d", "1d")
     .action(async (text: string, options: GatewayOptions & { expires: string }) => {
       const api = apiOf(options);
       const { id } = await find(api, text);
-      const made = await api.answerLinks(id, duration(options.expires));
+      const made = await api.answerLinks(id, parseDuration(options.expires));
       print(options, made, () => linkList(made));
     });
 }
 
-/** The links last: they are long, and to be copied. */
+/** Links are long and meant to be copied, so they are the last column. */
 function linkList({ links }: AnswerLinks): string {
   const rows = links.map(({ optionId, name, url }) => [brief(name ?? optionId, 30), url]);
   return table(["ANSWER", "LINK"], rows, stdout);
@@ -65,35 +65,38 @@ type AnswerOptions = GatewayOptions & { option?: string; always?: boolean };
 function answering(name: "allow" | "deny", summary: string): Command {
   return gatewayCommand(name, summary)
     .argument(...ARGUMENT)
-    .option("--always", "from now on, if the agent offers that")
-    .option("--option <id>", "exactly this one of its options")
+    .option("--always", "choose the option that remembers the answer, if the agent offers one")
+    .option("--option <id>", "choose exactly this option of the request")
     .action(async (text: string, options: AnswerOptions) => {
       const api = apiOf(options);
       const permission = await find(api, text);
-      const optionId = options.option ?? choose(name, options.always === true, permission);
+      const optionId = options.option ?? chooseOption(name, options.always === true, permission);
       const answer = await api.answer(permission.id, optionId);
       print(options, answer, () => `${optionId}: ${brief(permission.title ?? permission.id)}`);
     });
 }
 
-/** The index may be a moment late, so an id that is complete is believed without it. */
+/** The index may lag behind, so a complete id is looked up in its session instead. */
 async function find(api: ApiClient, text: string): Promise<Pick<Permission, "id" | "title" | "options">> {
   const { permissions } = await api.permissions();
   const found = permissions.filter(({ id, sessionId }) => id === text || sessionId === text);
   if (found.length === 1) return found[0] as Permission;
   if (found.length > 1)
-    throw new CliError(`${found.length} permissions wait in this session: name one of them`, EXIT.usage);
+    throw new CliError(
+      `${found.length} permission requests are pending in this session: name one of them`,
+      EXIT.usage,
+    );
   const [sessionId, seq] = text.split(":");
   if (sessionId === undefined || seq === undefined)
-    throw new CliError(`no permission ${text} is pending`, EXIT.notFound);
+    throw new CliError(`no permission request ${text} is pending`, EXIT.notFound);
   const { pendingPermissions } = await api.session(sessionId);
   const pending = pendingPermissions.find((one) => one.seq === Number(seq));
-  if (!pending) throw new CliError(`no permission ${text} is pending`, EXIT.notFound);
+  if (!pending) throw new CliError(`no permission request ${text} is pending`, EXIT.notFound);
   return { id: text, title: pending.title, options: pending.options ?? null };
 }
 
-/** Once rather than always, unless asked: nobody should grant more than they meant to. */
-export function choose(
+/** Chooses an option that applies once, unless `always` is set, so that nobody grants more than intended. */
+export function chooseOption(
   name: "allow" | "deny",
   always: boolean,
   { options }: Pick<Permission, "options">,
@@ -108,7 +111,7 @@ export function choose(
   if (option) return option.optionId;
   const offered = (options ?? []).map(({ optionId, kind }) => `${optionId} (${kind})`).join(", ");
   throw new CliError(
-    `the agent offers no ${kinds[0]} here: choose with --option${offered ? ` from ${offered}` : ""}`,
+    `the agent offers no ${kinds[0]} option: choose one with --option${offered ? ` from ${offered}` : ""}`,
     EXIT.usage,
   );
 }

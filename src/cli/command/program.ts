@@ -2,11 +2,12 @@ import { Command } from "commander";
 import { VERSION } from "../../node/version.ts";
 import { EXIT_HELP } from "../cli-error.ts";
 import { completionCommand } from "./completion.ts";
-import { configCommand, loginCommand } from "./config.ts";
+import { configCommand } from "./config.ts";
 import { connectCommand } from "./connect.ts";
 import { doctorCommand } from "./doctor.ts";
 import { editorCommand } from "./editor.ts";
 import { hostCommand } from "./host.ts";
+import { loginCommand } from "./login.ts";
 import { permissionsCommand } from "./permissions.ts";
 import { runCommand } from "./run.ts";
 import { sessionsCommand } from "./sessions.ts";
@@ -15,10 +16,10 @@ import { tokenCommand } from "./token.ts";
 import { webhooksCommand } from "./webhooks.ts";
 import { agentsCommand, hostsCommand, workspacesCommand } from "./workspaces.ts";
 
-/** All commands. */
+/** The `acp-edge` command with all its subcommands. */
 export function program(): Command {
   const root = new Command("acp-edge")
-    .description("Reach coding agents that run elsewhere, as if they were here.")
+    .description("Use coding agents that run on other machines as if they ran on this one.")
     .version(VERSION)
     .enablePositionalOptions()
     .addHelpText("after", `\n${EXIT_HELP}`)
@@ -38,7 +39,7 @@ export function program(): Command {
     .addCommand(configCommand())
     .addCommand(tokenCommand())
     .addCommand(completionCommand());
-  for (const command of everyCommand(root)) command.exitOverride().showHelpAfterError("(--help explains it)");
+  for (const command of everyCommand(root)) command.exitOverride().showHelpAfterError("(see --help)");
   return root;
 }
 

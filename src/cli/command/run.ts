@@ -5,20 +5,20 @@ import { gatewayCommand } from "./command-options.ts";
 import type { Policy, TurnOptions } from "./turn-runner.ts";
 
 export function runCommand(): Command {
-  return gatewayCommand("run", "One turn: send a prompt, stream the answer to stdout")
-    .argument("[prompt...]", "what to say; without it, or with `-`, stdin")
-    .option("--session <id>", "continue this session: its id, the beginning of it, or `last`")
+  return gatewayCommand("run", "Run one turn: send a prompt and stream the answer to stdout")
+    .argument("[prompt...]", "the prompt; read from stdin if it is missing or `-`")
+    .option("--session <id>", "continue this session: session id, the beginning of one, or `last`")
     .addOption(
       new Option(
         "--permissions <how>",
-        "who answers the agent's questions; `wait` leaves it to others",
+        "how permission requests are answered; `wait` leaves them to other clients",
       ).choices(["ask", "allow", "deny", "wait"] satisfies Policy[]),
     )
-    .option("-q, --quiet", "only the agent's words, no tool calls")
+    .option("-q, --quiet", "print only the agent's messages, no tool calls")
     .addHelpText(
       "after",
-      "\nOn a terminal permissions are asked for there; otherwise they wait until somebody answers elsewhere.\n" +
-        "Ctrl-C cancels the turn; a second one leaves at once.",
+      "\nBy default, permission requests are asked on the terminal; without a terminal they wait for another client.\n" +
+        "Ctrl-C cancels the turn; a second Ctrl-C exits immediately.",
     )
     .action(async (words: string[], options: TurnOptions) => {
       const { TurnRunner } = await import("./turn-runner.ts");
@@ -30,6 +30,6 @@ async function promptText(words: readonly string[]): Promise<string> {
   const given = words.join(" ");
   const fromStdin = given === "-" || (given === "" && !process.stdin.isTTY);
   const text = fromStdin ? await readAll(process.stdin) : given;
-  if (text.trim() === "") throw new CliError('there is no prompt: acp-edge run "…"', EXIT.usage);
+  if (text.trim() === "") throw new CliError('the prompt is missing: acp-edge run "…"', EXIT.usage);
   return text;
 }

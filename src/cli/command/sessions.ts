@@ -14,20 +14,20 @@ import { apiOf, resolveSessionId, SESSION_HELP, targetOf } from "./resolve.ts";
 
 export function sessionsCommand(): Command {
   return new Command("sessions")
-    .description("Sessions: list, look into, follow, move, end")
+    .description("List, inspect, follow, export, import and end sessions")
     .addCommand(ls())
     .addCommand(show())
     .addCommand(tailCommand())
     .addCommand(watchCommand())
     .addCommand(exporting())
     .addCommand(importing())
-    .addCommand(ending("close", "End a session; its history stays", "session/close"))
-    .addCommand(ending("rm", "Delete a session and its history", "session/delete"));
+    .addCommand(ending("close", "Close sessions and keep their history", "session/close"))
+    .addCommand(ending("rm", "Delete sessions and their history", "session/delete"));
 }
 
 function ls(): Command {
-  return gatewayCommand("ls", "List sessions, the latest first")
-    .option("--limit <n>", "how many at most", parseWholeNumber, 50)
+  return gatewayCommand("ls", "List sessions, most recently used first")
+    .option("--limit <n>", "maximum number of sessions", parseWholeNumber, 50)
     .action(async (options: GatewayOptions & { limit: number }) => {
       const { workspace, agent, ...rest } = options;
       const page = await apiOf(rest).sessions(Math.min(Math.max(options.limit, 1), 200));
@@ -54,7 +54,7 @@ function list(sessions: readonly SessionSummary[]): string {
 }
 
 function show(): Command {
-  return gatewayCommand("show", "One session: state, turns, what it waits for")
+  return gatewayCommand("show", "Show a session: state, recent turns, pending permission requests")
     .argument("<session>", SESSION_HELP)
     .action(async (id: string, options: GatewayOptions) => {
       const api = apiOf(options);
@@ -81,12 +81,12 @@ function describe(session: Session): string {
   ];
   const lines = fields
     .filter(([, value]) => value !== "")
-    .map(([name, value]) => `${dim(name.padEnd(10))} ${value}`);
+    .map(([label, value]) => `${dim(label.padEnd(10))} ${value}`);
   for (const { seq, title, kind } of session.pendingPermissions)
     lines.push(
       red(`permission ${acpxRecordId}:${seq}  ${brief(title)} ${kind ? `(${kind})` : ""}`.trimEnd()),
     );
-  if (turns.recent.length > 0) lines.push("", bold(`last turns, of ${turns.total}`));
+  if (turns.recent.length > 0) lines.push("", bold(`last turns of ${turns.total}`));
   for (const turn of turns.recent.slice(-5)) {
     const ended = turn.stopReason ?? turn.reason ?? turn.status;
     lines.push(
@@ -101,11 +101,11 @@ function exporting(): Command {
   return gatewayCommand("export", "Write a session to a file or stdout")
     .argument("<session>", SESSION_HELP)
     .addOption(
-      new Option("--format <format>", "a tar for `import`, a transcript, or the log")
+      new Option("--format <format>", "tar archive for `import`, transcript, or log")
         .choices(["acpx", "markdown", "ndjson"])
         .default("acpx"),
     )
-    .option("-o, --output <file>", "where to; `-` is stdout, the default unless that is a terminal")
+    .option("-o, --output <file>", "output file; `-` is stdout, which is the default unless it is a terminal")
     .action(async (id: string, options: GatewayOptions & { format: string; output?: string }) => {
       const api = apiOf(options);
       const session = await resolveSessionId(api, id);
@@ -124,12 +124,12 @@ function exporting(): Command {
 }
 
 function importing(): Command {
-  return gatewayCommand("import", "Bring in a session that was exported")
-    .argument("<file>", "the tar; `-` is stdin")
-    .option("--new", "under a new id, as a copy")
+  return gatewayCommand("import", "Import an exported session")
+    .argument("<file>", "the tar archive; `-` is stdin")
+    .option("--new", "import a copy under a new id")
     .action(async (file: string, options: GatewayOptions & { new?: boolean }) => {
       const { workspace, agent } = targetOf(options);
-      const archive = file === "-" ? await blob(process.stdin) : await readable(file);
+      const archive = file === "-" ? await blob(process.stdin) : await openArchive(file);
       const query = {
         ...(options.new && { as: "new" }),
         ...(workspace !== undefined && { workspace }),
@@ -140,9 +140,9 @@ function importing(): Command {
     });
 }
 
-async function readable(file: string) {
+async function openArchive(file: string) {
   try {
-    // Opening a blob does not fail on a file that is not there.
+    // `openAsBlob` does not fail for a missing file.
     await stat(file);
     return await openAsBlob(file);
   } catch (error) {
@@ -150,7 +150,7 @@ async function readable(file: string) {
   }
 }
 
-/** The two ways a session ends are methods of ACP: what an editor could do, and no other way. */
+/** Closing and deleting are ACP methods, so the command does exactly what an editor would do. */
 function ending(name: string, summary: string, method: "session/close" | "session/delete"): Command {
   return gatewayCommand(name, summary)
     .argument("<session...>", SESSION_HELP)
@@ -162,7 +162,7 @@ function ending(name: string, summary: string, method: "session/close" | "sessio
       try {
         for (const text of ids) {
           const id = await resolveSessionId(api, text);
-          // ACP has deleting what is not there succeed; a person who names it wants to know.
+          // In ACP, deleting an unknown session succeeds, but a user who names a session wants to know.
           await api.session(id);
           await connection.agent.request(method, { sessionId: id });
           done.push(id);

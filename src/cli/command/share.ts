@@ -2,34 +2,34 @@ import { Command } from "commander";
 import type { Share } from "../gateway/api-client.ts";
 import { ago, table } from "../text-format.ts";
 import { type GatewayOptions, gatewayCommand } from "./command-options.ts";
-import { duration } from "./duration.ts";
+import { parseDuration } from "./duration.ts";
 import { print, stdout } from "./output.ts";
 import { apiOf, resolveSessionId, SESSION_HELP } from "./resolve.ts";
 
-/** Links by which anybody can read one session for a while. */
+/** Links that let anyone read one session for a limited time. */
 export function shareCommand(): Command {
   return new Command("share")
-    .description("Links to read a session: make, list, take back")
+    .description("Create, list and revoke read-only links to sessions")
     .addCommand(make())
     .addCommand(ls())
     .addCommand(rm());
 }
 
 function make(): Command {
-  return gatewayCommand("make", "Make a link; whoever has it can read the session")
+  return gatewayCommand("make", "Create a link; anyone with the link can read the session")
     .argument("<session>", SESSION_HELP)
-    .option("--expires <duration>", "how long it is good: 30m, 12h, 7d", "1d")
-    .option("--redact", "show the conversation, but nothing that tools were given or that came out of them")
+    .option("--expires <duration>", "how long the link is valid: 30m, 12h, 7d", "1d")
+    .option("--redact", "show the conversation without the input and output of tools")
     .action(async (text: string, options: GatewayOptions & { expires: string; redact?: true }) => {
       const { expires, redact = false } = options;
       const api = apiOf(options);
-      const share = await api.share(await resolveSessionId(api, text), duration(expires), redact);
+      const share = await api.share(await resolveSessionId(api, text), parseDuration(expires), redact);
       print(options, share, () => share.url);
     });
 }
 
 function ls(): Command {
-  return gatewayCommand("ls", "List links that are good").action(async (options: GatewayOptions) => {
+  return gatewayCommand("ls", "List valid links").action(async (options: GatewayOptions) => {
     const { shares } = await apiOf(options).shares();
     print(options, { shares }, () => list(shares));
   });
@@ -45,8 +45,8 @@ function list(shares: readonly Share[]): string {
 }
 
 function rm(): Command {
-  return gatewayCommand("rm", "Take a link back, and end what is read through it")
-    .argument("<share>", "its id, as listed")
+  return gatewayCommand("rm", "Revoke a link and disconnect its readers")
+    .argument("<share>", "id of the link, as listed by `share ls`")
     .action(async (id: string, options: GatewayOptions) => {
       await apiOf(options).unshare(id);
       print(options, { removed: id }, () => "");

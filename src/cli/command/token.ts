@@ -15,12 +15,12 @@ import {
 import { outputCommand } from "./command-options.ts";
 import { type OutputOptions, print, printNote } from "./output.ts";
 
-/** Tokens for gateways of one's own: whoever has the private key decides who may do what. */
+/** Tokens for a self-hosted gateway. The owner of the private key decides who may do what. */
 export function tokenCommand(): Command {
   return new Command("token")
-    .description("Make tokens for a gateway of your own")
-    .addCommand(signing("client", "A token for people and editors", CLIENT_CLAIMS, "30 days"))
-    .addCommand(signing("host", "A token for `acp-edge host`", HOST_CLAIMS, "365 days"))
+    .description("Create tokens for your own gateway")
+    .addCommand(signing("client", "Create a token for people and editors", CLIENT_CLAIMS, "30 days"))
+    .addCommand(signing("host", "Create a token for `acp-edge host`", HOST_CLAIMS, "365 days"))
     .addCommand(keys());
 }
 
@@ -38,13 +38,13 @@ type SignOptions = OutputOptions & {
 
 function signing(name: string, summary: string, claims: TokenClaims, lifetime: string): Command {
   return outputCommand(name, summary)
-    .option("--key <file>", "private key as a JWK, for instance from `acp-edge token keys`")
-    .option("--state <dir>", "state directory of `npm start`, whose key is used without --key", ".acp-edge")
-    .option("--workspace <id...>", "workspaces it is for, `*` for all", claims.workspaces)
-    .option("--subject <name>", "who it is for", claims.sub)
+    .option("--key <file>", "private key as a JWK, for example from `acp-edge token keys`")
+    .option("--state <dir>", "state directory of `npm start`; its key is used without --key", ".acp-edge")
+    .option("--workspace <id...>", "workspaces that the token allows, `*` for all", claims.workspaces)
+    .option("--subject <name>", "bearer of the token", claims.sub)
     .option("--tenant <name>", "tenant", claims.tenant)
-    .option("--scopes <list>", "what it allows, with commas", claims.scopes.join(","))
-    .option("--lifetime <span>", "how long it is good, such as `12 hours`", lifetime)
+    .option("--scopes <list>", "scopes of the token, separated by commas", claims.scopes.join(","))
+    .option("--lifetime <span>", "how long the token is valid, such as `12 hours`", lifetime)
     .option("--issuer <name>", "the gateway's AUTH_ISSUER")
     .option("--audience <name>", "the gateway's AUTH_AUDIENCE")
     .action(async (options: SignOptions) => {
@@ -56,7 +56,8 @@ function signing(name: string, summary: string, claims: TokenClaims, lifetime: s
         scopes: scopesIn(options.scopes),
       };
       const problem = badHost(claims.scopes, claims.workspaces);
-      if (problem !== undefined) throw new CliError(`a gateway would refuse it: ${problem}`, EXIT.usage);
+      if (problem !== undefined)
+        throw new CliError(`a gateway would refuse this token: ${problem}`, EXIT.usage);
       const token = await signer.sign(claims, options.lifetime).catch((error: unknown) => {
         throw new CliError(`--lifetime ${options.lifetime}: ${describeError(error)}`, EXIT.usage);
       });
@@ -64,12 +65,12 @@ function signing(name: string, summary: string, claims: TokenClaims, lifetime: s
     });
 }
 
-/** A gateway overlooks what it does not know. */
+/** A gateway ignores unknown scopes, so a misspelt scope is refused here. */
 function scopesIn(list: string): Scope[] {
   const words = list.split(",").filter((scope) => scope !== "");
   const unknown = words.find((word) => !isScope(word));
   if (unknown !== undefined)
-    throw new CliError(`--scopes: there is no ${unknown}, but ${SCOPES.join(", ")}`, EXIT.usage);
+    throw new CliError(`--scopes: there is no scope ${unknown}, only ${SCOPES.join(", ")}`, EXIT.usage);
   return words.filter(isScope);
 }
 
@@ -79,18 +80,21 @@ async function privateKey({ key, state }: SignOptions): Promise<JWK> {
     throw new CliError(describeError(error), EXIT.usage);
   });
   if (!jwk)
-    throw new CliError(`there is no key at ${path}: make one with \`acp-edge token keys FILE\``, EXIT.usage);
-  if (jwk.d === undefined) throw new CliError(`${path} is no private key`, EXIT.usage);
+    throw new CliError(
+      `there is no key at ${path}: create one with \`acp-edge token keys FILE\``,
+      EXIT.usage,
+    );
+  if (jwk.d === undefined) throw new CliError(`${path} is not a private key`, EXIT.usage);
   return jwk;
 }
 
 function keys(): Command {
-  return outputCommand("keys", "Make a key pair; prints the AUTH_JWKS a gateway is configured with")
-    .argument("<file>", "where the private key goes; one that is there is kept")
+  return outputCommand("keys", "Create a key pair and print its AUTH_JWKS for the gateway's configuration")
+    .argument("<file>", "file for the private key; an existing key is kept")
     .action(async (file: string, options: OutputOptions) => {
       const known = await readKey(file);
       const { jwks } = await signerOf(known ?? (await makeKey(file)));
-      printNote(known ? `${file} was there already` : `${file} has the private key: keep it to yourself`);
+      printNote(known ? `${file} existed already` : `${file} contains the private key: keep it secret`);
       print(options, { file, created: !known, jwks: JSON.parse(jwks) }, () => jwks);
     });
 }

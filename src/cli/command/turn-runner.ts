@@ -19,20 +19,20 @@ import type { GatewayOptions } from "./command-options.ts";
 import { Conversation } from "./conversation.ts";
 import { printJson, printNote, stderr, stdout } from "./output.ts";
 import { INTERRUPTED, promptForPermission } from "./permission-prompt.ts";
-import { choose } from "./permissions.ts";
+import { chooseOption } from "./permissions.ts";
 import { resolveSessionId, targetOf } from "./resolve.ts";
 
 export type TurnOptions = GatewayOptions & { session?: string; permissions?: Policy; quiet?: boolean };
 export type Policy = "ask" | "allow" | "deny" | "wait";
 
-/** One turn, from the prompt to the reason it ended. */
+/** Runs one turn, from the prompt to its stop reason. */
 export class TurnRunner {
   readonly #options: TurnOptions;
   readonly #policy: Policy;
   readonly #view = new Conversation(stdout, stderr);
   #sessionId = "";
   #interrupted = false;
-  /** What comes before is not of this turn: a session that is resumed may be in the middle of another. */
+  /** Earlier updates belong to another turn: a resumed session may be in the middle of one. */
   #prompted = false;
   #cancel: () => void = () => {};
 
@@ -41,7 +41,7 @@ export class TurnRunner {
     const hasPerson = process.stdin.isTTY === true && stderr.isTTY && !options.json;
     this.#policy = options.permissions ?? (hasPerson ? "ask" : "wait");
     if (this.#policy === "ask" && !hasPerson)
-      throw new CliError("--permissions ask needs a terminal, and no --json", EXIT.usage);
+      throw new CliError("--permissions ask needs a terminal and excludes --json", EXIT.usage);
   }
 
   async run(text: string): Promise<ExitCode> {
@@ -55,7 +55,7 @@ export class TurnRunner {
       );
     const connection = await connectAcp(target, app, {
       onUpdate: ({ update }) => this.#update(update),
-      // Before that, there is an error or nothing to tell.
+      // Before the prompt, the command reports an error or nothing.
       log: (event) => this.#prompted && this.#say(stderr.colours.dim(event)),
     });
     try {
@@ -80,12 +80,12 @@ export class TurnRunner {
   }
 
   async #open(agent: ClientContext, target: Target): Promise<string> {
-    const place: NewSessionRequest = { cwd: "/", mcpServers: [] };
+    const request: NewSessionRequest = { cwd: "/", mcpServers: [] };
     if (this.#options.session === undefined) {
-      this.#sessionId = (await agent.request(methods.agent.session.new, place)).sessionId;
+      this.#sessionId = (await agent.request(methods.agent.session.new, request)).sessionId;
     } else {
       this.#sessionId = await resolveSessionId(new ApiClient(target), this.#options.session);
-      await agent.request(methods.agent.session.resume, { sessionId: this.#sessionId, ...place });
+      await agent.request(methods.agent.session.resume, { sessionId: this.#sessionId, ...request });
     }
     return this.#sessionId;
   }
@@ -93,7 +93,7 @@ export class TurnRunner {
   #interrupt(): void {
     if (this.#interrupted) process.exit(EXIT.interrupted);
     this.#interrupted = true;
-    this.#say(stderr.colours.dim("cancelling; Ctrl-C again leaves at once"));
+    this.#say(stderr.colours.dim("cancelling; press Ctrl-C again to exit immediately"));
     this.#cancel();
   }
 
@@ -111,7 +111,7 @@ export class TurnRunner {
     const { options, toolCall } = request;
     this.#emit({ type: "permission", sessionId: this.#sessionId, toolCall, options });
     if (this.#policy === "allow" || this.#policy === "deny") {
-      const optionId = choose(this.#policy, false, { options });
+      const optionId = chooseOption(this.#policy, false, { options });
       this.#say(stderr.colours.dim(`permission: ${brief(toolCall.title)}: ${optionId}`));
       return { outcome: { outcome: "selected", optionId } };
     }
@@ -142,7 +142,7 @@ export class TurnRunner {
   #failure(error: unknown, lost: boolean): unknown {
     if (lost && this.#prompted) {
       const { message, code = EXIT.unreachable } = error as Partial<CliError>;
-      const hint = `the turn goes on: acp-edge sessions watch ${this.#sessionId}`;
+      const hint = `the turn continues: acp-edge sessions watch ${this.#sessionId}`;
       return new CliError(`${message}; ${hint}`, code, { cause: error });
     }
     if (error instanceof CliError) return error;
@@ -168,8 +168,8 @@ export class TurnRunner {
 const STOPS: Partial<Record<StopReason, string>> = {
   refusal: "the agent refused",
   cancelled: "cancelled",
-  max_tokens: "stopped: the limit of tokens was reached",
-  max_turn_requests: "stopped: the limit of requests in a turn was reached",
+  max_tokens: "stopped: the token limit was reached",
+  max_turn_requests: "stopped: the limit of requests per turn was reached",
 };
 
 function never(): Promise<never> {

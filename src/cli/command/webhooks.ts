@@ -5,10 +5,10 @@ import { type GatewayOptions, gatewayCommand } from "./command-options.ts";
 import { print, printNote, stdout } from "./output.ts";
 import { apiOf, resolveWorkspace } from "./resolve.ts";
 
-/** Who else is told of what happens in a workspace. */
+/** The webhooks that report events of a workspace to other systems. */
 export function webhooksCommand(): Command {
   return new Command("webhooks")
-    .description("Webhooks of a workspace: list, add, remove, test")
+    .description("List, add, remove and test webhooks of a workspace")
     .addCommand(ls(), { isDefault: true })
     .addCommand(add())
     .addCommand(rm())
@@ -16,7 +16,7 @@ export function webhooksCommand(): Command {
 }
 
 function ls(): Command {
-  return gatewayCommand("ls", "List webhooks and how their deliveries go").action(
+  return gatewayCommand("ls", "List webhooks and the state of their deliveries").action(
     async (options: GatewayOptions) => {
       const { webhooks } = await apiOf(options).webhooks(await resolveWorkspace(options));
       print(options, { webhooks }, () => list(webhooks));
@@ -25,15 +25,15 @@ function ls(): Command {
 }
 
 function list(webhooks: readonly Webhook[]): string {
-  if (webhooks.length === 0) return "there are no webhooks";
-  const rows = webhooks.map((one) => [
-    one.id,
-    brief(one.url, 80),
-    one.events.join(","),
-    one.links ? "yes" : "no",
-    stateOf(one),
-    String(one.waiting),
-    String(one.dropped),
+  if (webhooks.length === 0) return "no webhooks";
+  const rows = webhooks.map((webhook) => [
+    webhook.id,
+    brief(webhook.url, 80),
+    webhook.events.join(","),
+    webhook.links ? "yes" : "no",
+    stateOf(webhook),
+    String(webhook.waiting),
+    String(webhook.dropped),
   ]);
   return table(["WEBHOOK", "URL", "EVENTS", "LINKS", "STATE", "WAITING", "DROPPED"], rows, stdout);
 }
@@ -48,24 +48,24 @@ function stateOf({ failingSince, lastDelivery }: Webhook): string {
 type AddOptions = GatewayOptions & { events?: string; links?: boolean };
 
 function add(): Command {
-  return gatewayCommand("add", "Add a webhook; prints its secret, which is shown this once")
-    .argument("<address>", "where messages are posted: https, or http on this machine")
-    .option("--events <types>", "permission.pending, turn.ended, agent.failed; by default all")
-    .option("--links", "permission requests come with links that answer them")
+  return gatewayCommand("add", "Add a webhook and print its secret, which is shown only once")
+    .argument("<address>", "address that receives the messages: https, or http on this machine")
+    .option("--events <types>", "permission.pending, turn.ended, agent.failed (default: all)")
+    .option("--links", "include links that answer a permission request in its message")
     .action(async (url: string, options: AddOptions) => {
       const events = options.events?.split(",").map((type) => type.trim());
       const order = { url, events, links: options.links };
       const made = await apiOf(options).addWebhook(await resolveWorkspace(options), order);
       print(options, made, () => {
-        printNote(`webhook ${made.id}, its secret:`);
+        printNote(`webhook ${made.id} has this secret:`);
         return made.secret;
       });
     });
 }
 
 function rm(): Command {
-  return gatewayCommand("rm", "Remove a webhook, with what waits for it")
-    .argument("<webhook>", "its id, as listed")
+  return gatewayCommand("rm", "Remove a webhook and its undelivered messages")
+    .argument("<webhook>", "id of the webhook, as listed by `webhooks ls`")
     .action(async (id: string, options: GatewayOptions) => {
       await apiOf(options).removeWebhook(await resolveWorkspace(options), id);
       print(options, { removed: id }, () => "");
@@ -73,8 +73,8 @@ function rm(): Command {
 }
 
 function test(): Command {
-  return gatewayCommand("test", "Send a webhook a ping")
-    .argument("<webhook>", "its id, as listed")
+  return gatewayCommand("test", "Send a ping to a webhook")
+    .argument("<webhook>", "id of the webhook, as listed by `webhooks ls`")
     .action(async (id: string, options: GatewayOptions) => {
       await apiOf(options).testWebhook(await resolveWorkspace(options), id);
       print(options, { queued: id }, () => "");

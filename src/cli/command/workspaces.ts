@@ -7,18 +7,18 @@ import { type GatewayOptions, gatewayCommand, parseSeconds } from "./command-opt
 import { print, stdout } from "./output.ts";
 import { apiOf, resolveWorkspace, resolveWorkspaces, targetOf } from "./resolve.ts";
 
-/** Workspaces, and the two things they consist of. */
+/** Workspaces, their hosts and their agents. */
 
 export function workspacesCommand(): Command {
   return new Command("workspaces")
-    .description("Workspaces: list, look into, configure")
+    .description("List, inspect and configure workspaces")
     .addCommand(ls(), { isDefault: true })
     .addCommand(show())
     .addCommand(set());
 }
 
 export function hostsCommand(): Command {
-  return gatewayCommand("hosts", "List hosts, also those that are gone").action(
+  return gatewayCommand("hosts", "List hosts, including disconnected ones").action(
     async (options: GatewayOptions) => {
       const hosts = (await all(options)).flatMap(({ id, hosts }) =>
         hosts.map((host) => ({ workspace: id, ...host })),
@@ -59,7 +59,7 @@ export function agentsCommand(): Command {
 }
 
 function ls(): Command {
-  return gatewayCommand("ls", "List the workspaces the token is for").action(
+  return gatewayCommand("ls", "List the workspaces that the token allows").action(
     async (options: GatewayOptions) => {
       const workspaces = await all(options);
       print(options, { workspaces }, () => {
@@ -80,8 +80,8 @@ function ls(): Command {
 }
 
 function show(): Command {
-  return gatewayCommand("show", "One workspace: files, hosts, agents, policy")
-    .argument("[workspace]", "by default the one configured")
+  return gatewayCommand("show", "Show a workspace: git state, hosts, agents, policy")
+    .argument("[workspace]", "workspace id (default: the configured workspace)")
     .action(async (id: string | undefined, options: GatewayOptions) => {
       const workspace = await apiOf(options).workspace(await named(id, options));
       print(options, workspace, () => describe(workspace));
@@ -129,19 +129,25 @@ type SetOptions = GatewayOptions & {
 
 function set(): Command {
   return gatewayCommand("set", "Configure a workspace")
-    .argument("[workspace]", "by default the one configured")
-    .option("--policy <json>", 'such as \'{"default":"ask","byKind":{"read":"allow"}}\', or @FILE')
-    .option("--name <text>", "what people call it")
-    .option("--default-agent <id>", "agent for clients that ask for none")
+    .argument("[workspace]", "workspace id (default: the configured workspace)")
+    .option(
+      "--policy <json>",
+      'permission policy such as \'{"default":"ask","byKind":{"read":"allow"}}\', or @FILE',
+    )
+    .option("--name <text>", "display name")
+    .option("--default-agent <id>", "agent for clients that name none")
     .option("--shared-files", "all hosts see the same files")
-    .option("--no-shared-files", "each host has its own")
+    .option("--no-shared-files", "each host has its own files")
     .option(
       "--host-grace <seconds>",
-      "how long a host may be away before its sessions move or pause",
+      "how long a host may be disconnected before its sessions move or pause",
       parseSeconds,
     )
     .option("--client-io <where>", "who serves files and terminals to agents: host or client")
-    .option("--container <json>", "{} starts one when there is no host, null does not; or @FILE")
+    .option(
+      "--container <json>",
+      "container for sessions without a host: {} enables, null disables; or @FILE",
+    )
     .action(async (id: string | undefined, options: SetOptions) => {
       const { policy, name, defaultAgent, sharedFiles, hostGrace, clientIo, container } = options;
       const change = {

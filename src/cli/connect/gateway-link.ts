@@ -9,48 +9,55 @@ import {
   readGatewayHead,
   splitMessage,
 } from "../../protocol/resumable-wire.ts";
-import { isRestoration, type Place, restoration, restored } from "./restoration.ts";
+import {
+  isRestorationRequest,
+  readRestorationResponse,
+  restorationRequests,
+  type SessionCursor,
+} from "./restoration.ts";
 import { tokenExpiry } from "./token-expiry.ts";
 
-/** An acknowledgement wakes the gateway: it is sent for so much, or after a while. */
-const TELL_CHARS = 256 * 1024;
-const TELL_MS = 2_000;
+/** An acknowledgement wakes the gateway, so it is sent only after so many characters or after a while. */
+const ACK_CHARS = 256 * 1024;
+const ACK_MS = 2_000;
 
 export type LinkHandlers = {
-  /** Frames for the editor. Resolves when it has room for more. */
+  /** Frames for the editor. Resolves when the editor has room for more. */
   frames(lines: readonly string[]): Promise<void> | undefined;
-  /** The socket is gone. */
+  /** The socket is lost. */
   lost(loss: Loss): "retry" | "give up";
   connected(): void;
-  /** The gateway tells when the token of this socket expires: there is still time for another. */
+  /** The gateway announces when the token of this socket expires, early enough to renew it. */
   tokenExpires(at: number): void;
-  /** A session could not be taken up again after the gateway had forgotten the connection. */
+  /** A session could not be resumed after the gateway had forgotten the connection. */
   unrestored(sessionId: string, reason: string): void;
 };
 
-/** A connection to the gateway that goes on where it was, over as many sockets as it takes. */
+/** A resumable connection to the gateway: it continues where it was, over as many sockets as needed. */
 export class GatewayLink {
   readonly #socket: GatewaySocket;
   readonly #handlers: LinkHandlers;
   readonly #log: Gateway["log"];
-  /** What the editor said and no session has yet. */
+  /** Frames of the editor that the gateway has not acknowledged yet. */
   readonly #outbox: NumberedOutbox;
   readonly #limits: Limits;
-  /** How far each session's stream has been read, for the next socket to go on from. */
-  readonly #places = new Map<string, Place>();
+  /** How far each session's stream has been read: the next socket continues there. */
+  readonly #cursors = new Map<string, SessionCursor>();
+  /** How far the connection's own stream has been read. */
   #own = 0;
   #connection: string | undefined;
-  /** How the editor introduced itself. */
+  /** The editor's `initialize` request. */
   #initialize: string | undefined;
-  /** Answers that are for us, while the sessions of a forgotten connection are restored. */
+  /** Ids of restoration requests without a response. The responses are not for the editor. */
   readonly #restoring = new Set<string>();
-  /** Number of the last frame sent on this socket; undefined until its welcome. */
+  /** Number of the last frame sent on this socket; undefined until the gateway's welcome. */
   #sent: number | undefined;
-  /** Characters of pages taken from this socket, and told to the gateway; which socket of ours it is. */
-  #taken = 0;
-  #told = 0;
+  /** Characters of pages that the editor has taken from this socket, and those acknowledged to the gateway. */
+  #takenChars = 0;
+  #ackedChars = 0;
+  /** Counts sockets, so that a late write to the editor is not counted for the wrong socket. */
   #epoch = 0;
-  #telling: NodeJS.Timeout | undefined;
+  #pendingAck: NodeJS.Timeout | undefined;
   #drained: (() => void) | undefined;
 
   constructor(gateway: Gateway, path: string, handlers: LinkHandlers) {
@@ -87,24 +94,24 @@ export class GatewayLink {
       await new Promise<void>((resolve) => (this.#drained = resolve));
   }
 
-  /** Says goodbye: the gateway forgets this connection. */
+  /** Ends the connection for good: the gateway forgets it. */
   close(): void {
-    clearTimeout(this.#telling);
+    clearTimeout(this.#pendingAck);
     this.#socket.close();
   }
 
-  /** Takes the next socket: it asks for a token again. */
+  /** Replaces the socket, because each new socket asks for the token again. */
   renew(): void {
     this.#sent = undefined;
     this.#socket.redial();
   }
 
-  /** The gateway knows nothing of the connection: another one takes up its sessions. */
+  /** Prepares a new connection that resumes all sessions, because the gateway has forgotten the old one. */
   #restore(): boolean {
     if (this.#connection === undefined || this.#initialize === undefined) return false;
-    this.#log("the gateway has forgotten the connection; its sessions go on in a new one");
-    const unsent = this.#outbox.unacknowledged().filter((line) => !isRestoration(line));
-    const first = restoration(this.#initialize, this.#places);
+    this.#log("the gateway has forgotten the connection; its sessions continue in a new one");
+    const unsent = this.#outbox.unacknowledged().filter((line) => !isRestorationRequest(line));
+    const first = restorationRequests(this.#initialize, this.#cursors);
     this.#restoring.clear();
     for (const { id } of first) this.#restoring.add(id);
     this.#connection = undefined;
@@ -113,57 +120,57 @@ export class GatewayLink {
     return true;
   }
 
-  /** Takes out what is for us: answers to what we asked ourselves, and news of the token. */
+  /** Removes and handles the lines that are not for the editor: restoration responses and token warnings. */
   #forEditor(of: string, lines: readonly string[]): readonly string[] {
-    // In a session's stream there is only what was asked of it.
+    // Outside a restoration, such lines come only on the connection's own stream.
     if (this.#restoring.size === 0 && of !== "") return lines;
-    return lines.filter((line) => !this.#isOurs(line));
+    return lines.filter((line) => !this.#consume(line));
   }
 
-  #isOurs(line: string): boolean {
+  #consume(line: string): boolean {
     const expiry = tokenExpiry(line);
     if (expiry !== undefined) {
       this.#handlers.tokenExpires(expiry);
       return true;
     }
-    const answer = restored(line);
+    const answer = readRestorationResponse(line);
     if (!answer || !this.#restoring.delete(answer.id)) return false;
     const { id, sessionId, error } = answer;
     if (error === null) return true;
     this.#log(`${id} failed: ${error}`);
     if (sessionId !== undefined) {
-      this.#places.delete(sessionId);
+      this.#cursors.delete(sessionId);
       this.#handlers.unrestored(sessionId, `the session could not be continued: ${error}`);
     }
     return true;
   }
 
   #hello(): void {
-    this.#taken = 0;
-    this.#told = 0;
+    this.#takenChars = 0;
+    this.#ackedChars = 0;
     this.#epoch += 1;
-    const cursors = [...this.#places].flatMap(([sessionId, { connection, cursor }]) =>
+    const cursors = [...this.#cursors].flatMap(([sessionId, { connection, cursor }]) =>
       connection === this.#connection ? [[sessionId, cursor] as const] : [],
     );
-    this.#say({ t: "hello", own: this.#own, cursors: Object.fromEntries(cursors) });
+    this.#send({ t: "hello", own: this.#own, cursors: Object.fromEntries(cursors) });
   }
 
   #received(text: string): void {
     const { head, lines } = splitMessage(text);
-    const said = readGatewayHead(head);
-    // Going on could mean a hole in what the editor gets; starting over cannot.
-    if (!said) return this.#socket.drop(`message not understood: ${text.slice(0, 100)}`);
-    switch (said.t) {
+    const message = readGatewayHead(head);
+    // Continuing could leave a gap in the editor's input. A new socket cannot.
+    if (!message) return this.#socket.drop(`message not understood: ${text.slice(0, 100)}`);
+    switch (message.t) {
       case "welcome":
-        this.#connection = said.connection;
-        this.#acked(said.received);
+        this.#connection = message.connection;
+        this.#acked(message.received);
         this.#sent = this.#outbox.acked;
         this.#handlers.connected();
         return this.#pump();
       case "ack":
-        return this.#acked(said.received);
+        return this.#acked(message.received);
       case "page":
-        return this.#page(said, lines, text.length);
+        return this.#page(message, lines, text.length);
     }
   }
 
@@ -176,25 +183,25 @@ export class GatewayLink {
     const frames = this.#forEditor(of, lines);
     const room = frames.length === 0 ? undefined : this.#handlers.frames(frames);
     if (of === "") this.#own = Number(at);
-    else this.#places.set(of, { connection: this.#connection as string, cursor: at });
+    else this.#cursors.set(of, { connection: this.#connection as string, cursor: at });
     const epoch = this.#epoch;
     const take = () => {
       if (epoch !== this.#epoch) return;
-      this.#taken += chars;
-      if (this.#taken - this.#told >= TELL_CHARS) this.#tell();
-      else this.#telling ??= setTimeout(() => this.#tell(), TELL_MS);
+      this.#takenChars += chars;
+      if (this.#takenChars - this.#ackedChars >= ACK_CHARS) this.#acknowledge();
+      else this.#pendingAck ??= setTimeout(() => this.#acknowledge(), ACK_MS);
     };
-    // An editor that does not read is not sent more than a little.
+    // Pages count only when the editor has taken them, so the gateway stops sending to an editor that does not read.
     if (room) void room.then(take);
     else take();
   }
 
-  #tell(): void {
-    clearTimeout(this.#telling);
-    this.#telling = undefined;
-    if (this.#sent === undefined || this.#told === this.#taken) return;
-    this.#told = this.#taken;
-    this.#say({ t: "ack", chars: this.#taken, own: this.#own });
+  #acknowledge(): void {
+    clearTimeout(this.#pendingAck);
+    this.#pendingAck = undefined;
+    if (this.#sent === undefined || this.#ackedChars === this.#takenChars) return;
+    this.#ackedChars = this.#takenChars;
+    this.#send({ t: "ack", chars: this.#takenChars, own: this.#own });
   }
 
   #pump(): void {
@@ -203,11 +210,11 @@ export class GatewayLink {
       if (lines.length === 0) return;
       const first = this.#sent + 1;
       this.#sent += lines.length;
-      this.#say({ t: "lines", first }, lines, () => this.#pump());
+      this.#send({ t: "lines", first }, lines, () => this.#pump());
     }
   }
 
-  #say(head: ClientHead, lines?: readonly string[], taken?: () => void): void {
-    this.#socket.send(joinMessage(head, lines), taken);
+  #send(head: ClientHead, lines?: readonly string[], onAccepted?: () => void): void {
+    this.#socket.send(joinMessage(head, lines), onAccepted);
   }
 }

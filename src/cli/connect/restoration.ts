@@ -2,16 +2,16 @@ import { parseCursor } from "../../protocol/cursor.ts";
 import { MetaKey } from "../../protocol/extensions.ts";
 import { type Frame, type FrameKind, isFault, readFrame, rewrite } from "../../protocol/frame.ts";
 
-/** How far a session's stream has been read, in which connection. */
-export type Place = { connection: string; cursor: string };
+/** The cursor of one session's stream, and the connection in which it was read. */
+export type SessionCursor = { connection: string; cursor: string };
 
 /**
- * When the gateway has forgotten a connection, another one takes its place: it introduces itself as the editor
- * did, and goes on reading each session where the old one was, in its name.
+ * The requests that replace a connection which the gateway has forgotten. They repeat the editor's `initialize` and
+ * resume each session at its cursor, on behalf of the old connection.
  */
-export function restoration(
+export function restorationRequests(
   initialize: string,
-  places: ReadonlyMap<string, Place>,
+  cursors: ReadonlyMap<string, SessionCursor>,
 ): { id: string; line: string }[] {
   const frame = readFrame(initialize);
   if (isFault(frame)) return [];
@@ -19,7 +19,7 @@ export function restoration(
     id: `${PREFIX}${INTRODUCTION}`,
     line: rewrite(frame, { id: `"${PREFIX}${INTRODUCTION}"` }),
   };
-  const resumptions = [...places].map(([sessionId, { connection, cursor }]) => {
+  const resumptions = [...cursors].map(([sessionId, { connection, cursor }]) => {
     const id = `${PREFIX}${sessionId}`;
     const _meta = { [MetaKey.after]: parseCursor(cursor)?.seq ?? 0, [MetaKey.as]: connection };
     const params = { sessionId, cwd: "/", mcpServers: [], _meta };
@@ -28,13 +28,13 @@ export function restoration(
   return [introduction, ...resumptions];
 }
 
-/** Whether a line is a request of ours that was not sent: the next restoration makes it anew. */
-export function isRestoration(line: string): boolean {
+/** Whether a line is a restoration request. The next restoration creates such requests anew. */
+export function isRestorationRequest(line: string): boolean {
   return line.includes(PREFIX) && idOf(line, "request") !== undefined;
 }
 
-/** What a line answers, if it is one of ours: its id, the session if it is about one, and the error's words. */
-export function restored(
+/** The response to a restoration request: its id, its session if it has one, and the message of its error. */
+export function readRestorationResponse(
   line: string,
 ): { id: string; sessionId: string | undefined; error: string | null } | undefined {
   if (!line.includes(PREFIX)) return undefined;
@@ -45,7 +45,7 @@ export function restored(
   return {
     id: found.id,
     sessionId: about === INTRODUCTION ? undefined : about,
-    error: error ? (error.message ?? "an error") : null,
+    error: error ? (error.message ?? "unknown error") : null,
   };
 }
 

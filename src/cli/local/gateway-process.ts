@@ -1,6 +1,6 @@
 /**
- * The gateway: the bundled Worker on workerd, in a process and process group of its own. The runner can
- * then end workerd with certainty, and a dead runner is noticed here by the closed channel.
+ * The gateway process: runs the bundled Worker on workerd, in a process group of its own. The runner can therefore
+ * end workerd reliably, and this process notices a dead runner by the closed channel.
  */
 import { once } from "node:events";
 import { join } from "node:path";
@@ -19,30 +19,30 @@ export type GatewayProcessOptions = {
   config: WorkerConfig;
   /** Public keys that may sign tokens, a JSON Web Key Set. */
   jwks: string;
-  /** For the secrets of workspaces. */
+  /** Encrypts the secrets of workspaces. */
   secretsKey: string;
   watch: boolean;
-  /** Hosts are started when sessions need them, as containers would be. */
+  /** Starts hosts when sessions need them, in place of containers. */
   onDemand?: LocalContainersOptions & { signingKey: string };
 };
 
-/** Its answer. */
+/** The answer to the runner. */
 export type GatewayReport = { t: "ready" } | { t: "failed"; reason: string };
 
-/** Miniflare restarts a dead workerd at once. More often than this, and the runner's backoff takes over. */
+/** Miniflare restarts a dead workerd immediately. After more restarts than this, the runner's backoff takes over. */
 const RESTARTS = { count: 3, withinMs: 30_000 };
 
 class GatewayLog extends Log {
   override error(error: Error): void {
     super.error(error);
-    // Miniflare's last word when it cannot start workerd again.
+    // Miniflare reports this error when it gives up restarting workerd.
     if (errorCode(error) === "ERR_RUNTIME_FAILURE") process.exit(1);
   }
 }
 
 let containers: LocalContainers | undefined;
 
-/** What the environment `containers` of wrangler.toml adds, with processes for containers. */
+/** The additions of the environment `containers` in wrangler.toml, with processes instead of containers. */
 function onDemandOptions({ config, port, onDemand }: GatewayProcessOptions) {
   if (!onDemand) return { bindings: {}, more: {} };
   containers ??= new LocalContainers(onDemand);
@@ -67,14 +67,14 @@ function miniflareOptions(options: GatewayProcessOptions, code: string) {
   const { port, stateDir, config, jwks, secretsKey } = options;
   const { bindings, more } = onDemandOptions(options);
   return convertV4MiniflareOptions({
-    // Miniflare's own entrance stays unused: it would be a proxy in front of every message.
+    // Miniflare's own port stays unused, because it would proxy every message.
     host: HOST,
     port: 0,
     log: new GatewayLog(LogLevel.WARN),
     logRequests: false,
     handleStructuredLogs: ({ message }) => console.error(message),
     unsafeHandleRuntimeRestart: onWorkerdRestart,
-    // Otherwise Miniflare asks the internet where this machine is.
+    // Otherwise Miniflare asks the internet for the location of this machine.
     cf: false,
     resourcePersistencePath: join(stateDir, "workerd"),
     workers: [
@@ -99,7 +99,7 @@ function miniflareOptions(options: GatewayProcessOptions, code: string) {
 const restarts: number[] = [];
 
 function onWorkerdRestart(): void {
-  console.error("workerd died and was started again");
+  console.error("workerd died and was restarted");
   containers?.killAll();
   restarts.push(Date.now());
   const recent = restarts.filter((at) => at > Date.now() - RESTARTS.withinMs);
@@ -114,7 +114,7 @@ async function serve(options: GatewayProcessOptions, code: string): Promise<Mini
   return miniflare;
 }
 
-/** Serves the first good build, and each one after it in its place. */
+/** Serves the first successful build, and replaces it with each later one. */
 async function serveAndReload(options: GatewayProcessOptions): Promise<void> {
   const first = Promise.withResolvers<void>();
   let current: Promise<Miniflare> | undefined;
@@ -133,10 +133,10 @@ async function serveAndReload(options: GatewayProcessOptions): Promise<void> {
   return first.promise;
 }
 
-/** Miniflare's own handler for SIGTERM exits before workerd has ended; this one waits for it. */
+/** Replaces Miniflare's own handler for SIGTERM, which exits before workerd has ended. */
 function endWith(miniflare: Miniflare): void {
   const end = async () => {
-    // While there is a gateway to hear their last words.
+    // Hosts end first, while the gateway can still record their last messages.
     await containers?.close();
     await miniflare.dispose().finally(() => process.exit(0));
   };

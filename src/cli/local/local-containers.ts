@@ -1,4 +1,4 @@
-/** Processes in place of containers: what the Worker's ProcessContainer asks for, done by this Node. */
+/** Runs host processes in place of containers, on behalf of the Worker's ProcessContainer. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync } from "node:fs";
@@ -8,16 +8,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { LOCAL_WORKSPACE } from "../token-signer.ts";
 
 export type LocalContainersOptions = {
-  /** What runs in each, as the image's entry would. */
+  /** The command of each process, in place of the image's entry point. */
   command: string[];
-  /** The directory of the workspace `local`; others have one of their own below `directory`. */
+  /** The directory of the workspace `local`. Other workspaces have a directory below `directory`. */
   root: string;
   directory: string;
-  /** As the image would set it. */
+  /** The environment that the image would set. */
   env: Record<string, string>;
 };
 
-/** An answer is never owed for longer than this, so that no connection rests for hours. */
+/** The longest wait of one request, so that no connection stays idle for hours. */
 const WAIT_MS = 20_000;
 const CLOSE_MS = 7_000;
 
@@ -25,14 +25,14 @@ type Ended = { code: number };
 
 export class LocalContainers {
   readonly #options: LocalContainersOptions;
-  /** The last one of each; one that has ended stays, because how it ended may be asked for later. */
+  /** The last process of each container. An ended process stays, because its exit code may be requested later. */
   readonly #processes = new Map<string, { child: ChildProcess; ended: Promise<Ended> }>();
 
   constructor(options: LocalContainersOptions) {
     this.#options = options;
   }
 
-  /** The service the Worker is bound to: /start, /wait and /signal of the container `id`. */
+  /** The service that the Worker is bound to: /start, /wait and /signal of the container `id`. */
   readonly fetch = async (request: { url: string; text(): Promise<string> }): Promise<Response> => {
     const { pathname, searchParams } = new URL(request.url);
     const id = searchParams.get("id") ?? "";
@@ -47,12 +47,12 @@ export class LocalContainers {
     }
   };
 
-  /** Whoever asked for them has forgotten that: as if their machine were gone. */
+  /** Kills all processes, because the Worker that started them has lost its memory of them. */
   killAll(): void {
     for (const { child } of this.#processes.values()) child.kill("SIGKILL");
   }
 
-  /** Ends them all: their hosts do so when their stdin ends. */
+  /** Ends all processes by closing their stdin. */
   async close(): Promise<void> {
     const all = [...this.#processes.values()];
     for (const { child } of all) child.stdin?.end();

@@ -4,11 +4,11 @@ import { splitCommand } from "../../host/split-command.ts";
 import type { GatewayProcessOptions, GatewayReport } from "./gateway-process.ts";
 import { Guard, Supervised } from "./supervisor.ts";
 
-/** Seconds. Ending workerd takes no time. */
-const GATEWAY_GRACE = 2;
-/** Seconds. The host gives its agents five, and their last words two more to be acknowledged. */
-const HOST_GRACE = 8;
-/** Where a host is run in place of a container: a directory each. */
+/** workerd ends immediately. */
+const GATEWAY_GRACE_SECONDS = 2;
+/** The host gives its agents five seconds, and their last items two more to be acknowledged. */
+const HOST_GRACE_SECONDS = 8;
+/** The directory that contains one directory for each container. */
 const CONTAINERS = "containers";
 
 export type LocalHostOptions = {
@@ -18,13 +18,13 @@ export type LocalHostOptions = {
   root: string;
   /** Absent: the demo agent. */
   agent?: string | undefined;
-  /** More arguments for it. */
+  /** Further arguments for the host. */
   args?: readonly string[];
 };
 
 export type OnDemandOptions = Pick<LocalHostOptions, "root" | "agent" | "args"> & { stateDir: string };
 
-/** The processes of one run: the gateway and its host. */
+/** The processes of `npm start`: the gateway and its host. */
 export class LocalStack {
   readonly #projectDir: string;
   readonly #log: (line: string) => void;
@@ -37,7 +37,7 @@ export class LocalStack {
     this.#log = log;
   }
 
-  /** Rejects if the first start fails: a mistake is the user's to know. Later failures are retried. */
+  /** Rejects if the first start fails, because that is probably the user's mistake. Later failures are retried. */
   startGateway(options: GatewayProcessOptions): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     let settled = false;
@@ -49,7 +49,7 @@ export class LocalStack {
       settled = true;
     };
     const args = [this.#source("cli/local/gateway-process.ts")];
-    const graceSeconds = options.onDemand ? HOST_GRACE + GATEWAY_GRACE : GATEWAY_GRACE;
+    const graceSeconds = GATEWAY_GRACE_SECONDS + (options.onDemand ? HOST_GRACE_SECONDS : 0);
     this.#gateway = new Supervised(
       { name: "gateway", args, graceSeconds, hello: options, onMessage },
       this.#guard,
@@ -58,7 +58,7 @@ export class LocalStack {
     return promise;
   }
 
-  /** How the gateway starts hosts itself. */
+  /** Options for a gateway that starts hosts itself. */
   onDemand({ stateDir, root, agent, args = [] }: OnDemandOptions) {
     const own = process.env.ACP_EDGE_CONTAINER_COMMAND;
     return {
@@ -72,18 +72,18 @@ export class LocalStack {
   startHost({ url, token, workspace, root, agent, args: more = [] }: LocalHostOptions): void {
     const args = [this.#source("host/main.ts")];
     args.push("--gateway", url, "--workspace", workspace, "--root", root, "--name", "local", ...more);
-    // Ctrl-C means now.
+    // Ctrl-C ends turns immediately.
     args.push("--drain", "0");
     if (agent !== undefined) args.push("--agent", agent);
     const env = { ACP_EDGE_HOST_TOKEN: token, ACP_EDGE_PARENT_PIPE: "1" };
     this.#host = new Supervised(
-      { name: "host", args, env, graceSeconds: HOST_GRACE },
+      { name: "host", args, env, graceSeconds: HOST_GRACE_SECONDS },
       this.#guard,
       this.#log,
     );
   }
 
-  /** The gateway reloads its bundle by itself; the host is started anew. */
+  /** Restarts the host when its sources change. The gateway reloads its bundle by itself. */
   watchHostSources(): void {
     let timer: NodeJS.Timeout | undefined;
     for (const directory of ["host", "node", "demo-agent", "protocol"]) {
@@ -94,7 +94,7 @@ export class LocalStack {
     }
   }
 
-  /** The host first: what its agents still have to say is for the gateway's log. */
+  /** Stops the host first, so that the gateway can log the last items of its agents. */
   async stop(): Promise<void> {
     await this.#host?.stop();
     await this.#gateway?.stop();

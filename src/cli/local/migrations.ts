@@ -1,14 +1,14 @@
 import type { Miniflare } from "miniflare";
 import type { Migration } from "./worker-config.ts";
 
-/** The table `wrangler d1 migrations apply` keeps, so that either may go on where the other stopped. */
+/** The table that `wrangler d1 migrations apply` uses too, so that either can continue where the other stopped. */
 const CREATE_TABLE = `CREATE TABLE IF NOT EXISTS d1_migrations(
   id         INTEGER PRIMARY KEY AUTOINCREMENT,
   name       TEXT UNIQUE,
   applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
 )`;
 
-/** Applies what is new, each migration in one transaction with its entry in the table. */
+/** Applies new migrations, each in one transaction with its entry in the table. */
 export async function applyMigrations(miniflare: Miniflare, migrations: Migration[]): Promise<void> {
   for (const { binding, name, statements } of migrations) {
     const database = await miniflare.getD1Database(binding);

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 export const HOST = "127.0.0.1";
 const DEFAULT_PORT = 8790;
 
-/** Decided once by the runner, so that every workerd it starts has the same address. */
+/** The runner chooses the port once, so that every workerd that it starts has the same address. */
 export async function choosePort(wanted: number | undefined): Promise<number> {
   const port = await tryPort(wanted ?? DEFAULT_PORT);
   if (port !== undefined) return port;
@@ -14,7 +14,7 @@ export async function choosePort(wanted: number | undefined): Promise<number> {
 }
 
 export function portInUse(port: number): string {
-  return `Port ${port} is in use. Choose another with --port N, or --port 0 for a free one.`;
+  return `Port ${port} is in use. Choose another port with --port N, or --port 0 for a free one.`;
 }
 
 function tryPort(port: number): Promise<number | undefined> {

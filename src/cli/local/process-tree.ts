@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 
 export type ProcessEntry = { pid: number; parent: number; command: string };
 
-/** Every process below this one, at this moment; zombies aside. */
+/** All current descendants of a process, except zombies. */
 export function descendants(pid: number): ProcessEntry[] {
   const table = processTable();
   const below = (parent: number): ProcessEntry[] =>

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** The key that secrets are stored under in this state directory; made on first use. */
+/** Loads the key that encrypts the secrets in a state directory, and creates it on first use. */
 export async function loadSecretsKey(stateDir: string): Promise<string> {
   const path = join(stateDir, "secrets-key");
   try {

@@ -3,43 +3,43 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 
 export type StartOptions = {
-  /** Absent: the default port, or any free one if that is taken. 0: any free one. */
+  /** Absent: the default port, or any free port if it is taken. 0: any free port. */
   port?: number;
   root: string;
   state: string;
   /** Command of the default agent; absent: the demo agent. */
   agent?: string;
-  /** What the user calls it, if it is another one of the catalogue. */
+  /** Id of the default agent, if the user chose one from the catalogue. */
   defaultAgent?: string | undefined;
-  /** Arguments for the host as they are: which agents it offers. */
+  /** Arguments that are passed on to the host unchanged. */
   host: string[];
   json: boolean;
   watch: boolean;
-  /** Hosts are started when sessions need one. */
+  /** Hosts are started only when a session needs one. */
   onDemand: boolean;
   help: boolean;
 };
 
-/** The user's mistake: shown without a stack, exit code 2. */
+/** A mistake in the command line: its message is shown with the help text, and the exit code is 2. */
 export class UsageError extends Error {}
 
 export const START_HELP = `Usage: npm start -- [options]
 
-Starts the gateway on workerd, a host for one directory and an agent.
+Starts a gateway on workerd, a host for one directory, and an agent.
 
-  --port N            port on 127.0.0.1 (default 8790, or a free one if that is taken; 0: a free one)
-  --root DIR          the workspace: the directory agents work in (default: here)
-  --agent "COMMAND"   an ACP agent to run instead of the demo agent, e.g. "npx opencode-ai acp"
-  --agents ID,ID,…    agents of the catalogue that may be used (default: all that are installed and have their keys)
-  --default ID        the agent for whoever asks for none (default: the first of --agents, else demo)
-  --catalogue FILE    more agents, as in the ACP registry
-  --npx               let npx download agents that are not installed
+  --port N            port on 127.0.0.1 (default: 8790, or a free port if it is taken; 0: any free port)
+  --root DIR          workspace: the directory that agents work in (default: the current directory)
+  --agent "COMMAND"   ACP agent to run instead of the demo agent, such as "npx opencode-ai acp"
+  --agents ID,ID,…    agents of the catalogue that may be started (default: all that are installed and have their keys)
+  --default ID        agent for clients that name none (default: the first of --agents, else demo)
+  --catalogue FILE    entries that extend or override the catalogue, in the format of the ACP registry
+  --npx               let npx and uvx download agents that are not installed
   --pass-env NAME,…   environment variables for every agent, besides those it declares
-  --state DIR         where sessions, index and signing key are kept (default: .acp-edge)
-  --on-demand         start the host when a session needs it and end it after that, as with containers
+  --state DIR         directory for sessions, index and signing key (default: .acp-edge)
+  --on-demand         start the host when a session needs it and end it afterwards, as with containers
   --json              print one line of JSON when ready; logs go to stderr
   --watch             rebuild and restart when the sources change
-  --help              this text
+  --help              print this text
 `;
 
 const HOST_OPTIONS = ["agents", "default", "catalogue", "npx", "pass-env"] as const;

@@ -1,4 +1,4 @@
-/** `npm start`: gateway, host and agent on this machine, ready to use. */
+/** `npm start`: runs a gateway, a host and an agent on this machine. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -24,7 +24,7 @@ const PROJECT_DIR = fileURLToPath(new URL("../../..", import.meta.url));
 const AGENT_WAIT_MS = 15_000;
 const SAME_SIGNAL_MS = 500;
 const CLIENT_TOKEN_LIFETIME = "30 days";
-/** Longer than any run: the host gets one token for its life. */
+/** The host gets a single token, so it must outlive the longest run. */
 const HOST_TOKEN_LIFETIME = "365 days";
 
 const log = (line: string) => process.stderr.write(`${line}\n`);
@@ -92,7 +92,7 @@ async function bringUp(stack: LocalStack, options: StartOptions, signal: AbortSi
   stack.startHost({ url, token, workspace, root, agent, args: hostArgs });
   if (watch) stack.watchHostSources();
   const agentReady = await waitForAgent(info, AGENT_WAIT_MS, signal);
-  if (!agentReady) log("The agent has not reported ready yet; the gateway is up and keeps waiting for it.");
+  if (!agentReady) log("The gateway is ready, but the agent is not ready yet.");
   return info;
 }
 
@@ -109,21 +109,21 @@ async function readyInfo(port: number, signer: Signer): Promise<ReadyInfo> {
 }
 
 /**
- * The first signal asks, a second one insists. npm passes on the Ctrl-C that the terminal has already sent
- * us, so signals within a moment count as one.
+ * The first signal stops the processes, a second one kills them. npm forwards a Ctrl-C that the terminal has already
+ * sent to this process, so signals within a moment count as one.
  */
-function onSignals(ask: () => void, insist: () => void): void {
-  let askedAt: number | undefined;
+function onSignals(stop: () => void, kill: () => void): void {
+  let stoppedAt: number | undefined;
   const onSignal = () => {
-    if (askedAt === undefined) {
-      askedAt = Date.now();
-      ask();
-    } else if (Date.now() - askedAt > SAME_SIGNAL_MS) insist();
+    if (stoppedAt === undefined) {
+      stoppedAt = Date.now();
+      stop();
+    } else if (Date.now() - stoppedAt > SAME_SIGNAL_MS) kill();
   };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal);
 }
 
-// Whoever reads the log may go before we do.
+// The reader of the log may close the pipe first.
 process.stderr.on("error", () => {});
 
 main().catch((error: unknown) => {

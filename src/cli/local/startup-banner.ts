@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { styleText } from "node:util";
 
-/** The one line of `--json`. */
+/** The line that `--json` prints. */
 export type ReadyInfo = {
   ready: true;
   url: string;
@@ -10,7 +10,7 @@ export type ReadyInfo = {
   token: string;
   hostToken: string;
   workspace: string;
-  /** Of the runner: a SIGTERM to it ends everything. */
+  /** Process id of the runner: a SIGTERM to it ends everything. */
   pid: number;
 };
 
@@ -20,7 +20,7 @@ export function startupBanner(info: ReadyInfo, root: string, agent: string | und
   return `
 ${bold("acp-edge is ready")}
 
-  ${dim("Console")}    ${bold(info.url)}
+  ${dim("Gateway")}    ${bold(info.url)}
   ${dim("Workspace")}  ${root}
   ${dim("Agent")}      ${agent ?? "the built-in demo agent"}
   ${dim("Token")}      ${info.token}
@@ -30,11 +30,11 @@ ${dim("Zed, settings.json:")}
 
 ${zedSnippet(info)}
 
-${dim("Ctrl-C ends it. Sessions are kept and found again at the next start.")}
+${dim("Press Ctrl-C to stop. Sessions are kept for the next start.")}
 `;
 }
 
-/** The bridge as it is in this checkout: it needs nothing to be installed. */
+/** The command of this checkout, which works without installation. */
 const COMMAND = fileURLToPath(new URL("../command/main.ts", import.meta.url));
 
 function zedSnippet({ wsUrl, token }: ReadyInfo): string {

@@ -5,9 +5,9 @@ import { DatabaseSync } from "node:sqlite";
 const SQLITE_BUSY = 5;
 
 /**
- * One runner per state directory. The lock is the operating system's, taken through SQLite, so it ends
- * with the process however that ends: there is no stale lock to recognise and no reused pid to mistake.
- * The pid beside it is for the message only.
+ * Allows one runner per state directory. The operating system holds the lock, which is taken through SQLite, so it is
+ * released however the process ends: no lock becomes stale, and no reused pid is mistaken for its holder. The pid
+ * file only serves the error message.
  */
 export function lockState(stateDir: string): { release(): void } {
   const pidFile = join(stateDir, "runner.pid");

@@ -3,22 +3,22 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { descendants } from "./process-tree.ts";
 
-/** A process that ran this long is forgiven its earlier failures. */
+/** After `stableMs` of running, the next failure starts with the first delay again. */
 const BACKOFF = { firstDelayMs: 250, longestDelayMs: 10_000, stableMs: 30_000 };
 
 type Launch = {
   name: string;
-  /** A script and its arguments, for this same Node. */
+  /** A script and its arguments, run by the current Node. */
   args: string[];
   env?: Record<string, string>;
-  /** How long it may take to end before it is killed. */
+  /** How long the process may take to end before it is killed. */
   graceSeconds: number;
-  /** Its first message over the channel. */
+  /** The first message to the process over the channel. */
   hello?: Serializable;
   onMessage?: (message: unknown) => void;
 };
 
-/** A child process in its own process group, started again with backoff whenever it ends by itself. */
+/** A child process in its own process group that is restarted with backoff whenever it ends by itself. */
 export class Supervised {
   readonly #launch: Launch;
   readonly #guard: Guard;
@@ -36,7 +36,7 @@ export class Supervised {
     this.#start();
   }
 
-  /** Ends the process and starts it again without delay: its sources have changed. */
+  /** Restarts the process without delay, because its sources have changed. */
   restart(): void {
     if (this.#state !== "running" || !this.#child) return;
     this.#state = "restarting";
@@ -55,7 +55,7 @@ export class Supervised {
     const child = spawn(process.execPath, args, {
       detached: true,
       env: { ...process.env, ...env },
-      // Both the pipe to its stdin and the channel close when the runner dies: it may notice either.
+      // The pipe to stdin and the channel both close when the runner dies, so the child can watch either.
       stdio: ["pipe", "pipe", "pipe", "ipc"],
     });
     this.#child = child;
@@ -72,7 +72,7 @@ export class Supervised {
     });
     if (child.pid !== undefined) this.#guard.watch(child.pid, graceSeconds);
     if (onMessage) child.on("message", onMessage);
-    // An error here means it has ended already, which is seen to above.
+    // An error means that the child has ended already, which is handled above.
     if (hello !== undefined) child.send(hello, () => {});
     for (const output of [child.stdout, child.stderr]) {
       if (output) createInterface({ input: output }).on("line", (line) => this.#log(`[${name}] ${line}`));
@@ -85,7 +85,7 @@ export class Supervised {
     this.#state = "running";
     if (uptimeMs > BACKOFF.stableMs) this.#failures = 0;
     const delay = asked ? 0 : Math.min(BACKOFF.firstDelayMs * 2 ** this.#failures++, BACKOFF.longestDelayMs);
-    if (!asked) this.#log(`[${this.#launch.name}] ended (${how}), starting again in ${delay} ms`);
+    if (!asked) this.#log(`[${this.#launch.name}] ended (${how}), restarting in ${delay} ms`);
     this.#timer = setTimeout(() => this.#start(), delay);
   }
 
@@ -99,7 +99,7 @@ export class Supervised {
   }
 }
 
-/** Reads lists of `group/grace`, each replacing the one before; at end of input, ends those in the last. */
+/** Reads lists of `group/grace`, each of which replaces the previous list, and at end of input ends the listed groups. */
 const GUARD_SCRIPT = `
 end() {
   kill -s TERM -- "-$1"
@@ -113,8 +113,8 @@ wait
 `;
 
 /**
- * Sees to it that no process group outlives the runner. A handler cannot: kill -9 runs none. So a shell
- * waits on a pipe that closes when the runner is gone, in whichever way.
+ * Ensures that no process group outlives the runner. An exit handler is not enough, because kill -9 runs none.
+ * Therefore a shell waits on a pipe that closes when the runner ends in any way.
  */
 export class Guard {
   /** Process group → grace in seconds. */
@@ -125,7 +125,7 @@ export class Guard {
   });
 
   constructor() {
-    // Without the shell we lose a safety net, not the run.
+    // Without the shell only this safety net is missing.
     this.#shell.on("error", () => {});
     this.#shell.stdin.on("error", () => {});
   }
@@ -135,7 +135,7 @@ export class Guard {
     this.#tell();
   }
 
-  /** The group's leader has ended; whatever it left behind ends too. */
+  /** Kills the rest of a group whose leader has ended. */
   release(group: number): void {
     killGroup(group);
     this.#groups.delete(group);
@@ -160,7 +160,7 @@ export class Guard {
   }
 }
 
-/** A group and everything below its leader: agents and terminals lead groups of their own. */
+/** Kills a group and all descendants of its leader, because agents and terminals lead groups of their own. */
 function killTree(leader: number | undefined): void {
   if (leader === undefined) return;
   const below = attempt(() => descendants(leader)) ?? [];
@@ -172,7 +172,7 @@ function killGroup(group: number): void {
   attempt(() => process.kill(-group, "SIGKILL"));
 }
 
-/** For what can only fail because there is nothing left to kill, or no `ps` to find it with. */
+/** Ignores failures, which mean that no process is left to kill, or that `ps` is missing. */
 function attempt<T>(action: () => T): T | undefined {
   try {
     return action();

@@ -3,7 +3,7 @@ import type { ReadyInfo } from "./startup-banner.ts";
 
 const POLL_MS = 50;
 
-/** The part of GET /api/workspaces/:id that tells whether a prompt would find an agent. */
+/** The part of GET /api/workspaces/:id that shows whether an agent is ready for a prompt. */
 type Workspace = {
   hosts?: { state?: string }[];
   agents?: { default?: boolean; ready?: boolean; error?: string | null }[];
@@ -19,7 +19,7 @@ export async function waitForGateway({ url }: Access, signal: AbortSignal): Prom
   );
 }
 
-/** False when the agent was not ready in time. */
+/** False if the agent was not ready in time. */
 export async function waitForAgent(
   { url, workspace, token }: Access,
   withinMs: number,
@@ -32,7 +32,7 @@ export async function waitForAgent(
   });
 }
 
-/** Lets the workspace start hosts, unless it says how already. */
+/** Enables containers for the workspace, unless its settings configure them already. */
 export async function enableContainer({ url, workspace, token }: Access, signal: AbortSignal): Promise<void> {
   const address = `${url}/api/workspaces/${workspace}`;
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };

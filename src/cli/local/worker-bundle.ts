@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { type BuildOptions, build, context, stop } from "esbuild";
 
-/** The same resolution as `wrangler deploy`: workerd's conditions, the runtime's own modules left out. */
+/** Resolves modules like `wrangler deploy`: with the conditions of workerd, and without the runtime's own modules. */
 function buildOptions(projectDir: string, entry: string) {
   return {
     entryPoints: [join(projectDir, entry)],
@@ -26,7 +26,7 @@ export async function bundleWorker(projectDir: string, entry: string): Promise<s
   return result.outputFiles[0]?.text ?? "";
 }
 
-/** Calls back with each new build, the first included; a broken build only reports. */
+/** Calls `onBuild` with each successful build, including the first. A failed build calls `onError`. */
 export async function watchWorker(
   projectDir: string,
   entry: string,

@@ -12,7 +12,7 @@ type D1Config = { binding: string; migrations_dir?: string };
 
 function interpret(configPath: string): WorkerConfig {
   const config = readConfig({ config: configPath });
-  // The bundle is one module: there is nothing left for rules to classify, and Miniflare 5 refuses them.
+  // The bundle is a single module, so rules have nothing to classify, and Miniflare 5 rejects them.
   const { modulesRules: _, ...worker } = getWorkerOptions(config).workerOptions;
   const databases = config.d1_databases as D1Config[];
   const migrations = databases.flatMap(({ binding, migrations_dir }) =>

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { SourcelessWorkerOptions } from "wrangler";
 
-/** What wrangler.toml means for Miniflare. */
+/** The content of wrangler.toml as Miniflare needs it. */
 export type WorkerConfig = {
   name: string;
   worker: SourcelessWorkerOptions;
@@ -14,23 +14,23 @@ export type WorkerConfig = {
 };
 
 export type Migration = {
-  /** The D1 binding it is for. */
+  /** The D1 binding of the database. */
   binding: string;
   name: string;
   statements: string[];
 };
 
 /**
- * Wrangler takes more than a second to load, which is most of what a start takes. So what it said is kept beside the
- * packages, by all that it was made of: the file, variables, migrations, wrangler's own version.
+ * Wrangler takes more than a second to load, which is most of the time of a start. Its result is therefore cached
+ * beside the packages, under a hash of its inputs: the file, variables, migrations, and wrangler's version.
  */
 export async function readWorkerConfig(configPath: string, signal: AbortSignal): Promise<WorkerConfig> {
-  const known = join(dirname(configPath), "node_modules/.cache/acp-edge", `${await keyOf(configPath)}.json`);
+  const cached = join(dirname(configPath), "node_modules/.cache/acp-edge", `${await keyOf(configPath)}.json`);
   try {
-    return JSON.parse(await readFile(known, "utf8")) as WorkerConfig;
+    return JSON.parse(await readFile(cached, "utf8")) as WorkerConfig;
   } catch {
     const config = await askWrangler(configPath, signal);
-    await keep(known, config);
+    await writeCache(cached, config);
     return config;
   }
 }
@@ -49,15 +49,15 @@ async function keyOf(configPath: string): Promise<string> {
   return hash.digest("hex");
 }
 
-/** Where wrangler looks for variables of one machine. */
+/** The files in which wrangler looks for local variables. */
 const VARIABLES = [".dev.vars", ".env", ".env.local"];
 
 async function filesIn(directory: string): Promise<string[]> {
   return (await readdir(directory)).sort().map((name) => join(directory, name));
 }
 
-/** Several may start at the same time; where nothing can be written, the next start asks again. */
-async function keep(path: string, config: WorkerConfig): Promise<void> {
+/** Several processes may write at the same time. If the directory is not writable, the next start asks wrangler again. */
+async function writeCache(path: string, config: WorkerConfig): Promise<void> {
   const draft = `${path}.${process.pid}`;
   try {
     await mkdir(dirname(path), { recursive: true });
@@ -68,10 +68,10 @@ async function keep(path: string, config: WorkerConfig): Promise<void> {
   }
 }
 
-/** In a process that ends: wrangler takes 300 MB, too much for one that stays. */
+/** Wrangler runs in a process that ends, because it keeps 300 MB of memory. */
 async function askWrangler(configPath: string, signal: AbortSignal): Promise<WorkerConfig> {
   const { stdout } = await promisify(execFile)(process.execPath, [SCRIPT, configPath], { signal });
-  // The last line: wrangler may have had something to say before it.
+  // Wrangler may print messages first, so the result is the last line.
   return JSON.parse(stdout.slice(stdout.lastIndexOf("\n") + 1)) as WorkerConfig;
 }
 

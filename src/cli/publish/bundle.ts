@@ -1,7 +1,6 @@
 /**
- * The published form of the command: a few files of plain JavaScript with all they need inside, so that nothing
- * is installed with them. They lie to each other as their sources do, which the host relies on to find the demo
- * agent. Usage: bundle.ts [DIRECTORY]
+ * Builds the published form of the command: a few JavaScript files that contain all their dependencies. They keep the
+ * relative paths of their sources, by which the host finds the demo agent. Usage: bundle.ts [DIRECTORY]
  */
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -26,7 +25,7 @@ const { metafile } = await build({
   target: "node20",
   minifySyntax: true,
   minifyWhitespace: true,
-  // Some of what is inside is CommonJS and asks for Node's own modules.
+  // Some dependencies are CommonJS and require Node's own modules.
   banner: { js: 'import{createRequire as __cr}from"node:module";const require=__cr(import.meta.url);' },
   metafile: true,
   logLevel: "warning",
@@ -35,7 +34,7 @@ const catalogue = readFileSync(join(PROJECT, "src/host/catalogue.json"), "utf8")
 writeFileSync(join(OUT, "cli/catalogue.json"), catalogue.replace("demo-agent/main.ts", "demo-agent/main.js"));
 writeFileSync(join(OUT, "cli/LICENSES.txt"), licences(metafile));
 
-/** The licences of all that is inside. */
+/** The licences of all bundled packages. */
 function licences({ inputs }: Metafile): string {
   const packages = new Set(
     Object.keys(inputs).flatMap((path) => /(?:^|\/)node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []),

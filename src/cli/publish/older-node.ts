@@ -1,4 +1,4 @@
-/** What the code here uses and Node 20, which the published command runs on too, does not have yet. */
+/** The published command also runs on Node 20, which lacks this function. */
 Promise.withResolvers ??= function withResolvers<T>(): PromiseWithResolvers<T> {
   let resolve!: PromiseWithResolvers<T>["resolve"];
   let reject!: PromiseWithResolvers<T>["reject"];
