@@ -9,8 +9,9 @@ import {
   unknownSession,
 } from "../protocol/errors.ts";
 import { ExtensionMethod } from "../protocol/extensions.ts";
-import type { Frame } from "../protocol/frame.ts";
+import type { Frame, RequestFrame } from "../protocol/frame.ts";
 import { derivedUuid, isUuid, parseClientRequestId } from "../protocol/ids.ts";
+import { recordOf } from "../protocol/json-value.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { hasMcpServers, longestValue } from "../protocol/mcp-credentials.ts";
 import { offeredIo } from "../protocol/methods.ts";
@@ -64,9 +65,9 @@ export class Router {
     return false;
   }
 
-  async initialize(frame: Frame, { answer }: Exchange): Promise<void> {
+  async initialize(frame: RequestFrame, { answer }: Exchange): Promise<void> {
     const { state } = this.#client;
-    const id = frame.idText as string;
+    const id = frame.idText;
     const { dialect, offer, answered } = readOffer(frame.value.params);
     const error = state.initialized
       ? { code: ErrorCode.invalidRequest, message: "Already initialized" }
@@ -92,8 +93,7 @@ export class Router {
   async #renew(frame: Frame, exchange: Exchange): Promise<void> {
     const renewed = await renew(this.#env, this.#client, frame);
     if ("error" in renewed) this.#refuse(frame, exchange, renewed.error);
-    else if (frame.kind === "request")
-      exchange.answer(resultResponse(frame.idText as string, renewed.result));
+    else if (frame.kind === "request") exchange.answer(resultResponse(frame.idText, renewed.result));
   }
 
   async #translate(dialect: DialectName, frame: Frame, exchange: Exchange): Promise<void> {
@@ -102,7 +102,7 @@ export class Router {
     if ("refuse" in said) return this.#refuse(frame, exchange, said.refuse);
     const error = await answerPermission(this.#env, this.#client.state, said.permission);
     if (error) return this.#refuse(frame, exchange, error);
-    if (frame.kind === "request") exchange.answer(resultResponse(frame.idText as string, {}));
+    if (frame.kind === "request") exchange.answer(resultResponse(frame.idText, {}));
   }
 
   async #route(frame: Frame, exchange: Exchange): Promise<void> {
@@ -113,7 +113,7 @@ export class Router {
     }
     const tooLong = checkMcpServers(frame);
     if (tooLong) return this.#refuse(frame, exchange, tooLong);
-    if (OPENING.has(frame.method as string)) await this.#makeRoom();
+    if (OPENING.has(frame.method ?? "")) await this.#makeRoom();
     if (await this.#own(frame, exchange)) return;
     if (frame.method === "session/new") return this.#open(frame, exchange);
     if (frame.method === "session/delete" && frame.kind === "request") return this.#delete(frame, exchange);
@@ -131,6 +131,7 @@ export class Router {
 
   /** False: it is none of the methods that the connection answers. */
   async #own(frame: Frame, exchange: Exchange): Promise<boolean> {
+    if (frame.kind !== "request") return false;
     const { connection, caller } = this.#client.state;
     const here = { connection, caller, hears: hearing(this.#client.state) };
     const own = await ownMethod(this.#env, here, frame);
@@ -139,13 +140,13 @@ export class Router {
     else if ("error" in own) this.#refuse(frame, exchange, own.error);
     else {
       if (own.opened) this.#client.opened(own.opened.sessionId, own.opened.attach);
-      exchange.answer(resultResponse(frame.idText as string, own.result));
+      exchange.answer(resultResponse(frame.idText, own.result));
     }
     return true;
   }
 
   #refuse(frame: Frame, { answer }: Exchange, error: RpcError): void {
-    if (frame.kind === "request") answer(errorResponse(frame.idText as string, error));
+    if (frame.kind === "request") answer(errorResponse(frame.idText, error));
   }
 
   async #open(frame: Frame, exchange: Exchange): Promise<void> {
@@ -166,7 +167,7 @@ export class Router {
 
   /** False: it was refused. */
   async #makeSession(
-    frame: Frame,
+    frame: RequestFrame,
     exchange: Exchange,
     raw: string | null,
     expected?: string,
@@ -183,7 +184,7 @@ export class Router {
       this.#refuse(frame, exchange, spent);
       return false;
     }
-    this.#client.opens(sessionId, frame.idText as string);
+    this.#client.opens(sessionId, frame.idText);
     this.#client.change({ opening: sessionId });
     const hears = hearing(this.#client.state);
     const order = { sessionId, connection, caller, workspace, agent: agent ?? "", raw, hears };
@@ -195,9 +196,9 @@ export class Router {
    * A login is the agent's, but an agent is there only for a session. So the newest one's takes it, which tells the
    * others; before the first, one is started that the next session/new opens a session in.
    */
-  async #forProcess(frame: Frame, exchange: Exchange): Promise<void> {
+  async #forProcess(frame: RequestFrame, exchange: Exchange): Promise<void> {
     const newest = this.#client.sessions().at(-1);
-    if (newest !== undefined) this.#client.opens(newest, frame.idText as string);
+    if (newest !== undefined) this.#client.opens(newest, frame.idText);
     else if (!(await this.#makeSession(frame, exchange, null))) return;
     this.#forward(this.#client.sessions().at(-1) as string, frame, exchange);
   }
@@ -216,12 +217,12 @@ export class Router {
   }
 
   /** Deleting what is not there, or not the caller's, succeeds as well. */
-  async #delete(frame: Frame, exchange: Exchange): Promise<void> {
+  async #delete(frame: RequestFrame, exchange: Exchange): Promise<void> {
     const { sessionId } = frame;
     if (sessionId === undefined) return this.#refuse(frame, exchange, NO_SESSION_ID);
     if (isUuid(sessionId) && (await this.#session(sessionId).delete(this.#client.state.caller)).ok)
       this.#client.letsGo(sessionId);
-    exchange.answer(resultResponse(frame.idText as string, {}));
+    exchange.answer(resultResponse(frame.idText, {}));
   }
 
   /** Puts a frame in the session's outbox; a session that does not know the caller answers as if it did not exist. */
@@ -332,8 +333,7 @@ function sessionScoped(frame: Frame): boolean {
 }
 
 function checkNewSession(params: unknown): RpcError | undefined {
-  const cwd = (params as { cwd?: unknown } | null | undefined)?.cwd;
-  return typeof cwd === "string"
+  return typeof recordOf(params).cwd === "string"
     ? undefined
     : { code: ErrorCode.invalidParams, message: "params.cwd must be a string" };
 }

@@ -1,4 +1,5 @@
 import { eachMember, isObjectAt, isStringAt, type Span, skipSpace, skipValue } from "./json-text.ts";
+import { isRecord, type JsonObject, recordOf, textOf } from "./json-value.ts";
 
 /**
  * One JSON-RPC message, kept as the text its sender wrote.
@@ -8,15 +9,38 @@ import { eachMember, isObjectAt, isStringAt, type Span, skipSpace, skipValue } f
  * leaves every other byte alone: big integers, key order, `_meta`, duplicate keys, `1.0`, unknown fields.
  */
 
-export type FrameKind = "request" | "notification" | "response" | "invalid";
+export type Frame = RequestFrame | NotificationFrame | ResponseFrame | InvalidFrame;
+export type FrameKind = Frame["kind"];
 
-export type Frame = {
-  readonly raw: string;
-  readonly kind: FrameKind;
-  readonly value: Readonly<Record<string, unknown>>;
+export type RequestFrame = FrameBase & {
+  readonly kind: "request";
   /** The id as its sender wrote it: `7`, `7.0` and `"7"` are three different ids. */
+  readonly idText: string;
+  readonly method: string;
+};
+
+export type NotificationFrame = FrameBase & {
+  readonly kind: "notification";
+  readonly idText: undefined;
+  readonly method: string;
+};
+
+export type ResponseFrame = FrameBase & {
+  readonly kind: "response";
+  readonly idText: string;
+  readonly method: undefined;
+};
+
+/** A JSON object that is no JSON-RPC message. */
+export type InvalidFrame = FrameBase & {
+  readonly kind: "invalid";
   readonly idText: string | undefined;
-  readonly method: string | undefined;
+  readonly method: undefined;
+};
+
+type FrameBase = {
+  readonly raw: string;
+  readonly value: JsonObject;
   /** `params.sessionId`, or `result.sessionId` of a response, when it is a string. */
   readonly sessionId: string | undefined;
   readonly spans: Spans;
@@ -49,29 +73,40 @@ export function readFrame(raw: string): Frame | FrameFault {
   return frameOf(raw, value);
 }
 
-/** Reads a message of our own making, or one that was read as a frame before. */
+/** Reads a message whose JSON has been parsed already. */
+export function frameOf(raw: string, value: unknown): Frame | FrameFault {
+  if (!isRecord(value)) return { fault: Array.isArray(value) ? "batch" : "not-object" };
+  const spans = locate(raw);
+  const { method } = value;
+  const idText = spans.id && raw.slice(spans.id.start, spans.id.end);
+  if (typeof method === "string") {
+    const sessionId = sessionIdOf(value.params);
+    return idText === undefined
+      ? { raw, value, kind: "notification", idText, method, sessionId, spans }
+      : { raw, value, kind: "request", idText, method, sessionId, spans };
+  }
+  const sessionId = sessionIdOf(value.result);
+  const isResponse = !("method" in value) && ("result" in value || "error" in value);
+  return isResponse && idText !== undefined
+    ? { raw, value, kind: "response", idText, method: undefined, sessionId, spans }
+    : { raw, value, kind: "invalid", idText, method: undefined, sessionId, spans };
+}
+
+/** Reads a message that this gateway wrote, or has read before. */
 export function mustReadFrame(raw: string): Frame {
   const frame = readFrame(raw);
   if (isFault(frame)) throw new Error(`Not a frame: ${frame.fault}`);
   return frame;
 }
 
-/** The same for a text that has been parsed already. */
-export function frameOf(raw: string, value: unknown): Frame | FrameFault {
-  if (Array.isArray(value)) return { fault: "batch" };
-  if (typeof value !== "object" || value === null) return { fault: "not-object" };
-  const message = value as Record<string, unknown>;
-  const spans = locate(raw);
-  const method = typeof message.method === "string" ? message.method : undefined;
-  return {
-    raw,
-    value: message,
-    kind: kindOf(message, method),
-    idText: spans.id && raw.slice(spans.id.start, spans.id.end),
-    method,
-    sessionId: sessionIdOf(method === undefined ? message.result : message.params),
-    spans,
-  };
+/** The parameters of a request or a notification; an empty object where they are none. */
+export function paramsOf(frame: Frame): JsonObject {
+  return recordOf(frame.value.params);
+}
+
+/** The result of a response; an empty object where it is none. */
+export function resultOf(frame: Frame): JsonObject {
+  return recordOf(frame.value.result);
 }
 
 export function isFault(read: Frame | FrameFault): read is FrameFault {
@@ -101,22 +136,13 @@ export function rewrite(frame: Frame, texts: Rewrite): string {
   return out + frame.raw.slice(at);
 }
 
-/** The same message on one line. Line breaks in valid JSON are white space: inside strings they are escaped. */
+/** The message on one line. Line breaks in valid JSON are white space: inside strings they are escaped. */
 export function oneLine(raw: string): string {
   return raw.includes("\n") || raw.includes("\r") ? raw.replace(/[\r\n]/g, " ") : raw;
 }
 
-function kindOf(message: Record<string, unknown>, method: string | undefined): FrameKind {
-  if (method !== undefined) return "id" in message ? "request" : "notification";
-  if (!("method" in message) && "id" in message && ("result" in message || "error" in message))
-    return "response";
-  return "invalid";
-}
-
 function sessionIdOf(body: unknown): string | undefined {
-  if (typeof body !== "object" || body === null) return undefined;
-  const id = (body as Record<string, unknown>).sessionId;
-  return typeof id === "string" ? id : undefined;
+  return textOf(recordOf(body).sessionId);
 }
 
 const IN_PARAMS: ReadonlySet<string> = new Set(PLACES.slice(1));

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseJson } from "./json-value.ts";
 import type { IoServer } from "./methods.ts";
 
 /**
@@ -193,14 +194,6 @@ const HOST_EVENT = z.union([
     }),
   ]),
 ]);
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
 
 /** A line for the agent: the log sequence number, a space, the frame. */
 export function splitNumbered(line: string): { seq: number; frame: string } {

@@ -1,7 +1,7 @@
 import { type Caller, roleOf } from "../../protocol/caller.ts";
 import type { Hears } from "../../protocol/client-subscriptions.ts";
 import { forbidden, type RpcError } from "../../protocol/errors.ts";
-import type { Frame } from "../../protocol/frame.ts";
+import type { RequestFrame } from "../../protocol/frame.ts";
 import { forkSession } from "./fork.ts";
 import { listForClient } from "./list.ts";
 
@@ -22,9 +22,8 @@ export type Own =
   | { forProcess: true };
 
 /** Requests that no session, or not only one, can answer; undefined for all others. */
-export async function ownMethod(env: Env, here: Here, frame: Frame): Promise<Own | undefined> {
-  if (frame.kind !== "request") return undefined;
-  const method = frame.method as string;
+export async function ownMethod(env: Env, here: Here, frame: RequestFrame): Promise<Own | undefined> {
+  const { method } = frame;
   if (CONTROLLERS_ONLY.has(method) && roleOf(here.caller) === "observer") return { error: forbidden(method) };
   switch (method) {
     case "session/list":

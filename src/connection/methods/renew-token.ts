@@ -3,7 +3,7 @@ import type { ClientState } from "../../durable/attachments.ts";
 import { sessionObject } from "../../durable/object-names.ts";
 import { type Caller, isReader, mayUseWorkspace } from "../../protocol/caller.ts";
 import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
-import type { Frame } from "../../protocol/frame.ts";
+import { type Frame, paramsOf } from "../../protocol/frame.ts";
 import { isRevoked } from "../../tenant/client/revocation-cache.ts";
 import type { Client } from "../client.ts";
 
@@ -13,7 +13,7 @@ export async function renew(
   client: Client,
   frame: Frame,
 ): Promise<{ result: { expiresAt: string } } | { error: RpcError }> {
-  const { token } = (frame.value.params ?? {}) as { token?: unknown };
+  const { token } = paramsOf(frame);
   if (typeof token !== "string")
     return { error: { code: ErrorCode.invalidParams, message: "params.token must be a string" } };
   let caller: Caller | undefined;

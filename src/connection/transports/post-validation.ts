@@ -1,5 +1,6 @@
-import type { Frame } from "../../protocol/frame.ts";
+import { type Frame, paramsOf } from "../../protocol/frame.ts";
 import { parseClientRequestId } from "../../protocol/ids.ts";
+import { textOf } from "../../protocol/json-value.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { idTooLong } from "../jsonrpc-faults.ts";
 
@@ -33,9 +34,8 @@ function disagreement(header: string | undefined, sessionId: string): string | u
   return header === sessionId ? undefined : "Mismatched Acp-Session-Id";
 }
 
-function namedSession({ value }: Frame): string | undefined {
-  const params = value.params as { sessionId?: unknown } | null | undefined;
-  return typeof params?.sessionId === "string" ? params.sessionId : undefined;
+function namedSession(frame: Frame): string | undefined {
+  return textOf(paramsOf(frame).sessionId);
 }
 
 const MISSING = "Missing Acp-Session-Id";

@@ -202,7 +202,7 @@ export class ResumableClient implements Client {
       return this.#router.initialize(frame, exchange);
     if (this.state.initialized) return this.#router.route(frame, exchange);
     const error = { code: ErrorCode.invalidRequest, message: "The connection is not initialized" };
-    if (frame.kind === "request") exchange.answer(errorResponse(frame.idText as string, error));
+    if (frame.kind === "request") exchange.answer(errorResponse(frame.idText, error));
   }
 
   /** A request that came a second time has its answer already. */

@@ -5,7 +5,7 @@ import type { Caller } from "../../protocol/caller.ts";
 import { type Cursor, cursorAfter, isSameCursor } from "../../protocol/cursor.ts";
 import { translateBack } from "../../protocol/dialects/index.ts";
 import { ErrorCode, errorResponse } from "../../protocol/errors.ts";
-import { type Frame, isFault, oneLine, readFrame } from "../../protocol/frame.ts";
+import { type Frame, mustReadFrame, oneLine } from "../../protocol/frame.ts";
 import type { StreamRequest } from "../../protocol/internal-headers.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { DeliveryResult, FrameMark, Handover, Page, ReaderPosition } from "../../protocol/rpc.ts";
@@ -75,14 +75,15 @@ export class HttpClient implements Client {
       },
       waitFor: () => {},
     };
-    const frame = ownFrame(raw);
+    const frame = mustReadFrame(raw);
+    if (frame.kind !== "request") throw new Error("initialize is a request");
     if (await this.#router.admit(raw.length, frame, exchange)) await this.#router.initialize(frame, exchange);
     return answer;
   }
 
   async post({ caller, session, raw }: Post): Promise<Outcome> {
     if (!this.#store.isFor(caller, "http")) return UNKNOWN;
-    const frame = ownFrame(raw);
+    const frame = mustReadFrame(raw);
     const reason = badPost(frame, session, (id) => this.#store.isAttached(id));
     if (reason !== undefined) return { status: 400, reason };
     const asks = frame.kind === "request" || frame.kind === "invalid";
@@ -196,12 +197,10 @@ export class HttpClient implements Client {
     if (frame.kind === "invalid") return exchange.answer(errorResponse("null", FAULTS["not-object"]));
     if (!this.state.initialized) {
       const error = { code: ErrorCode.invalidRequest, message: "The connection is not initialized" };
-      return frame.kind === "request"
-        ? exchange.answer(errorResponse(frame.idText as string, error))
-        : undefined;
+      return frame.kind === "request" ? exchange.answer(errorResponse(frame.idText, error)) : undefined;
     }
     if (frame.method === "session/load" && frame.kind === "request" && frame.sessionId !== undefined)
-      this.#store.expect(frame.sessionId, frame.idText as string);
+      this.#store.expect(frame.sessionId, frame.idText);
     return this.#router.route(frame, exchange);
   }
 
@@ -324,7 +323,7 @@ export class HttpClient implements Client {
     text: string,
     { seq, isAnswer }: FrameMark,
   ): { due: boolean; put(): void } | undefined {
-    const idText = isAnswer ? ownFrame(text).idText : undefined;
+    const idText = isAnswer ? mustReadFrame(text).idText : undefined;
     if (idText === undefined) return undefined;
     const expectation = this.#store.expectation(sessionId, idText, seq);
     if (expectation === undefined) return undefined;
@@ -400,11 +399,4 @@ const UNKNOWN: Outcome = { status: 404, reason: "Unknown Acp-Connection-Id" };
 
 function event(position: StreamPosition, frame: string): string {
   return `id: ${eventId(position)}\ndata: ${oneLine(frame)}\n\n`;
-}
-
-/** The Worker passes on only what it has read as a frame itself. */
-function ownFrame(raw: string): Frame {
-  const frame = readFrame(raw);
-  if (isFault(frame)) throw new Error("Not a frame");
-  return frame;
 }

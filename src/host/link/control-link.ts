@@ -3,6 +3,7 @@ import { type Gateway, GatewaySocket } from "../../node/gateway-socket.ts";
 import { reasonOf } from "../../node/log.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
 import type { GatewayControl, HostControl, HostSettings } from "../../protocol/host-wire.ts";
+import { parseJson } from "../../protocol/json-value.ts";
 
 const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
   z.object({ t: z.literal("welcome"), clientIo: z.enum(["host", "client"]).optional() }),
@@ -131,13 +132,5 @@ export class ControlLink {
         this.#handlers.refused(message.reason, message.why);
         return;
     }
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

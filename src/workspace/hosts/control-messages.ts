@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { LINK_VERSION } from "../../protocol/host-wire.ts";
+import { parseJson } from "../../protocol/json-value.ts";
 
 /** What hosts say on their control socket, checked. */
 
@@ -76,11 +77,3 @@ export function parseControl(message: string): Control | undefined {
 }
 
 const FOREIGN = z.object({ t: z.literal("hello"), version: z.number() });
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

@@ -1,6 +1,7 @@
-import { ErrorCode, type RpcError } from "../../../protocol/errors.ts";
+import { ErrorCode } from "../../../protocol/errors.ts";
 import { gatewayNotice } from "../../../protocol/extensions.ts";
-import { type Frame, rewrite } from "../../../protocol/frame.ts";
+import { paramsOf, type ResponseFrame, resultOf, rewrite } from "../../../protocol/frame.ts";
+import { type JsonObject, recordOf } from "../../../protocol/json-value.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
 import { moved } from "../../../protocol/rebase-path.ts";
 import type { RequestToAgent, Run, SessionState } from "../state/state.ts";
@@ -39,7 +40,7 @@ export function openAgentSession(batch: Batch, method = openingMethod(batch.stat
   if (identity?.request == null || !run) return;
   const { frame } = batch.frameAt(identity.request);
   const id = String(batch.nextSeq);
-  const directories = directoriesThere(frame.value.params, run.root);
+  const directories = directoriesThere(paramsOf(frame), run.root);
   if (method === "session/new") {
     const additional = directories && { additionalDirectories: JSON.stringify(directories) };
     const raw = rewrite(frame, { id, cwd: JSON.stringify(run.root), ...additional });
@@ -50,7 +51,7 @@ export function openAgentSession(batch: Batch, method = openingMethod(batch.stat
     return;
   }
   const params = {
-    ...(frame.value.params as object),
+    ...paramsOf(frame),
     ...(directories && { additionalDirectories: directories }),
     cwd: run.root,
     sessionId: context.acpSessionId,
@@ -62,8 +63,8 @@ export function openAgentSession(batch: Batch, method = openingMethod(batch.stat
  * A client's further directories as the agent has them, if any is within the client's own: that is the workspace.
  * Any other is passed on as it is, for the host may have it under the same name.
  */
-function directoriesThere(params: unknown, root: string): unknown[] | undefined {
-  const { cwd, additionalDirectories: given } = params as { cwd?: unknown; additionalDirectories?: unknown };
+function directoriesThere(params: JsonObject, root: string): unknown[] | undefined {
+  const { cwd, additionalDirectories: given } = params;
   if (typeof cwd !== "string" || cwd === "/" || !Array.isArray(given)) return undefined;
   const there = given.map((path: unknown) => (typeof path === "string" ? moved(path, cwd, root) : undefined));
   return there.some((path) => path !== undefined) ? given.map((path, i) => there[i] ?? path) : undefined;
@@ -88,7 +89,12 @@ export function isOpening({ method, connection }: RequestToAgent): boolean {
 const REOPENING: ReadonlySet<string> = new Set(["session/load", "session/resume", "session/fork"]);
 
 /** The agent answered our wish to open the session. */
-export function agentSessionOpened(batch: Batch, frame: Frame, re: number, pending: RequestToAgent): void {
+export function agentSessionOpened(
+  batch: Batch,
+  frame: ResponseFrame,
+  re: number,
+  pending: RequestToAgent,
+): void {
   const { context } = batch.state;
   const previous = context.acpSessionId;
   const anew = pending.method === "session/new" || pending.method === "session/fork";
@@ -97,8 +103,9 @@ export function agentSessionOpened(batch: Batch, frame: Frame, re: number, pendi
     batch.frame("agent", "in", frame, answerRoute(re, pending));
     // Some agents advertise session/load and cannot do it: a new session is better than none.
     if (pending.method !== "session/new") return openAgentSession(batch, "session/new");
-    const { message } = (frame.value.error ?? { message: "it gave no session id" }) as RpcError;
-    return unavailable(batch, `The agent did not open a session: ${message}`);
+    const { error } = frame.value;
+    const why = error == null ? "it gave no session id" : recordOf(error).message;
+    return unavailable(batch, `The agent did not open a session: ${why}`);
   }
   if (!anew) {
     batch.frame("agent", "in", frame, answerRoute(re, pending));
@@ -120,10 +127,10 @@ export function agentSessionOpened(batch: Batch, frame: Frame, re: number, pendi
 }
 
 /** Some adapters tell the id their harness has for the session. It is for people; nothing depends on it. */
-function logAgentSessionId(batch: Batch, frame: Frame): void {
+function logAgentSessionId(batch: Batch, frame: ResponseFrame): void {
   const { context } = batch.state;
-  const meta = (frame.value.result as { _meta?: Record<string, unknown> | null } | null | undefined)?._meta;
-  const agentSessionId = [meta?.agentSessionId, meta?.sessionId].find(
+  const meta = recordOf(resultOf(frame)._meta);
+  const agentSessionId = [meta.agentSessionId, meta.sessionId].find(
     (id) => typeof id === "string" && id !== "",
   );
   if (typeof agentSessionId !== "string" || agentSessionId === context.agentSessionId) return;

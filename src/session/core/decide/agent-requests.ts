@@ -1,5 +1,5 @@
 import { ErrorCode, errorResponse, notification, resultResponse } from "../../../protocol/errors.ts";
-import type { Frame } from "../../../protocol/frame.ts";
+import { type ResponseFrame, resultOf } from "../../../protocol/frame.ts";
 import { clientRequestId } from "../../../protocol/ids.ts";
 import { ioOf } from "../../../protocol/methods.ts";
 import type { PermissionChoice, PermissionOption } from "../../../protocol/permission.ts";
@@ -78,11 +78,11 @@ export function clientAnswer(
   { connection, subject }: { connection: string; subject: string },
   seq: number,
   pending: RequestOfAgent,
-  frame: Frame,
+  frame: ResponseFrame,
 ): void {
   const answer = batch.frame("client", "out", frame, { connection, re: seq, id: pending.id });
   if (pending.permission) {
-    const outcome = (frame.value.result as { outcome?: unknown } | null | undefined)?.outcome ?? null;
+    const outcome = resultOf(frame).outcome ?? null;
     const decision: Decision = { by: connection, subject, why: "answered" };
     batch.fact("gateway", "permission.responded", { request: seq, answer, outcome, ...decision });
   }

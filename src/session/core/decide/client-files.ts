@@ -1,5 +1,5 @@
 import { ErrorCode, errorResponse, type RpcError } from "../../../protocol/errors.ts";
-import type { Frame } from "../../../protocol/frame.ts";
+import { paramsOf, type RequestFrame } from "../../../protocol/frame.ts";
 import { ioOf, type WorkspaceIo } from "../../../protocol/methods.ts";
 import { moved } from "../../../protocol/rebase-path.ts";
 import type { Route } from "../events/event.ts";
@@ -18,28 +18,26 @@ export type IoClient = { connection: string; serves: readonly WorkspaceIo[]; cwd
 /** Where a request of the agent goes, or why it goes nowhere. */
 export function routeToClient(
   state: SessionState,
-  frame: Frame,
+  frame: RequestFrame,
   clients: readonly IoClient[],
 ): { route: Route } | { refusal: RpcError } {
-  const method = frame.method as string;
+  const { method } = frame;
   const io = ioOf(method) as WorkspaceIo;
   const able = clients.filter(({ serves }) => serves.includes(io));
-  const params = frame.value.params as Params | null | undefined;
-  if (io === "terminal" && method !== "terminal/create") return toOwner(state, able, params?.terminalId);
+  const params = paramsOf(frame);
+  if (io === "terminal" && method !== "terminal/create") return toOwner(state, able, params.terminalId);
   const turnOf = state.turn ? state.awaitingAgent[state.turn.prompt]?.connection : undefined;
   const client = able.find(({ connection }) => connection === turnOf) ?? able.at(-1);
   if (!client)
     return unavailable(`This workspace's files are its clients', and none that is here offers ${method}`);
   const path = moved(
-    String(method === "terminal/create" ? params?.cwd : params?.path),
+    String(method === "terminal/create" ? params.cwd : params.path),
     state.run?.root ?? "",
     client.cwd ?? state.identity?.cwd ?? "/",
   );
   const to = client.connection;
   return { route: path === undefined ? { to } : { to, path: JSON.stringify(path) } };
 }
-
-type Params = { path?: unknown; cwd?: unknown; terminalId?: unknown };
 
 /** A terminal is where it was made. */
 function toOwner({ run }: SessionState, able: readonly IoClient[], terminalId: unknown) {

@@ -6,8 +6,15 @@ import {
   type RpcError,
   resultResponse,
 } from "../../../protocol/errors.ts";
-import { type Frame, rewrite } from "../../../protocol/frame.ts";
+import {
+  type Frame,
+  paramsOf,
+  type RequestFrame,
+  type ResponseFrame,
+  rewrite,
+} from "../../../protocol/frame.ts";
 import { parseClientRequestId } from "../../../protocol/ids.ts";
+import { recordOf, textOf } from "../../../protocol/json-value.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
 import { badCursor } from "../read/replay.ts";
 import { currentSetup } from "../state/agent-report.ts";
@@ -36,7 +43,7 @@ export function anticipate(batch: Batch, owner: Owner): void {
 /** A client opens the session. There may be a process already, in which it has logged in. */
 export function open(batch: Batch, connection: string, frame: Frame, identity: Owner): void {
   const request = batch.frame("client", "out", frame, { connection, stop: "held" });
-  const cwd = (frame.value.params as { cwd: string }).cwd;
+  const cwd = textOf(paramsOf(frame).cwd) ?? "/";
   batch.fact("gateway", "session.requested", { ...identity, cwd, request });
   const { agent, run } = batch.state;
   if (agent === "starting" && run?.initialized && !run.stopping) openAgentSession(batch);
@@ -78,10 +85,10 @@ const OBSERVER_METHODS: ReadonlySet<string> = new Set(["session/load", "session/
 function refuse(batch: Batch, connection: string, frame: Frame, error: RpcError): void {
   const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
   if (frame.kind === "request")
-    batch.frame("gateway", "in", errorResponse(frame.idText as string, error), { to: connection, re: seq });
+    batch.frame("gateway", "in", errorResponse(frame.idText, error), { to: connection, re: seq });
 }
 
-function answer(batch: Batch, { connection, caller, answering }: ClientInput, frame: Frame): void {
+function answer(batch: Batch, { connection, caller, answering }: ClientInput, frame: ResponseFrame): void {
   const seq = parseClientRequestId(frame.value.id)?.seq;
   const pending = seq === undefined ? undefined : batch.state.awaitingClient[seq];
   if (seq === undefined || pending?.by !== "client" || (pending.to ?? connection) !== connection) {
@@ -99,14 +106,14 @@ function answer(batch: Batch, { connection, caller, answering }: ClientInput, fr
 /** So many clients that do not know a method are taken for all of them. */
 const DECLINES = 50;
 
-function isUnknownMethod({ value }: Frame): boolean {
-  return (value.error as { code?: unknown } | null | undefined)?.code === ErrorCode.methodNotFound;
+function isUnknownMethod({ value }: ResponseFrame): boolean {
+  return recordOf(value.error).code === ErrorCode.methodNotFound;
 }
 
 function clientRequest(
   batch: Batch,
   { connection, caller }: ClientInput,
-  frame: Frame,
+  frame: RequestFrame,
   newTurnId: NewTurnId,
 ): void {
   switch (frame.method) {
@@ -134,7 +141,7 @@ function pass(batch: Batch, connection: string, frame: Frame): void {
 }
 
 /** A prompt runs once, however often a client that is unsure sends it under the same idempotency key. */
-function prompt(batch: Batch, connection: string, frame: Frame, newTurnId: NewTurnId): void {
+function prompt(batch: Batch, connection: string, frame: RequestFrame, newTurnId: NewTurnId): void {
   const { state } = batch;
   const known = state.prompts.find(({ key }) => key === promptKey(frame));
   if (known) return repeatPrompt(batch, connection, frame, known);
@@ -145,8 +152,13 @@ function prompt(batch: Batch, connection: string, frame: Frame, newTurnId: NewTu
 }
 
 /** The answer there is goes to this client as well; the one to come will. */
-function repeatPrompt(batch: Batch, connection: string, frame: Frame, { seq, answer }: KeyedPrompt): void {
-  const id = frame.idText as string;
+function repeatPrompt(
+  batch: Batch,
+  connection: string,
+  frame: RequestFrame,
+  { seq, answer }: KeyedPrompt,
+): void {
+  const id = frame.idText;
   const refusal = tooMany(
     batch.state.awaitingAgent[seq]?.also?.length ?? 0,
     "The same prompt is waited for by",
@@ -223,24 +235,24 @@ export function relayLogin(batch: Batch, frame: Frame): void {
 }
 
 /** A client reads along. The answer carries what session/new would have said of modes and settings. */
-function attach(batch: Batch, connection: string, frame: Frame, role: Role): void {
+function attach(batch: Batch, connection: string, frame: RequestFrame, role: Role): void {
   const replay = frame.method === "session/load";
   const problem = badCursor(frame, batch.nextSeq);
   const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
   if (problem) {
-    const error = errorResponse(frame.idText as string, { code: ErrorCode.invalidParams, message: problem });
+    const error = errorResponse(frame.idText, { code: ErrorCode.invalidParams, message: problem });
     batch.frame("gateway", "in", error, { to: connection, re: seq });
     return;
   }
   batch.fact("gateway", "session.loaded", { connection, request: seq, replay, role });
-  batch.frame("gateway", "in", resultResponse(frame.idText as string, currentSetup(batch.state.acp)), {
+  batch.frame("gateway", "in", resultResponse(frame.idText, currentSetup(batch.state.acp)), {
     to: connection,
     re: seq,
   });
 }
 
-function closeFor(batch: Batch, connection: string, frame: Frame): void {
+function closeFor(batch: Batch, connection: string, frame: RequestFrame): void {
   const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
   if (!batch.state.closed) close(batch, connection);
-  batch.frame("gateway", "in", resultResponse(frame.idText as string, {}), { to: connection, re: seq });
+  batch.frame("gateway", "in", resultResponse(frame.idText, {}), { to: connection, re: seq });
 }

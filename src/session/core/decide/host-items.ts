@@ -1,6 +1,14 @@
 import { ErrorCode, errorResponse, type RpcError } from "../../../protocol/errors.ts";
-import { type Frame, isFault, readFrame } from "../../../protocol/frame.ts";
+import {
+  isFault,
+  type NotificationFrame,
+  paramsOf,
+  type RequestFrame,
+  type ResponseFrame,
+  readFrame,
+} from "../../../protocol/frame.ts";
 import { type HostEvent, type HostHead, parseHostEvent } from "../../../protocol/host-wire.ts";
+import type { Span } from "../../../protocol/json-text.ts";
 import { ioOf } from "../../../protocol/methods.ts";
 import type { Route } from "../events/event.ts";
 import { chunkText } from "../state/fold-frame.ts";
@@ -100,7 +108,7 @@ function hostSent(batch: Batch, raw: string): void {
   batch.frame("host", "out", frame, { stop: "sent" });
 }
 
-function agentNotification(batch: Batch, frame: Frame): void {
+function agentNotification(batch: Batch, frame: NotificationFrame): void {
   if (frame.method !== "$/cancel_request") {
     recordWithViolations(batch, () => batch.frame("agent", "in", frame, replayRoute(batch.state, frame)));
     return;
@@ -122,7 +130,7 @@ function agentNotification(batch: Batch, frame: Frame): void {
  * What an agent sends between our session/load and its answer is its own memory of a conversation that is
  * in the log already. It is kept as what it is, and nobody takes it for news.
  */
-function replayRoute(state: SessionState, frame: Frame): Route {
+function replayRoute(state: SessionState, frame: NotificationFrame): Route {
   if (state.agent !== "starting" || frame.method !== "session/update") return {};
   const opening = Object.values(state.awaitingAgent).find(isOpening)?.method;
   if (
@@ -135,8 +143,8 @@ function replayRoute(state: SessionState, frame: Frame): Route {
   return { stop: text !== null && text === state.lastReplayed ? "duplicate" : "replay" };
 }
 
-function agentRequest(batch: Batch, frame: Frame, clients: () => readonly IoClient[]): void {
-  const method = frame.method as string;
+function agentRequest(batch: Batch, frame: RequestFrame, clients: () => readonly IoClient[]): void {
+  const { method } = frame;
   const open = waitsForClients(batch.state, frame) ? openToClients(batch.state).length : 0;
   const refusal = idTooLong(frame) ?? methodTooLong(frame) ?? tooMany(open, "Clients have not answered");
   if (refusal) return refuse(batch, frame, refusal);
@@ -144,13 +152,14 @@ function agentRequest(batch: Batch, frame: Frame, clients: () => readonly IoClie
     recordWithViolations(batch, () => batch.frame("agent", "in", frame, { stop: "host" }));
   else if (ioOf(method)) askIo(batch, frame, clients());
   else if (method === "session/request_permission") askPermission(batch, frame);
-  else if (method === "elicitation/create" && frame.spans.requestId) askOne(batch, frame);
+  else if (method === "elicitation/create" && frame.spans.requestId)
+    askOne(batch, frame, frame.spans.requestId);
   else recordWithViolations(batch, () => batch.frame("agent", "in", frame));
 }
 
-function waitsForClients(state: SessionState, { method, value }: Frame): boolean {
+function waitsForClients(state: SessionState, { method, value }: RequestFrame): boolean {
   if (method === "session/request_permission") return rulingOn(state, value.params) === undefined;
-  return !isHostServed(state, method as string);
+  return !isHostServed(state, method);
 }
 
 /** Files and terminals are those of the workspace, so its host answers for the client, unless told otherwise. */
@@ -158,35 +167,34 @@ function isHostServed({ run }: SessionState, method: string): boolean {
   return ioOf(method) !== undefined && run?.io !== "client";
 }
 
-function askIo(batch: Batch, frame: Frame, clients: readonly IoClient[]): void {
+function askIo(batch: Batch, frame: RequestFrame, clients: readonly IoClient[]): void {
   const found = routeToClient(batch.state, frame, clients);
   if ("refusal" in found) return refuse(batch, frame, found.refusal);
   recordWithViolations(batch, () => batch.frame("agent", "in", frame, found.route));
 }
 
-function refuse(batch: Batch, frame: Frame, error: RpcError): void {
+function refuse(batch: Batch, frame: RequestFrame, error: RpcError): void {
   const re = batch.frame("agent", "in", frame, { stop: "gateway" });
-  batch.frame("gateway", "out", errorResponse(frame.idText as string, error), { re });
+  batch.frame("gateway", "out", errorResponse(frame.idText, error), { re });
 }
 
 /** Where the workspace's policy has the answer, no client is asked. */
-function askPermission(batch: Batch, frame: Frame): void {
-  const params = frame.value.params as { toolCall?: unknown; options?: unknown } | null | undefined;
+function askPermission(batch: Batch, frame: RequestFrame): void {
+  const params = paramsOf(frame);
   const ruling = rulingOn(batch.state, params);
   const seq = recordWithViolations(batch, () =>
     batch.frame("agent", "in", frame, ruling ? { stop: "gateway" } : {}),
   );
   batch.fact("gateway", "permission.requested", {
     request: seq,
-    toolCall: params?.toolCall ?? null,
-    options: params?.options ?? [],
+    toolCall: params.toolCall ?? null,
+    options: params.options ?? [],
   });
   if (ruling) decide(batch, seq, ruling.outcome, ruling.decision);
 }
 
 /** A question about a client's request is for that client, who knows the request by another id. */
-function askOne(batch: Batch, frame: Frame): void {
-  const { start, end } = frame.spans.requestId as { start: number; end: number };
+function askOne(batch: Batch, frame: RequestFrame, { start, end }: Span): void {
   const { connection, id } = batch.state.awaitingAgent[frame.raw.slice(start, end)] ?? {};
   if (connection !== undefined && id !== undefined) {
     batch.frame("agent", "in", frame, { to: connection, requestId: id });
@@ -211,7 +219,7 @@ function hostAnswer(batch: Batch, raw: string): void {
     logClientOperation(batch, Number(key), pending, answer, !("error" in frame.value));
 }
 
-function agentAnswer(batch: Batch, frame: Frame): void {
+function agentAnswer(batch: Batch, frame: ResponseFrame): void {
   const { state } = batch;
   if (state.run && !state.run.initialized) {
     // The host's own initialize is the first thing any process answers.

@@ -1,5 +1,6 @@
 import { MetaKey } from "../../../protocol/extensions.ts";
-import type { Frame } from "../../../protocol/frame.ts";
+import { type Frame, paramsOf } from "../../../protocol/frame.ts";
+import { recordOf } from "../../../protocol/json-value.ts";
 import { KEEP } from "../../../protocol/limits.ts";
 
 /** By this a client may send a prompt again without it running twice. */
@@ -15,9 +16,5 @@ export function badPromptKey(frame: Frame): string | undefined {
 }
 
 function statedKey(frame: Frame): unknown {
-  const params = frame.value.params as
-    | { _meta?: { [MetaKey.idempotencyKey]?: unknown } | null }
-    | null
-    | undefined;
-  return params?._meta?.[MetaKey.idempotencyKey];
+  return recordOf(paramsOf(frame)._meta)[MetaKey.idempotencyKey];
 }

@@ -1,6 +1,6 @@
 import { ErrorCode } from "../../../protocol/errors.ts";
 import { gatewayNotice } from "../../../protocol/extensions.ts";
-import { type Frame, mustReadFrame } from "../../../protocol/frame.ts";
+import { type Frame, mustReadFrame, paramsOf } from "../../../protocol/frame.ts";
 import { countConcealed } from "../../../protocol/mcp-credentials.ts";
 import type { ImportOrder } from "../../../protocol/rpc.ts";
 import type { Facts } from "../events/catalogue.ts";
@@ -19,7 +19,7 @@ export type OpeningRequest = {
 export function openingRequest(event: LogEvent): OpeningRequest | undefined {
   if (!isFrame(event) || event.direction !== "out" || event.frame.kind !== "request") return undefined;
   if (event.frame.method !== "session/new") return undefined;
-  const cwd = (event.frame.value.params as { cwd?: unknown } | null | undefined)?.cwd;
+  const { cwd } = paramsOf(event.frame);
   if (typeof cwd !== "string") return undefined;
   return { seq: event.seq, cwd, concealed: countConcealed(event.frame.raw) };
 }

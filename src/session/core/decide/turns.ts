@@ -1,5 +1,6 @@
 import { ErrorCode, errorResponse, type RpcError, resultResponse } from "../../../protocol/errors.ts";
-import { type Frame, rewrite } from "../../../protocol/frame.ts";
+import { type ResponseFrame, resultOf, rewrite } from "../../../protocol/frame.ts";
+import { textOrNull } from "../../../protocol/json-value.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
 import type { Route } from "../events/event.ts";
 import type { Queued, RequestToAgent, SessionState } from "../state/state.ts";
@@ -61,7 +62,12 @@ export function leave(batch: Batch): void {
 }
 
 /** The agent answered the prompt. */
-export function endTurn(batch: Batch, prompt: number, pending: RequestToAgent, response: Frame): void {
+export function endTurn(
+  batch: Batch,
+  prompt: number,
+  pending: RequestToAgent,
+  response: ResponseFrame,
+): void {
   const { turn } = batch.state;
   // Those who sent the same prompt again, by its idempotency key, get the same answer.
   for (const { connection, id } of pending.also ?? []) {
@@ -69,14 +75,14 @@ export function endTurn(batch: Batch, prompt: number, pending: RequestToAgent, r
   }
   if (turn?.prompt === prompt) {
     const { turnId } = turn;
-    const result = response.value.result as { stopReason?: unknown } | null | undefined;
-    const stopReason = typeof result?.stopReason === "string" ? result.stopReason : null;
+    const { result, error } = response.value;
+    const stopReason = textOrNull(resultOf(response).stopReason);
     if (!result)
       batch.fact("gateway", "turn.failed", {
         turnId,
         prompt,
         reason: "agent_error",
-        error: response.value.error,
+        error,
       });
     else
       batch.fact("gateway", stopReason === "cancelled" ? "turn.cancelled" : "turn.completed", {

@@ -1,8 +1,9 @@
 import type { Hears } from "../../../protocol/client-subscriptions.ts";
 import { notification } from "../../../protocol/errors.ts";
 import { type AgentStatusNotice, ExtensionMethod } from "../../../protocol/extensions.ts";
-import { type Frame, oneLine, rewrite } from "../../../protocol/frame.ts";
+import { type Frame, oneLine, paramsOf, rewrite } from "../../../protocol/frame.ts";
 import { clientRequestId } from "../../../protocol/ids.ts";
+import { recordOf } from "../../../protocol/json-value.ts";
 import { hasMcpServers } from "../../../protocol/mcp-credentials.ts";
 import type { Facts } from "../events/catalogue.ts";
 import { type FactEvent, type FrameEvent, isFact, isFrame, type LogEvent } from "../events/event.ts";
@@ -88,8 +89,7 @@ function asksClient({ frame }: FrameEvent): boolean {
 
 /** Notices are for the moment: a replay leaves them out. */
 function isNotice(frame: Frame): boolean {
-  const params = frame.value.params as { update?: { sessionUpdate?: unknown } | null } | null | undefined;
-  return params?.update?.sessionUpdate === "notice";
+  return recordOf(paramsOf(frame).update).sessionUpdate === "notice";
 }
 
 function fromAgent(event: FrameEvent, sessionId: string): string {
@@ -118,7 +118,7 @@ function fromAgent(event: FrameEvent, sessionId: string): string {
 
 /** A prompt as those see it who did not type it. */
 function promptEcho(event: FrameEvent, sessionId: string): string[] {
-  const prompt = (event.frame.value.params as { prompt?: unknown } | undefined)?.prompt;
+  const { prompt } = paramsOf(event.frame);
   if (!Array.isArray(prompt)) return [];
   return prompt.map((content: unknown) =>
     notification("session/update", { sessionId, update: { sessionUpdate: "user_message_chunk", content } }),

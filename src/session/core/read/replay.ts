@@ -1,6 +1,7 @@
 import { notification } from "../../../protocol/errors.ts";
 import { MetaKey } from "../../../protocol/extensions.ts";
-import type { Frame } from "../../../protocol/frame.ts";
+import { type Frame, paramsOf } from "../../../protocol/frame.ts";
+import { isRecord, type JsonObject, recordOf } from "../../../protocol/json-value.ts";
 import { LIMITS } from "../../../protocol/limits.ts";
 import { type FrameEvent, isFrame, type LogEvent } from "../events/event.ts";
 import { forClient, type Viewer } from "./render.ts";
@@ -38,7 +39,7 @@ export function attachmentFor(
   if (!asks || (after !== null && !validCursor(after, seq))) {
     return attached ? undefined : { seq: seq - 1, start: seq - 1, merge: false, offers };
   }
-  const as = metaOf(frame)?.[MetaKey.as];
+  const as = metaOf(frame)[MetaKey.as];
   if (typeof as === "string" && after !== null)
     return { seq, start: after as number, merge: false, offers: [], as };
   return { seq, start: after ?? (load ? 0 : seq), merge: load && after === null, offers };
@@ -59,12 +60,11 @@ export function badCursor(frame: Frame, seq: number): string | undefined {
 }
 
 function cursorOf(frame: Frame): unknown {
-  return metaOf(frame)?.[MetaKey.after] ?? null;
+  return metaOf(frame)[MetaKey.after] ?? null;
 }
 
-function metaOf(frame: Frame): Record<string, unknown> | null | undefined {
-  const params = frame.value.params as { _meta?: Record<string, unknown> | null } | null | undefined;
-  return params?._meta;
+function metaOf(frame: Frame): JsonObject {
+  return recordOf(paramsOf(frame)._meta);
 }
 
 function validCursor(after: unknown, seq: number): after is number {
@@ -118,24 +118,19 @@ type Run = Omit<Chunk, "text"> & { first: string; texts: string[]; chars: number
 
 /** A text chunk that says nothing but its text: only such can be joined without losing anything. */
 function chunkOf({ frame, source }: FrameEvent): Chunk | undefined {
-  const params = frame.value.params as { update?: Record<string, unknown> } | null | undefined;
-  const update = params?.update;
-  if (source !== "agent" || !params || !update || !onlyKeys(params, ["sessionId", "update"]))
-    return undefined;
-  const {
-    sessionUpdate: kind,
-    content,
-    messageId,
-  } = update as { sessionUpdate?: unknown; content?: unknown; messageId?: unknown };
+  const params = paramsOf(frame);
+  const { update } = params;
+  if (source !== "agent" || !isRecord(update) || !onlyKeys(params, ["sessionId", "update"])) return undefined;
+  const { sessionUpdate: kind, content, messageId } = update;
   if (
     typeof kind !== "string" ||
     !CHUNKS.has(kind) ||
     !onlyKeys(update, ["sessionUpdate", "content", "messageId"])
   )
     return undefined;
-  const { type, text } = (content ?? {}) as { type?: unknown; text?: unknown };
-  if (type !== "text" || typeof text !== "string" || !onlyKeys(content as object, ["type", "text"]))
-    return undefined;
+  if (!isRecord(content) || content.type !== "text" || !onlyKeys(content, ["type", "text"])) return undefined;
+  const { text } = content;
+  if (typeof text !== "string") return undefined;
   return { kind, messageId, text };
 }
 

@@ -1,7 +1,8 @@
-import type { Frame } from "../../../protocol/frame.ts";
+import { type Frame, paramsOf, type RequestFrame, resultOf } from "../../../protocol/frame.ts";
+import { recordOf } from "../../../protocol/json-value.ts";
 import { KEEP } from "../../../protocol/limits.ts";
 import { promptKey } from "../decide/idempotency-key.ts";
-import type { FrameEvent } from "../events/event.ts";
+import type { FrameEvent, Route } from "../events/event.ts";
 import { applyPermission, applyResult, applyUpdate, choiceOf, type Violations } from "./agent-report.ts";
 import { addTerminal, dropTerminal } from "./client-terminals.ts";
 import { permissionOf } from "./pending-permission.ts";
@@ -15,11 +16,11 @@ export function applyFrame(state: SessionState, event: FrameEvent): void {
   state.activeAt = event.at;
   state.historyChars += frame.raw.length;
   if (event.direction === "out") {
-    if (frame.method === "session/prompt") rememberPrompt(state, event);
+    if (frame.method === "session/prompt") rememberPrompt(state, frame, event);
     if (frame.kind === "response" && route.re !== undefined) settleRequestOfAgent(state, event, route.re);
     if (frame.kind === "request" && route.stop !== "gateway" && route.stop !== "sent") {
       if (frame.method === "session/prompt") acceptPrompt(state, event);
-      state.awaitingAgent[seq] = requestToAgent(state, event);
+      state.awaitingAgent[seq] = requestToAgent(state, frame, route);
       if (route.re !== undefined) delete state.awaitingAgent[route.re];
     }
     return;
@@ -27,7 +28,7 @@ export function applyFrame(state: SessionState, event: FrameEvent): void {
   const before = event.source === "agent" ? { ...state.acp.violations } : undefined;
   if (isForeign(state, event)) state.acp.violations.foreignSession += 1;
   if (frame.kind === "invalid") state.acp.violations.noMessage += 1;
-  if (frame.kind === "request" && event.source === "agent") applyAgentRequest(state, event);
+  if (frame.kind === "request" && event.source === "agent") applyAgentRequest(state, frame, event);
   if (frame.kind === "response") applyAnswer(state, event);
   if (route.stop === "replay") state.lastReplayed = chunkText(frame);
   if (frame.method === "session/update") applyAgentUpdate(state, event);
@@ -75,23 +76,19 @@ function applyAnswer(state: SessionState, { frame, route, source, seq }: FrameEv
     if (prompt) prompt.answer ??= seq;
   }
   if (run && !run.initialized && source === "agent") {
-    const result = frame.value.result as { agentCapabilities?: AgentCapabilities } | null | undefined;
-    run.initialized = result !== undefined;
-    run.canLoad = result?.agentCapabilities?.loadSession === true;
-    run.canResume = result?.agentCapabilities?.sessionCapabilities?.resume != null;
-    run.canFork = result?.agentCapabilities?.sessionCapabilities?.fork != null;
+    const { loadSession, sessionCapabilities } = recordOf(resultOf(frame).agentCapabilities);
+    const { resume, fork } = recordOf(sessionCapabilities);
+    run.initialized = frame.value.result !== undefined;
+    run.canLoad = loadSession === true;
+    run.canResume = resume != null;
+    run.canFork = fork != null;
   }
 }
 
-type AgentCapabilities = {
-  loadSession?: unknown;
-  sessionCapabilities?: { resume?: unknown; fork?: unknown };
-};
-
-function rememberPrompt(state: SessionState, { frame, route, seq }: FrameEvent): void {
+function rememberPrompt(state: SessionState, frame: Frame, { route, seq }: FrameEvent): void {
   const original = route.repeats === undefined ? undefined : state.awaitingAgent[route.repeats];
-  if (original && route.connection !== undefined) {
-    original.also = [...(original.also ?? []), { connection: route.connection, id: frame.idText as string }];
+  if (original && route.connection !== undefined && frame.idText !== undefined) {
+    original.also = [...(original.also ?? []), { connection: route.connection, id: frame.idText }];
   }
   const key = promptKey(frame);
   if (key === null || route.stop === "gateway") return;
@@ -101,23 +98,17 @@ function rememberPrompt(state: SessionState, { frame, route, seq }: FrameEvent):
 
 /** The text of a message chunk worth comparing; null for anything else. */
 export function chunkText(frame: Frame): string | null {
-  const params = frame.value.params as
-    | { update?: { content?: { text?: unknown } | null } | null }
-    | null
-    | undefined;
-  const text = params?.update?.content?.text;
+  const { text } = recordOf(recordOf(paramsOf(frame).update).content);
   return typeof text === "string" && text.length <= KEEP.replayedChars ? text : null;
 }
 
 /** A request of the gateway may carry out a client's: then the answer is that client's. */
-function requestToAgent(state: SessionState, { frame, route }: FrameEvent): RequestToAgent {
-  const method = frame.method as string;
+function requestToAgent(state: SessionState, frame: RequestFrame, route: Route): RequestToAgent {
+  const { method } = frame;
   const original = route.re === undefined ? undefined : state.awaitingAgent[route.re];
   if (original) return { ...original, method };
   const pending: RequestToAgent =
-    route.connection === undefined
-      ? { method }
-      : { method, connection: route.connection, id: frame.idText as string };
+    route.connection === undefined ? { method } : { method, connection: route.connection, id: frame.idText };
   const choice = choiceOf(method, frame.value.params);
   if (choice !== undefined) pending.choice = choice;
   return pending;
@@ -128,10 +119,10 @@ function acceptPrompt(state: SessionState, { frame, seq, at, context, requestId 
   addTurn(state.turns, { turnId: context.turnId, prompt: seq, at, requestId, params });
 }
 
-function applyAgentRequest(state: SessionState, { frame, route, seq, at }: FrameEvent): void {
+function applyAgentRequest(state: SessionState, frame: RequestFrame, { route, seq, at }: FrameEvent): void {
   const pending: RequestOfAgent = {
-    method: frame.method as string,
-    id: frame.idText as string,
+    method: frame.method,
+    id: frame.idText,
     by: route.stop === "host" ? "host" : "client",
     since: at,
   };
@@ -139,9 +130,9 @@ function applyAgentRequest(state: SessionState, { frame, route, seq, at }: Frame
   if (route.stop === "gateway") pending.hidden = true;
   if (frame.method === "terminal/release" && state.run) dropTerminal(state.run, frame.value.params);
   if (frame.method === "session/request_permission") {
-    const params = frame.value.params as { toolCall?: unknown } | null | undefined;
+    const params = paramsOf(frame);
     pending.permission = permissionOf(params, seq, Object.keys(state.awaitingClient).length);
-    applyPermission(state.acp, params?.toolCall, seq, at);
+    applyPermission(state.acp, params.toolCall, seq, at);
   }
   state.awaitingClient[seq] = pending;
 }
@@ -153,7 +144,7 @@ function applyAgentUpdate(state: SessionState, event: FrameEvent): void {
   if (frame.sessionId !== context.acpSessionId && context.acpSessionId !== null && state.agent === "ready")
     return;
   const { acp, turn } = state;
-  const update = (frame.value.params as { update?: unknown } | null | undefined)?.update;
+  const { update } = paramsOf(frame);
   const calls = acp.toolCalls.total;
   applyUpdate(acp, update, event.seq, event.at);
   const record = turn && findTurn(state.turns, turn);

@@ -62,7 +62,9 @@ function answer(batch: Batch, prompt: number, said: object): void {
   const seq = batch.frame("agent", "in", JSON.stringify({ jsonrpc: "2.0", id: prompt, ...said }), {
     re: prompt,
   });
-  endTurn(batch, prompt, asked, batch.frameAt(seq).frame);
+  const { frame } = batch.frameAt(seq);
+  if (frame.kind !== "response") throw new Error("not a response");
+  endTurn(batch, prompt, asked, frame);
 }
 
 describe("permission.pending", () => {
