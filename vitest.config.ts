@@ -2,7 +2,7 @@ import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-pool-worker
 import { exportJWK, generateKeyPair } from "jose";
 import { defineConfig } from "vitest/config";
 
-/** Tests inside workerd sign their own tokens, with a key of this run. */
+/** Tests inside workerd sign their own tokens with a key made for this run. */
 async function testKeys() {
   const { publicKey, privateKey } = await generateKeyPair("EdDSA", { extractable: true });
   return {
@@ -12,10 +12,10 @@ async function testKeys() {
   };
 }
 
-/** Whole systems take turns with what they wait for, so that also the smallest machines have room for two at a time. */
+/** Whole systems mostly wait, so even the smallest machine has room for two at a time. */
 const WORKERS = 2;
 
-/** Three layers: pure code, Worker and objects inside workerd, whole systems of real processes. */
+/** Three layers: pure code in plain Node, the Worker and its objects inside workerd, whole systems of real processes. */
 export default defineConfig({
   test: {
     projects: [
@@ -24,6 +24,9 @@ export default defineConfig({
           name: "unit",
           maxWorkers: WORKERS,
           include: ["test/unit/**/*.test.ts"],
+          // Pure code leaves nothing behind, so files share a worker and its modules: half of the time would be imports.
+          pool: "threads",
+          isolate: false,
           // Properties are tried many times, and machines are busy.
           testTimeout: 30_000,
         },
@@ -50,7 +53,7 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
-          // Each file runs whole systems: after the others, and two at a time.
+          // Each file runs whole systems, so they run after the other projects and two at a time.
           sequence: { groupOrder: 1 },
           maxWorkers: WORKERS,
           testTimeout: 60_000,

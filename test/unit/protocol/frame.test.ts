@@ -8,6 +8,7 @@ import {
   readFrame,
   rewrite,
 } from "../../../src/protocol/frame.ts";
+import { propertyRuns } from "../../fixtures/property-runs.ts";
 
 function frame(raw: string): Frame {
   const read = readFrame(raw);
@@ -192,7 +193,7 @@ describe("rewrite", () => {
       fc.property(messageText, texts, (raw, t) => {
         expect(JSON.parse(rewrite(frame(raw), t))).toEqual(rewriteValue(raw, t));
       }),
-      { numRuns: 3000 },
+      propertyRuns(3000),
     );
   });
 
@@ -214,7 +215,7 @@ describe("rewrite", () => {
         }
         expect(out).toBe(raw);
       }),
-      { numRuns: 3000 },
+      propertyRuns(3000),
     );
   });
 

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type DialectName, translate, translateBack } from "../../../../src/protocol/dialects/index.ts";
 import { isFault, readFrame } from "../../../../src/protocol/frame.ts";
+import { propertyRuns } from "../../../fixtures/property-runs.ts";
 import { frame } from "./fixtures.ts";
 
 describe("any message in a dialect", () => {
@@ -66,7 +67,7 @@ describe("any message in a dialect", () => {
           else if ("frame" in said) expect(said.frame).toMatchObject({ idText: id, method, kind: "request" });
         },
       ),
-      { numRuns: 2000 },
+      propertyRuns(2000),
     );
   });
 
@@ -110,7 +111,7 @@ describe("any message in a dialect", () => {
         for (const one of said) expect(isFault(readFrame(one))).toBe(false);
         if (!("method" in content)) expect(said.at(-1)).toBe(raw);
       }),
-      { numRuns: 2000 },
+      propertyRuns(2000),
     );
   });
 });

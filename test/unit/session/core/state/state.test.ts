@@ -6,6 +6,7 @@ import type { FrameEvent, LogEvent } from "../../../../../src/session/core/event
 import { project } from "../../../../../src/session/core/read/projection.ts";
 import { apply } from "../../../../../src/session/core/state/fold.ts";
 import { initialState, type SessionState } from "../../../../../src/session/core/state/state.ts";
+import { propertyRuns } from "../../../../fixtures/property-runs.ts";
 import { factEvent, frameEvent, log, request, session, sessionUpdate, update } from "./fixtures.ts";
 
 describe("the state of a session", () => {
@@ -14,7 +15,7 @@ describe("the state of a session", () => {
       fc.property(log, (events) => {
         project(folded(events));
       }),
-      { numRuns: 300 },
+      propertyRuns(300),
     );
   });
 
@@ -28,7 +29,7 @@ describe("the state of a session", () => {
         expect(JSON.stringify(continued)).toBe(JSON.stringify(whole));
         expect(JSON.stringify(project(continued))).toBe(JSON.stringify(project(whole)));
       }),
-      { numRuns: 300 },
+      propertyRuns(300),
     );
   });
 

@@ -12,6 +12,7 @@ import {
 } from "../../../../../src/session/core/events/event.ts";
 import { type NewRow, type Row, rows, storedIn } from "../../../../../src/session/log/row-format.ts";
 import { RowWriter } from "../../../../../src/session/transfer/object/row-writer.ts";
+import { propertyRuns } from "../../../../fixtures/property-runs.ts";
 
 const SESSION = "11111111-2222-4333-8444-555555555555";
 
@@ -116,7 +117,7 @@ describe("the lines of another system", () => {
         const lines = parts.map((part, i) => lineOf(i + 1, part));
         expect(stored(lines).lines()).toEqual(lines);
       }),
-      { numRuns: 500 },
+      propertyRuns(500),
     );
   });
 

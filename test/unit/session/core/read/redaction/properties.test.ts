@@ -5,6 +5,7 @@ import { isLineFault, readEnvelope } from "../../../../../../src/session/core/ev
 import { isFrame, type LogEvent } from "../../../../../../src/session/core/events/event.ts";
 import { redacted, redactedLine } from "../../../../../../src/session/core/read/redaction/redaction.ts";
 import type { Json } from "../../../../../fixtures/json.ts";
+import { propertyRuns } from "../../../../../fixtures/property-runs.ts";
 import { faults } from "../../../../../fixtures/schema.ts";
 import {
   answers,
@@ -85,7 +86,7 @@ describe("a secret", () => {
         expect(isFrame(shown) ? shown.frame.raw : JSON.stringify(shown.payload)).not.toContain(SECRET);
         expect(redactedLine(lineOf(more), more)).not.toContain(SECRET);
       }),
-      { numRuns: 2000 },
+      propertyRuns(2000),
     );
   });
 
@@ -162,7 +163,7 @@ describe("a redacted message", () => {
         expect(faults(seen(event))).toEqual([]);
         expect(faults(seen(withMore(event, which, name, value)))).toEqual([]);
       }),
-      { numRuns: 500 },
+      propertyRuns(500),
     );
     for (const [event, method] of [
       [asks("fs/write_text_file", { sessionId: "s", path: "/a", content: SECRET })],
