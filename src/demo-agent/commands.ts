@@ -1,4 +1,4 @@
-/** The table of commands. It is also what `/help` prints and what clients see as available commands. */
+/** The table of commands. `/help` prints it, and clients see it as the available commands. */
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import { contentCommands } from "./commands/content.ts";
 import { endingCommands } from "./commands/endings.ts";
@@ -9,7 +9,7 @@ import { textCommands } from "./commands/text.ts";
 import { toolCommands } from "./commands/tools.ts";
 import { wireCommands } from "./commands/wire.ts";
 import { workCommands } from "./commands/work.ts";
-import type { Command } from "./turn.ts";
+import type { Command } from "./demo-turn.ts";
 
 const tableCommands: Command[] = [
   {

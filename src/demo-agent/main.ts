@@ -1,21 +1,20 @@
 /**
  * The built-in demo agent: an ACP v1 agent over stdio that needs no model and no key.
  *
- * What it does in a turn is scripted by the text of the prompt (`/help` lists the commands), so it can show
- * every kind of update, request and failure a real agent could produce, always in the same way. It is the
- * agent of the quick start, the load generator of the benchmarks and the opposite side of the gateway's
- * tests.
+ * The text of the prompt scripts the turn (`/help` lists the commands). The agent can thus produce every kind of
+ * update, request and failure of a real agent, deterministically. It is the agent of the quick start, the load
+ * generator of the benchmarks, and the peer in the gateway's tests.
  *
  * Environment:
  * - `DEMO_AGENT_STATE`      directory for sessions; without it they live in memory and cannot be loaded
- * - `DEMO_AGENT_MISBEHAVE`  comma-separated bad habits, see misbehave.ts
+ * - `DEMO_AGENT_MISBEHAVE`  comma-separated bad habits, see habits.ts
  */
 import { writeSync } from "node:fs";
 import * as nodeModule from "node:module";
-import { parseHabits, STARTUP_NOISE } from "./misbehave.ts";
+import { parseHabits, STARTUP_NOISE } from "./habits.ts";
 import { Output } from "./output.ts";
 
-/** How long a reader that has stopped reading may delay our exit. */
+/** How long a reader that does not read may delay the exit. */
 const EXIT_FLUSH_MS = 500;
 
 const habits = parseHabits(process.env.DEMO_AGENT_MISBEHAVE);
@@ -32,7 +31,7 @@ const stop = async () => {
   process.exit(0);
 };
 
-// The reader went away: there is nobody left to work for.
+// Without a reader there is nothing left to do.
 process.stdout.on("error", () => process.exit(0));
 
 if (habits.has("stubborn")) {
@@ -48,8 +47,8 @@ if (habits.has("silent")) {
   process.stdin.resume();
 } else {
   if (habits.has("garbage")) out.write(STARTUP_NOISE);
-  // Loaded late, so that the cache of compiled code, where Node has one, serves the SDK: most of the start-up time.
+  // Imported after the compile cache is enabled, because loading the SDK takes most of the start-up time.
   nodeModule.enableCompileCache?.();
-  const { serve } = await import("./agent.ts");
+  const { serve } = await import("./demo-agent.ts");
   serve(process.stdin, out, { habits, stateDirectory: process.env.DEMO_AGENT_STATE });
 }

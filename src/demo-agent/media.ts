@@ -1,7 +1,7 @@
-/** Real pictures and sounds made of arithmetic, so that clients have something to show. */
+/** Computed images and sounds, so that clients have real media to show. */
 import { crc32, deflateSync } from "node:zlib";
 
-/** A square colour gradient, stored uncompressed: its base64 text has about the length asked for. */
+/** A square colour gradient, stored uncompressed. Its base64 text has about the requested length. */
 export function png(base64Length: number): string {
   const side = Math.max(1, Math.floor(Math.sqrt(base64Length / 4)));
   const row = 1 + side * 3;
@@ -32,7 +32,7 @@ function pngChunk(type: string, data: Buffer): Buffer {
   return chunk;
 }
 
-/** A quarter of a second of concert pitch: 8 kHz, mono, 8 bits. */
+/** A quarter of a second of the tone A4: 8 kHz, mono, 8 bits. */
 export function wav(): string {
   const rate = 8000;
   const samples = Buffer.from(

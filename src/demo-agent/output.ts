@@ -4,11 +4,11 @@ import { setImmediate, setTimeout } from "node:timers/promises";
 type Chunk = string | Uint8Array;
 
 /**
- * The one way to stdout.
+ * The only writer of stdout.
  *
- * Session updates are written here directly as text, about ten times cheaper than one SDK notification
- * each; the SDK's own messages (responses, requests) come through `sdkSink`. Neither waits for the reader,
- * so the order on the wire is the order of the calls. Whoever writes a lot awaits `ready()` in between.
+ * Session updates are written here directly as text, which is about ten times cheaper than an SDK notification. The
+ * SDK's own messages, responses and requests, come through `sdkSink`. Neither waits for the reader, so the order on
+ * the wire is the order of the calls. A command that writes a lot awaits `ready()` in between.
  */
 export class Output {
   readonly #stream: Writable;
@@ -19,13 +19,13 @@ export class Output {
     this.#stream = stream;
   }
 
-  /** Chunks must end at a line's end: other sessions may write next. */
+  /** A chunk must end with a whole line, because another session may write next. */
   write(chunk: Chunk): void {
     if (this.#held) this.#held.push(chunk);
     else this.#stream.write(chunk);
   }
 
-  /** Waits until the reader keeps up, and lets incoming messages in even if it always does. */
+  /** Waits until the reader has caught up. It always yields, so that incoming messages are handled too. */
   async ready(): Promise<void> {
     if (this.#stream.writableNeedDrain) {
       await new Promise<void>((resolve) => this.#stream.once("drain", resolve));
@@ -38,7 +38,7 @@ export class Output {
     return new Promise((resolve) => this.#stream.write("", () => resolve()));
   }
 
-  /** Writes a line in one-byte pieces, pausing inside multibyte characters; nobody else writes meanwhile. */
+  /** Writes a line byte by byte and pauses inside multibyte characters. Other chunks wait meanwhile. */
   async writeBytewise(line: Uint8Array): Promise<void> {
     while (this.#held) await setImmediate();
     this.#held = [];

@@ -1,7 +1,7 @@
-/** The modes and config options each session offers. */
+/** The modes and config options of each session. */
 import type { SessionConfigOption, SessionMode } from "@agentclientprotocol/sdk";
 
-export const MODES: SessionMode[] = [
+export const DEMO_MODES: SessionMode[] = [
   { id: "ask", name: "Ask", description: "Answers, and asks before it acts" },
   { id: "code", name: "Code", description: "Writes code" },
   { id: "architect", name: "Architect", description: "Plans, and leaves the code to others" },
@@ -34,7 +34,7 @@ const OPTIONS: SessionConfigOption[] = [
   { type: "boolean", id: "verbose", name: "Verbose", currentValue: false },
 ];
 
-/** Boolean options may only be shown to a client that knows them. */
+/** Boolean options are only for clients that support them. */
 export function configOptions(
   values: Record<string, string | boolean>,
   withBooleans: boolean,

@@ -125,7 +125,7 @@ describe("acp-edge token", () => {
     writeFileSync(file, '{"kty":"OKP","crv":"Ed25519","x":"itzAhG07yRiTu7O91QAg7MAXfhEWPfKYeOdyE4cTAO0"}');
     expect(await acpEdge(["token", "host", "--key", file], env)).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("no private key"),
+      stderr: expect.stringContaining("not a private key"),
     });
   });
 });

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { RequestError } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import WebSocket from "ws";
-import { STARTUP_NOISE } from "../../src/demo-agent/misbehave.ts";
+import { STARTUP_NOISE } from "../../src/demo-agent/habits.ts";
 import { thisMachine } from "../../src/host/agent/installation.ts";
 import { offeredAgents } from "../../src/host/agent/offered-agents.ts";
 import { Host } from "../../src/host/host.ts";

@@ -1,8 +1,8 @@
-/** Content that is not text. */
+/** Commands that send content other than text. */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { Command, DemoTurn } from "../demo-turn.ts";
 import { png, wav } from "../media.ts";
-import type { Command, Turn } from "../turn.ts";
 
 const UNITS: Record<string, number> = { "": 1, b: 1, kb: 1024, mb: 1024 * 1024 };
 
@@ -39,7 +39,7 @@ export const contentCommands: Command[] = [
   },
 ];
 
-function resource(turn: Turn): void {
+function resource(turn: DemoTurn): void {
   turn.show({
     type: "resource",
     resource: {
@@ -58,7 +58,7 @@ function resource(turn: Turn): void {
   });
 }
 
-function fileUri(turn: Turn, name: string): string {
+function fileUri(turn: DemoTurn, name: string): string {
   return pathToFileURL(join(turn.session.record.cwd, name)).href;
 }
 

@@ -1,6 +1,6 @@
-/** The ways a turn can end, or not. */
+/** Commands for every way in which a turn can end or fail to end. */
 import { RequestError } from "@agentclientprotocol/sdk";
-import type { Command, Turn } from "../turn.ts";
+import type { Command, DemoTurn } from "../demo-turn.ts";
 
 export const endingCommands: Command[] = [
   { name: "refuse", description: "End with refusal", run: (turn) => turn.end("refusal") },
@@ -35,19 +35,19 @@ export const endingCommands: Command[] = [
   {
     name: "crash",
     hint: "[EXIT_CODE]",
-    description: "End the process in mid-turn",
+    description: "End the process during the turn",
     run: crash,
   },
 ];
 
-function fail(_turn: Turn, args: string): never {
+function fail(_turn: DemoTurn, args: string): never {
   const [, code, message] = /^(-?\d+)?\s*(.*)$/.exec(args) ?? [];
   throw new RequestError(code ? Number(code) : -32603, message || "Demo error", { demo: true });
 }
 
-async function crash(turn: Turn, code: string): Promise<void> {
+async function crash(turn: DemoTurn, code: string): Promise<void> {
   turn.say("Crashing.\n");
-  // What was said before the crash arrives, so that it can be told from what was lost.
+  // The message before the crash must arrive, so that a test can distinguish it from lost output.
   await turn.out.flushed();
   process.exit(Number(code || 1));
 }

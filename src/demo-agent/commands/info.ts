@@ -1,5 +1,5 @@
-/** What the agent knows about its own situation. */
-import type { Command } from "../turn.ts";
+/** Commands that report the agent's own situation. */
+import type { Command } from "../demo-turn.ts";
 
 export const infoCommands: Command[] = [
   {
@@ -9,7 +9,7 @@ export const infoCommands: Command[] = [
   },
   {
     name: "client",
-    description: "What the client said of itself",
+    description: "The client as it introduced itself",
     run: (turn) => turn.say(`${JSON.stringify(turn.peer)}\n`),
   },
   {
@@ -35,7 +35,7 @@ export const infoCommands: Command[] = [
   },
   {
     name: "history",
-    description: "How many prompts the session has had, with this one",
+    description: "The number of prompts of the session, including this one",
     run: (turn) => turn.say(`prompts: ${turn.session.record.prompts}\n`),
   },
 ];

@@ -1,11 +1,11 @@
-/** What an agent asks of the person at the client. */
+/** Commands that ask the user of the client. */
 import {
   type CreateElicitationRequest,
   type ElicitationSchema,
   methods,
   type PermissionOption,
 } from "@agentclientprotocol/sdk";
-import { type Command, failure, type Turn } from "../turn.ts";
+import { type Command, type DemoTurn, failureReason } from "../demo-turn.ts";
 
 const PERMISSIONS: PermissionOption[] = [
   { optionId: "allow", name: "Allow", kind: "allow_once" },
@@ -49,7 +49,7 @@ export const questionCommands: Command[] = [
   },
 ];
 
-async function permission(turn: Turn, args: string): Promise<void> {
+async function permission(turn: DemoTurn, args: string): Promise<void> {
   const title = args || "Delete everything";
   const call = turn.tool({ title, kind: "delete", rawInput: { path: turn.session.record.cwd } });
   try {
@@ -72,13 +72,13 @@ async function permission(turn: Turn, args: string): Promise<void> {
     call.patch({ status: option?.kind.startsWith("allow") ? "completed" : "failed", rawOutput: outcome });
     turn.say(`Permission selected: ${outcome.optionId}\n`);
   } catch (error) {
-    const reason = failure(turn, error);
+    const reason = failureReason(turn, error);
     call.patch({ status: "failed" });
     turn.say(`Permission failed: ${reason}\n`);
   }
 }
 
-async function elicit(turn: Turn, scope: string): Promise<void> {
+async function elicit(turn: DemoTurn, scope: string): Promise<void> {
   const mode = elicitationMode(scope);
   const owner = scope === "request" ? { requestId: turn.requestId } : { sessionId: turn.session.id };
   const elicitationId = `elicitation_${turn.session.record.prompts}`;
@@ -91,7 +91,7 @@ async function elicit(turn: Turn, scope: string): Promise<void> {
     if (mode === "url") await turn.client.notify(methods.client.elicitation.complete, { elicitationId });
     turn.say(`Elicitation answered: ${JSON.stringify(answer)}\n`);
   } catch (error) {
-    turn.say(`Elicitation failed: ${failure(turn, error)}\n`);
+    turn.say(`Elicitation failed: ${failureReason(turn, error)}\n`);
   }
 }
 
@@ -99,12 +99,12 @@ function elicitationMode(scope: string): "url" | "form" {
   return scope === "url" ? "url" : "form";
 }
 
-async function ask(turn: Turn, question: string): Promise<void> {
+async function ask(turn: DemoTurn, question: string): Promise<void> {
   try {
     const params = { sessionId: turn.session.id, question: question || "What is the answer?" };
     const answer = await turn.client.request("_demo/ask", params, turn.cancellable);
     turn.say(`_demo/ask answered: ${JSON.stringify(answer)}\n`);
   } catch (error) {
-    turn.say(`_demo/ask failed: ${failure(turn, error)}\n`);
+    turn.say(`_demo/ask failed: ${failureReason(turn, error)}\n`);
   }
 }

@@ -1,11 +1,12 @@
-/** Changes of the session's own state. */
-import { configOptions, isValidConfig, MODES } from "../settings.ts";
-import type { Command, Turn } from "../turn.ts";
+/** Commands that change the state of the session. */
+
+import type { Command, DemoTurn } from "../demo-turn.ts";
+import { configOptions, DEMO_MODES, isValidConfig } from "../settings.ts";
 
 export const settingCommands: Command[] = [
   {
     name: "mode",
-    hint: MODES.map(({ id }) => id).join("|"),
+    hint: DEMO_MODES.map(({ id }) => id).join("|"),
     description: "Switch the mode from the agent's side",
     run: mode,
   },
@@ -25,7 +26,7 @@ export const settingCommands: Command[] = [
     name: "late",
     hint: "[TITLE]",
     description: "Name the session just after the turn has ended",
-    // By then the response has left: the SDK sends it in this turn of the event loop.
+    // The SDK sends the response in this turn of the event loop, so two turns later it has left.
     run: (turn, title) => void setImmediate(() => setImmediate(() => rename(turn, title || "Late title"))),
   },
   {
@@ -36,21 +37,21 @@ export const settingCommands: Command[] = [
   {
     name: "notice",
     hint: "TEXT",
-    description: "A notice, if the client shows such",
+    description: "A notice, if the client supports notices",
     lacks: ({ session }) => !session?.notices && "session.notices",
     run: (turn, title) =>
       turn.update({ sessionUpdate: "notice", severity: "info", title: title || "Notice" }),
   },
   {
     name: "compact",
-    description: "A context compaction, if the client shows such",
+    description: "A context compaction, if the client supports compactions",
     lacks: ({ session }) => !session?.compaction && "session.compaction",
     run: compact,
   },
 ];
 
-function mode(turn: Turn, modeId: string): void {
-  if (!MODES.some(({ id }) => id === modeId)) {
+function mode(turn: DemoTurn, modeId: string): void {
+  if (!DEMO_MODES.some(({ id }) => id === modeId)) {
     turn.say(`There is no mode ${modeId}.\n`);
     return;
   }
@@ -58,7 +59,7 @@ function mode(turn: Turn, modeId: string): void {
   turn.update({ sessionUpdate: "current_mode_update", currentModeId: modeId });
 }
 
-function config(turn: Turn, args: string): void {
+function config(turn: DemoTurn, args: string): void {
   const [id = "", word = ""] = args.split(/\s+/);
   const value = word === "true" || word === "false" ? word === "true" : word;
   if (!isValidConfig(id, value)) {
@@ -75,12 +76,12 @@ function config(turn: Turn, args: string): void {
   });
 }
 
-function rename({ session }: Turn, title: string): void {
+function rename({ session }: DemoTurn, title: string): void {
   session.change({ title });
   session.send({ sessionUpdate: "session_info_update", title, updatedAt: session.record.updatedAt });
 }
 
-function usage(turn: Turn): void {
+function usage(turn: DemoTurn): void {
   const { prompts } = turn.session.record;
   turn.update({
     sessionUpdate: "usage_update",
@@ -90,7 +91,7 @@ function usage(turn: Turn): void {
   });
 }
 
-function compact(turn: Turn): void {
+function compact(turn: DemoTurn): void {
   const compactionId = `compaction_${turn.session.record.prompts}`;
   turn.update({ sessionUpdate: "compaction_update", compactionId, status: "in_progress" });
   for (const text of ["So far ", "nothing much ", "has happened."]) {

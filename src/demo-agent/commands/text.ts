@@ -1,8 +1,8 @@
-/** Text, thoughts, plans: what an agent says. */
+/** Commands that send text, thoughts and plans. */
 import type { PlanEntry } from "@agentclientprotocol/sdk";
-import type { Command, Turn } from "../turn.ts";
+import type { Command, DemoTurn } from "../demo-turn.ts";
 
-/** Few enough bytes to notice a cancel quickly, many enough to make the system calls cheap. */
+/** Small enough to notice a cancel quickly, large enough to keep system calls cheap. */
 const BATCH_BYTES = 128 * 1024;
 const FILLER = "abcdefghijklmnopqrstuvwxyz0123456789";
 const TICK_MS = 100;
@@ -32,18 +32,18 @@ export const textCommands: Command[] = [
   },
   {
     name: "plan",
-    description: "A plan whose entries get done one after another",
+    description: "A plan whose entries are completed one after another",
     run: plan,
   },
 ];
 
-async function stream(turn: Turn, args: string): Promise<void> {
+async function stream(turn: DemoTurn, args: string): Promise<void> {
   const [count = 10, size = 40, delay = 0] = args.split(/\s+/).filter(Boolean).map(Number);
   const filler = FILLER.repeat(Math.ceil(size / FILLER.length));
   const [before, after] = turn.session
     .line('{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"@"}}')
     .split("@") as [string, string];
-  // One batch is one write; with a delay, each update is.
+  // Each batch is one write. With a delay, each update is a batch.
   const batchBytes = delay > 0 ? 1 : BATCH_BYTES;
 
   let batch = "";
@@ -59,7 +59,7 @@ async function stream(turn: Turn, args: string): Promise<void> {
   }
 }
 
-async function slow(turn: Turn, seconds: string): Promise<void> {
+async function slow(turn: DemoTurn, seconds: string): Promise<void> {
   const ticks = Math.round((Number(seconds || 1) * 1000) / TICK_MS);
   for (let tick = 1; tick <= ticks; tick++) {
     turn.say(`tick ${tick} of ${ticks}\n`);
@@ -67,7 +67,7 @@ async function slow(turn: Turn, seconds: string): Promise<void> {
   }
 }
 
-function plan(turn: Turn): void {
+function plan(turn: DemoTurn): void {
   const steps: Pick<PlanEntry, "content" | "priority">[] = [
     { content: "Read the code", priority: "high" },
     { content: "Change the code", priority: "medium" },

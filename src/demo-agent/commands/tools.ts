@@ -1,7 +1,7 @@
-/** Tool calls that need nothing from the client. */
+/** Commands that make tool calls without the client's help. */
 import { join } from "node:path";
 import type { ToolKind } from "@agentclientprotocol/sdk";
-import type { Command, Turn } from "../turn.ts";
+import type { Command, DemoTurn } from "../demo-turn.ts";
 
 const KINDS: ToolKind[] = [
   "read",
@@ -30,7 +30,7 @@ export const toolCommands: Command[] = [
   },
 ];
 
-function tool(turn: Turn, name: string): void {
+function tool(turn: DemoTurn, name: string): void {
   const kind = KINDS.find((candidate) => candidate === name) ?? "read";
   const path = join(turn.session.record.cwd, "README.md");
   const call = turn.tool({
@@ -39,7 +39,7 @@ function tool(turn: Turn, name: string): void {
     rawInput: { path },
     locations: [{ path, line: 1 }],
   });
-  // Sparse, as the protocol wants it: each update carries only what changed.
+  // As the protocol requires, each update carries only what changed.
   call.patch({ status: "in_progress" });
   call.patch({
     content: [{ type: "content", content: { type: "text", text: `Output of the ${kind} tool.` } }],
@@ -47,7 +47,7 @@ function tool(turn: Turn, name: string): void {
   call.patch({ status: "completed", rawOutput: { ok: true, kind } });
 }
 
-function fail(turn: Turn): void {
+function fail(turn: DemoTurn): void {
   const call = turn.tool({ title: "Demo failure", kind: "execute", rawInput: { command: "false" } });
   call.patch({ status: "in_progress" });
   call.patch({

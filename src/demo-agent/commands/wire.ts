@@ -1,12 +1,13 @@
-/** Unusual bytes on stdout and stderr. */
-import type { Command, Turn } from "../turn.ts";
+/** Commands that write unusual bytes to stdout and stderr. */
+import type { Command, DemoTurn } from "../demo-turn.ts";
 
 const FLOOD_BATCH = 1000;
 
 export const wireCommands: Command[] = [
   {
     name: "unknown",
-    description: "An unknown kind of update, a vendor notification, and numbers JSON parsers like to change",
+    description:
+      "An unknown kind of update, a vendor notification, and numbers that JSON parsers tend to change",
     run: unknown,
   },
   {
@@ -17,7 +18,7 @@ export const wireCommands: Command[] = [
   },
   {
     name: "split",
-    description: "An update in one-byte writes, through the middle of characters",
+    description: "An update in one-byte writes that split characters",
     run: split,
   },
   {
@@ -45,7 +46,7 @@ export const wireCommands: Command[] = [
 const SPLIT_UPDATE =
   '{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"split: é 漢 🙂 done"}}';
 
-/** Forms that do not survive parsing and printing: big integers, 1.0, 1E2, escapes, null against omitted. */
+/** Forms that do not survive parsing and printing: big integers, 1.0, 1E2, escapes, null instead of omission. */
 const ODD_META =
   '{"demo/big":12345678901234567890,"demo/one":1.0,"demo/exp":1E2,"demo/null":null,"demo/text":"\\u00e9\\/"}';
 const UNKNOWN_UPDATES = [
@@ -54,7 +55,7 @@ const UNKNOWN_UPDATES = [
   `{ "sessionUpdate": "agent_message_chunk", "content": {"type":"text","text":"message id is omitted"}, "_meta": null }`,
 ];
 
-/** The lines `/unknown` writes, exactly. */
+/** The exact lines that `/unknown` writes. */
 export function unknownLines(session: { id: string; line(update: string): string }): string[] {
   const sessionId = JSON.stringify(session.id);
   return [
@@ -63,20 +64,20 @@ export function unknownLines(session: { id: string; line(update: string): string
   ];
 }
 
-function unknown({ session, out }: Turn): void {
+function unknown({ session, out }: DemoTurn): void {
   for (const line of unknownLines(session)) {
     if (line.includes('"session/update"')) session.sendLines(line);
     else out.write(line);
   }
 }
 
-async function split({ session, out }: Turn): Promise<void> {
+async function split({ session, out }: DemoTurn): Promise<void> {
   const line = session.line(SPLIT_UPDATE);
   session.remember(line);
   await out.writeBytewise(Buffer.from(line));
 }
 
-function garbage(turn: Turn): void {
+function garbage(turn: DemoTurn): void {
   turn.out.write("this line is not JSON\n");
   turn.out.write('{"jsonrpc":"2.0","method":\n');
   turn.out.write(Buffer.from([0x6e, 0x6f, 0x20, 0xff, 0xfe, 0xc3, 0x28, 0x0a]));
@@ -84,7 +85,7 @@ function garbage(turn: Turn): void {
   turn.say("Wrote garbage to stdout.\n");
 }
 
-async function flood(turn: Turn, count: string): Promise<void> {
+async function flood(turn: DemoTurn, count: string): Promise<void> {
   const total = Number(count || 1000);
   for (let start = 0; start < total; start += FLOOD_BATCH) {
     turn.signal.throwIfAborted();

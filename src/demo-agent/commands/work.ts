@@ -1,8 +1,8 @@
-/** What an agent does on the client's machine: files and terminals. */
+/** Commands that use the client's files and terminals. */
 import { appendFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { methods } from "@agentclientprotocol/sdk";
-import { type Command, failure, type Turn } from "../turn.ts";
+import { type Command, type DemoTurn, failureReason } from "../demo-turn.ts";
 
 export const workCommands: Command[] = [
   {
@@ -15,14 +15,14 @@ export const workCommands: Command[] = [
   {
     name: "edit",
     hint: "PATH [TEXT]",
-    description: "Write a file through the client: TEXT, or one line more than it had",
+    description: "Write a file through the client: TEXT, or the old content and one more line",
     lacks: ({ fs }) => !fs?.writeTextFile && "fs.writeTextFile",
     run: edit,
   },
   {
     name: "trace",
     hint: "PATH TEXT",
-    description: "Append a line to a file without the client, so that it can be seen how often this ran",
+    description: "Append a line to a file without the client, which shows how often the command ran",
     run: trace,
   },
   {
@@ -34,7 +34,7 @@ export const workCommands: Command[] = [
   },
 ];
 
-async function read(turn: Turn, args: string): Promise<void> {
+async function read(turn: DemoTurn, args: string): Promise<void> {
   const path = resolve(turn.session.record.cwd, args);
   const call = turn.tool({ title: `Read ${path}`, kind: "read", locations: [{ path }], rawInput: { path } });
   try {
@@ -45,13 +45,13 @@ async function read(turn: Turn, args: string): Promise<void> {
     });
     turn.say(`Read ${content.length} characters from ${path}\n`);
   } catch (error) {
-    const reason = failure(turn, error);
+    const reason = failureReason(turn, error);
     call.patch({ status: "failed" });
     turn.say(`Could not read ${path}: ${reason}\n`);
   }
 }
 
-async function edit(turn: Turn, args: string): Promise<void> {
+async function edit(turn: DemoTurn, args: string): Promise<void> {
   const [, name = "", text = ""] = /^(\S*)\s*(.*)$/.exec(args) ?? [];
   const path = resolve(turn.session.record.cwd, name || "demo.txt");
   const call = turn.tool({
@@ -73,18 +73,18 @@ async function edit(turn: Turn, args: string): Promise<void> {
     call.patch({ status: "completed" });
     turn.say(`Wrote ${newText.length} characters to ${path}\n`);
   } catch (error) {
-    const reason = failure(turn, error);
+    const reason = failureReason(turn, error);
     call.patch({ status: "failed" });
     turn.say(`Could not write ${path}: ${reason}\n`);
   }
 }
 
-function trace(turn: Turn, args: string): void {
+function trace(turn: DemoTurn, args: string): void {
   const [, name = "", text = ""] = /^(\S*)\s*(.*)$/.exec(args) ?? [];
   appendFileSync(resolve(turn.session.record.cwd, name || "trace.txt"), `${text}\n`);
 }
 
-async function readFile(turn: Turn, path: string): Promise<string> {
+async function readFile(turn: DemoTurn, path: string): Promise<string> {
   const { content } = await turn.client.request(
     methods.client.fs.readTextFile,
     { sessionId: turn.session.id, path },
@@ -93,18 +93,18 @@ async function readFile(turn: Turn, path: string): Promise<string> {
   return content;
 }
 
-/** Clients disagree about the error for a missing file, so any error counts as one. */
-async function readOrMissing(turn: Turn, path: string): Promise<string | null> {
+/** Clients disagree about the error for a missing file, so any error counts as a missing file. */
+async function readOrMissing(turn: DemoTurn, path: string): Promise<string | null> {
   if (!turn.peer.capabilities.fs?.readTextFile) return null;
   try {
     return await readFile(turn, path);
   } catch (error) {
-    failure(turn, error);
+    failureReason(turn, error);
     return null;
   }
 }
 
-async function terminal(turn: Turn, command: string): Promise<void> {
+async function terminal(turn: DemoTurn, command: string): Promise<void> {
   const { id: sessionId, record } = turn.session;
   const call = turn.tool({ title: command, kind: "execute", rawInput: { command } });
 
@@ -126,9 +126,9 @@ async function terminal(turn: Turn, command: string): Promise<void> {
     turn.say(`Exit code ${exit.exitCode ?? "none"}, signal ${exit.signal ?? "none"}, output:\n${output}`);
     await turn.orCancelled(shell.release());
   } catch (error) {
-    // Also ends what still runs, be it created already or only after the cancel.
+    // Releasing ends the command, even if the terminal is created only after the cancel.
     void creating.then((shell) => shell.release()).catch(() => {});
-    const reason = failure(turn, error);
+    const reason = failureReason(turn, error);
     call.patch({ status: "failed" });
     turn.say(`The terminal failed: ${reason}\n`);
   }

@@ -11,7 +11,7 @@ import {
 import { join } from "node:path";
 import type { Output } from "./output.ts";
 
-/** What must be known about a session besides its history. */
+/** The data of a session besides its history. */
 export type SessionRecord = {
   sessionId: string;
   cwd: string;
@@ -23,9 +23,9 @@ export type SessionRecord = {
 };
 
 /**
- * Sessions on disk: `<id>.json` is the record, `<id>.ndjson` the history as the very lines that were sent.
+ * Sessions on disk: `<id>.json` is the record, `<id>.ndjson` is the history, exactly the lines that were sent.
  *
- * Writing is synchronous, so that a crash in mid-turn loses nothing that a client has seen.
+ * Writing is synchronous, so that a crash during a turn loses nothing that a client has seen.
  */
 export class SessionStore {
   readonly #directory: string;
@@ -42,7 +42,7 @@ export class SessionStore {
   }
 
   find(sessionId: string): SessionRecord | undefined {
-    // Ids are file names here: anything that is not one of ours must not become a path.
+    // Ids are file names, so a foreign id must not become a path.
     if (!/^[\w-]+$/.test(sessionId)) return undefined;
     try {
       return JSON.parse(readFileSync(this.#path(sessionId, "json"), "utf8")) as SessionRecord;
@@ -68,7 +68,7 @@ export class SessionStore {
     appendFileSync(this.#path(sessionId, "ndjson"), lines);
   }
 
-  /** Writes the whole history out again, in chunks of whole lines; a torn last line is left out. */
+  /** Sends the whole history again in chunks of whole lines. An incomplete last line is left out. */
   async replay(sessionId: string, out: Output): Promise<void> {
     let rest: Buffer = Buffer.alloc(0);
     try {

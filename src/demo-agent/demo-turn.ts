@@ -12,10 +12,10 @@ import {
   type ToolCall,
   type ToolCallUpdate,
 } from "@agentclientprotocol/sdk";
+import type { DemoSession } from "./demo-session.ts";
 import type { Output } from "./output.ts";
-import type { Session } from "./session.ts";
 
-/** What `initialize` told us about the other side. */
+/** The client as it introduced itself in `initialize`. */
 export type Peer = {
   protocolVersion: number;
   clientInfo: Implementation | null;
@@ -27,27 +27,29 @@ export type Command = {
   /** The syntax of the arguments. */
   hint?: string;
   description: string;
-  /** Names the client capability that is missing; the command is not run then. */
+  /** The name of the client capability that the command needs and the client lacks; the command then does not run. */
   lacks?(client: ClientCapabilities, args: string): string | false;
-  run(turn: Turn, args: string): void | Promise<void>;
+  run(turn: DemoTurn, args: string): void | Promise<void>;
 };
 
-/** One prompt being worked on: what commands have to do with the client, all of it ended by a cancel. */
-export class Turn {
-  readonly session: Session;
+/** One running prompt: the means by which commands talk to the client. A cancel ends all of them. */
+export class DemoTurn {
+  readonly session: DemoSession;
   readonly peer: Peer;
   readonly client: AgentContext;
   readonly out: Output;
   readonly prompt: ContentBlock[];
   readonly requestId: JsonRpcId;
   readonly signal: AbortSignal;
-  /** For requests to the client: a cancel withdraws them and does not wait for their answer. */
+  /** Options for requests to the client: a cancel withdraws a request without waiting for its response. */
   readonly cancellable: SendRequestOptions;
-  /** Set by `end`; until then the turn goes on with the next command. */
+  /** Set by `end`; until then the turn continues with the next command. */
   stopReason: StopReason | undefined;
   #tools = 0;
 
-  constructor(parts: Pick<Turn, "session" | "peer" | "client" | "out" | "prompt" | "requestId" | "signal">) {
+  constructor(
+    parts: Pick<DemoTurn, "session" | "peer" | "client" | "out" | "prompt" | "requestId" | "signal">,
+  ) {
     this.session = parts.session;
     this.peer = parts.peer;
     this.client = parts.client;
@@ -75,7 +77,7 @@ export class Turn {
     this.show({ type: "text", text });
   }
 
-  /** Announces a tool call and returns the way to patch it; ids are unique across restarts. */
+  /** Announces a tool call and returns a handle for its updates. Ids are unique across restarts. */
   tool(call: Omit<ToolCall, "toolCallId" | "status">): ToolHandle {
     this.#tools += 1;
     const toolCallId = `call_${this.session.record.prompts}_${this.#tools}`;
@@ -90,7 +92,7 @@ export class Turn {
     await setTimeout(ms, undefined, { signal: this.signal });
   }
 
-  /** The same promise, given up as soon as the turn is cancelled. */
+  /** Settles like `promise`, but rejects as soon as the turn is cancelled. */
   orCancelled<T>(promise: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const giveUp = () => reject(this.signal.reason);
@@ -106,8 +108,8 @@ type ToolHandle = {
   patch(changes: Omit<ToolCallUpdate, "toolCallId">): void;
 };
 
-/** Why a request to the client failed, for people. A cancelled turn is no such failure and goes on up. */
-export function failure(turn: Turn, error: unknown): string {
+/** Why a request to the client failed, as text for people. Throws if the turn was cancelled. */
+export function failureReason(turn: DemoTurn, error: unknown): string {
   turn.signal.throwIfAborted();
   return error instanceof RequestError ? `${error.message} (${error.code})` : String(error);
 }

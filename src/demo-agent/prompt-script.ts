@@ -1,9 +1,9 @@
 import { type ContentBlock, RequestError, type StopReason } from "@agentclientprotocol/sdk";
 import { findCommand } from "./commands.ts";
-import type { Turn } from "./turn.ts";
+import type { DemoTurn } from "./demo-turn.ts";
 
-/** Plays the prompt: its commands if it starts with one, otherwise a small answer. */
-export async function play(turn: Turn, withdrawn: AbortSignal): Promise<StopReason> {
+/** Runs the commands of the prompt, or gives a short answer if the prompt does not start with a command. */
+export async function playPrompt(turn: DemoTurn, withdrawn: AbortSignal): Promise<StopReason> {
   try {
     await playLines(turn, firstText(turn.prompt));
     return turn.stopReason ?? "end_turn";
@@ -14,7 +14,7 @@ export async function play(turn: Turn, withdrawn: AbortSignal): Promise<StopReas
   }
 }
 
-async function playLines(turn: Turn, text: string): Promise<void> {
+async function playLines(turn: DemoTurn, text: string): Promise<void> {
   if (!text.startsWith("/")) {
     answer(turn, text);
     return;
@@ -38,7 +38,7 @@ async function playLines(turn: Turn, text: string): Promise<void> {
   }
 }
 
-function answer(turn: Turn, text: string): void {
+function answer(turn: DemoTurn, text: string): void {
   const others = turn.prompt.filter((block) => block.type !== "text").map((block) => block.type);
   const messageId = `msg_${turn.session.record.prompts}`;
   const pieces = [

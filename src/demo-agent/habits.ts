@@ -3,9 +3,9 @@ import { randomUUID } from "node:crypto";
 import type { AnyMessage, JsonRpcId, Stream } from "@agentclientprotocol/sdk";
 
 const HABITS = [
-  /** Exits with code 3 and a line on stderr before it answers anything. */
+  /** Exits with code 3 and a line on stderr before it answers any request. */
   "exit",
-  /** Reads, never answers. */
+  /** Reads requests and never answers. */
   "silent",
   /** Prints lines that are not JSON before it works normally. */
   "garbage",
@@ -13,7 +13,7 @@ const HABITS = [
   "ids",
   /** Sends an update for a session before the response to its `session/new`. */
   "early-update",
-  /** Answers `protocolVersion: 2`, whatever was offered. */
+  /** Always answers with `protocolVersion: 2`. */
   "version2",
   /** Ignores SIGTERM and the end of stdin. */
   "stubborn",
@@ -34,7 +34,7 @@ export const STARTUP_NOISE = [
   "",
 ].join("\n");
 
-/** Renames the ids of our own requests, and of everything that refers to them, on the way out and back. */
+/** Replaces the ids of the agent's own requests in both directions, also in messages that refer to them. */
 export function withUuidIds(stream: Stream): Stream {
   const uuids = new Map<JsonRpcId, string>();
   const originals = new Map<JsonRpcId, JsonRpcId>();

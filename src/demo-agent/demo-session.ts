@@ -1,16 +1,17 @@
 import type { ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
 import type { Output } from "./output.ts";
-import { MODES } from "./settings.ts";
-import type { SessionRecord, SessionStore } from "./store.ts";
+import type { SessionRecord, SessionStore } from "./session-store.ts";
+import { DEMO_MODES } from "./settings.ts";
 
-/** What belongs to the moment or to the process, not to the history that a load replays. */
+/** Updates that are not part of the history that a load replays. */
 const LIVE_ONLY = new Set<SessionUpdate["sessionUpdate"]>(["notice", "available_commands_update"]);
 
-export class Session {
+/** One session of the demo agent: sends updates, and remembers them if there is a store. */
+export class DemoSession {
   readonly record: SessionRecord;
-  /** MCP servers as the client named them, for `/mcp`. */
+  /** The client's names of the MCP servers, for `/mcp`. */
   mcpServers: string[] = [];
-  /** Aborted by `session/cancel`; present while a prompt is being worked on. */
+  /** Present while a prompt runs; `session/cancel` aborts it. */
   turn: AbortController | undefined;
 
   readonly #out: Output;
@@ -31,7 +32,7 @@ export class Session {
       cwd,
       title: null,
       updatedAt: new Date().toISOString(),
-      modeId: MODES[0]!.id,
+      modeId: DEMO_MODES[0]!.id,
       config: {},
       prompts: 0,
     };
@@ -41,7 +42,7 @@ export class Session {
     return this.record.sessionId;
   }
 
-  /** The wire form of one update, given as JSON text so that a caller decides about every byte. */
+  /** The line of one update. The update is JSON text, so that the caller controls every byte. */
   line(update: string): string {
     return `${this.#head}${update}}}\n`;
   }
@@ -52,13 +53,13 @@ export class Session {
     else this.sendLines(line);
   }
 
-  /** Whole `session/update` lines, sent and remembered as they are. */
+  /** Sends whole `session/update` lines unchanged and remembers them. */
   sendLines(lines: string): void {
     this.#out.write(lines);
     this.remember(lines);
   }
 
-  /** For lines that reach the client in another way. */
+  /** Remembers lines that reach the client in another way. */
   remember(lines: string): void {
     this.#store?.append(this.id, lines);
   }
