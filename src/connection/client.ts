@@ -1,6 +1,6 @@
 import type { ClientState } from "../durable/attachments.ts";
 import { asObserver, type Caller } from "../protocol/caller.ts";
-import type { Hears } from "../protocol/client-subscriptions.ts";
+import type { Subscriptions } from "../protocol/client-subscriptions.ts";
 import type { Handover } from "../protocol/rpc.ts";
 
 /** What a client may do: all its token says, unless it has come to look on. */
@@ -9,7 +9,7 @@ export function rightsOf(caller: Caller, { looksOn }: Pick<Handover, "looksOn">)
 }
 
 /** What its session is to tell it besides the messages of ACP. */
-export function hearing({ dialect, control, serves = [] }: ClientState): Hears {
+export function subscriptionsOf({ dialect, control, serves = [] }: ClientState): Subscriptions {
   return { turnEnds: dialect === "seed-000", agent: control === true, serves };
 }
 

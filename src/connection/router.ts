@@ -18,7 +18,7 @@ import { offeredIo } from "../protocol/methods.ts";
 import { redactedResult } from "../session/core/read/redaction/redaction.ts";
 import { type Payment, Purse } from "../tenant/client/quota-spender.ts";
 import { exceeded, mayOpenSession } from "../tenant/quotas.ts";
-import { type Client, type Exchange, hearing } from "./client.ts";
+import { type Client, type Exchange, subscriptionsOf } from "./client.ts";
 import { costOf, QuotaExceeded } from "./message-cost.ts";
 import { answerPermission } from "./methods/answer-permission.ts";
 import { checkInitialize, initializeResult } from "./methods/initialize.ts";
@@ -133,7 +133,7 @@ export class Router {
   async #own(frame: Frame, exchange: Exchange): Promise<boolean> {
     if (frame.kind !== "request") return false;
     const { connection, caller } = this.#client.state;
-    const here = { connection, caller, hears: hearing(this.#client.state) };
+    const here = { connection, caller, subscriptions: subscriptionsOf(this.#client.state) };
     const own = await ownMethod(this.#env, here, frame);
     if (!own) return false;
     if ("forProcess" in own) await this.#forProcess(frame, exchange);
@@ -186,8 +186,8 @@ export class Router {
     }
     this.#client.opens(sessionId, frame.idText);
     this.#client.change({ opening: sessionId });
-    const hears = hearing(this.#client.state);
-    const order = { sessionId, connection, caller, workspace, agent: agent ?? "", raw, hears };
+    const subscriptions = subscriptionsOf(this.#client.state);
+    const order = { sessionId, connection, caller, workspace, agent: agent ?? "", raw, subscriptions };
     await this.#session(sessionId).open(order);
     return true;
   }
@@ -262,12 +262,14 @@ export class Router {
   /** One batch for one session, numbered, so that a call repeated after a reset of the session counts once. */
   async #send(sessionId: string, batch: readonly { frame: string; number: number }[]): Promise<boolean> {
     const { connection, caller } = this.#client.state;
-    const hears = hearing(this.#client.state);
+    const subscriptions = subscriptionsOf(this.#client.state);
     const frames = batch.map(({ frame }) => frame);
     const numbers = batch.map(({ number }) => number);
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return (await this.#session(sessionId).receive({ connection, caller, numbers, frames, hears })).ok;
+        return (
+          await this.#session(sessionId).receive({ connection, caller, numbers, frames, subscriptions })
+        ).ok;
       } catch (error) {
         if (attempt === 3) throw error;
       }

@@ -43,9 +43,9 @@ const AGENTS_PER_PROCESSOR = 8;
 type ServedSession = {
   run: AgentRun;
   link: SessionLink;
-  wish: number;
+  processRequest: number;
   /** The session has requested another process, which starts when the link has finished with this run. */
-  next?: { agent: string; wish: number };
+  next?: { agent: string; processRequest: number };
 };
 
 /** Runs agents for the sessions of one workspace. */
@@ -83,7 +83,7 @@ export class Host {
     this.#resources = new ResourceWatch(options.agentLimits ?? {}, timing.usageEveryMs, () => this.#runs);
     this.#control = new ControlLink(options.gateway, options.workspace, {
       greeting: () => this.#greeting(),
-      open: (sessionId, agent, wish) => this.#open(sessionId, agent, wish),
+      open: (sessionId, agent, processRequest) => this.#open(sessionId, agent, processRequest),
       warm: (agentId) => this.#runs.warm(agentId),
       settings: ({ clientIo = "host" }) => this.#runs.serveIoBy(clientIo),
       secrets: (values) => this.#setSecrets(values),
@@ -182,27 +182,27 @@ export class Host {
   }
 
   /** The gateway cannot know which messages arrived, so it may repeat a request for a session that is served already. */
-  #open(sessionId: string, agentId: string, wish: number): void {
+  #open(sessionId: string, agentId: string, processRequest: number): void {
     if (this.#closing) return;
     const session = this.#sessions.get(sessionId);
     if (!session) {
-      this.#serve(sessionId, agentId, wish);
+      this.#serve(sessionId, agentId, processRequest);
       return;
     }
-    if (wish > session.wish) session.next = { agent: agentId, wish };
+    if (processRequest > session.processRequest) session.next = { agent: agentId, processRequest };
     session.link.retryNow();
   }
 
-  #serve(sessionId: string, agentId: string, wish: number): void {
+  #serve(sessionId: string, agentId: string, processRequest: number): void {
     const { gateway, name, root } = this.#options;
     const run = this.#runs.open(agentId);
     const session: ServedSession = {
       run,
-      wish,
+      processRequest,
       link: new SessionLink(
         gateway,
         sessionId,
-        { agent: agentId, host: name, root, wish, ...(run.io === "client" && { io: run.io }) },
+        { agent: agentId, host: name, root, processRequest, ...(run.io === "client" && { io: run.io }) },
         run,
         () => this.#draining,
       ),
@@ -213,7 +213,7 @@ export class Host {
       this.#sessions.delete(sessionId);
       this.#sessionsChanged();
       const { next } = session;
-      if (next && !this.#closing) this.#serve(sessionId, next.agent, next.wish);
+      if (next && !this.#closing) this.#serve(sessionId, next.agent, next.processRequest);
     });
     gateway.log(`session ${sessionId}: agent ${agentId}, run ${run.id}`);
   }

@@ -1,16 +1,14 @@
 import type { WorkspaceIo } from "./methods.ts";
 
 /**
- * What a session tells clients that want to know more than canonical ACP has messages for. These notifications go
- * no further than the connection, which says it in its client's own terms.
+ * What a client wants of a session beyond the messages of canonical ACP. The session tells the connection, by the
+ * notifications of `extensions.ts`, and the connection tells its client in the client's own terms.
  */
-
-/** Which of it a client wants. */
-export type Hears = {
-  /** The end of turns that others have asked for. */
+export type Subscriptions = {
+  /** The ends of turns that other clients asked for. */
   readonly turnEnds?: boolean;
-  /** That the agent has failed, is started again, is back. */
+  /** Failures, restarts and returns of the agent. */
   readonly agent?: boolean;
-  /** What it can do for the agent in turn. */
+  /** Not a subscription but an offer: the files and terminals that the client serves to the agent. */
   readonly serves?: readonly WorkspaceIo[];
 };

@@ -16,7 +16,7 @@ import type { IoServer } from "./methods.ts";
  */
 
 /** Raised by one when an old host could no longer understand the gateway, or the other way round. */
-export const LINK_VERSION = 2;
+export const LINK_VERSION = 3;
 
 /** Control socket, host → gateway. Everything but `hello` is news; a greeting repeats what still holds. */
 export type HostControl =
@@ -100,8 +100,8 @@ export type GatewayControl =
   | ({ t: "welcome" } & HostSettings)
   /** They have changed; they hold for processes that start from now on. */
   | ({ t: "settings" } & HostSettings)
-  /** `wish` is the session's own number for this process, to be repeated when it says hello. */
-  | { t: "open"; sessionId: string; agent: string; wish: number }
+  /** `processRequest` is the session's own number for this process, to be repeated when it says hello. */
+  | { t: "open"; sessionId: string; agent: string; processRequest: number }
   /** Somebody is about to use this agent, or wants to know what it can do. */
   | { t: "warm"; agent: string }
   /** All secrets of the workspace, for the agents that declare them. */
@@ -120,7 +120,7 @@ export type GatewayControl =
 /** Session socket, heads of host → session messages. */
 export type HostHead =
   /**
-   * First message on each socket. `host` is the host's name, `root` the workspace's path on it, `wish` the
+   * First message on each socket. `host` is the host's name, `root` the workspace's path on it, `processRequest` the
    * number the session gave this process when it asked for it, and `delivered` the last log sequence number
    * written to the agent.
    */
@@ -130,7 +130,7 @@ export type HostHead =
       agent: string;
       host: string;
       root: string;
-      wish: number;
+      processRequest: number;
       delivered: number;
       /** The host is about to leave. */
       draining: boolean;

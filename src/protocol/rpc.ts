@@ -1,5 +1,5 @@
 import type { Caller } from "./caller.ts";
-import type { Hears } from "./client-subscriptions.ts";
+import type { Subscriptions } from "./client-subscriptions.ts";
 import type { Cursor, EventCursor } from "./cursor.ts";
 import type { PermissionPolicy } from "./permission-policy.ts";
 import type { NoticeType } from "./webhook-messages.ts";
@@ -73,13 +73,13 @@ export type DeliveryResult = "more" | "enough" | "later" | "gone";
 
 // ---- Session → workspace
 
-/** A session's request for an agent process. `wish` is the session's number of the request; each number is higher. */
+/** A session's request for an agent process. `processRequest` is the session's number of the request; each number is higher. */
 export type PlacementRequest = {
   tenant: string;
   workspace: string;
   sessionId: string;
   agent: string;
-  wish: number;
+  processRequest: number;
   /** The host that has the session's files. */
   home: string | null;
 };
@@ -98,7 +98,7 @@ export type OpenRequest = {
   agent: string;
   /** The client's `session/new`; null while the client has yet to log in and the session is only expected. */
   raw: string | null;
-  hears: Hears;
+  subscriptions: Subscriptions;
 };
 
 /** Frames of one client with their numbers. Numbers grow, so that the session recognises a frame that comes twice. */
@@ -107,7 +107,7 @@ export type ClientFrames = {
   caller: Caller;
   numbers: number[];
   frames: string[];
-  hears: Hears;
+  subscriptions: Subscriptions;
 };
 
 /** Makes a session a copy of another one, and attaches the client that asked for it. */
@@ -120,7 +120,7 @@ export type ForkOrder = {
   caller: Caller;
   /** JSON: parameters for the `session/new` of the copy's own agent. */
   opening: string;
-  hears: Hears;
+  subscriptions: Subscriptions;
 };
 
 /** The event by which the client is attached to a fork, and the modes and settings of `session/new`, as JSON. */
@@ -179,8 +179,8 @@ export type TurnMark = {
 
 // ---- Workspace → session
 
-/** News of a session's host. `wish` names the process request it concerns; the session may have made another since. */
-export type HostStatusMessage = { host: string; wish: number; reason: string };
+/** News of a session's host. `processRequest` names the process request it concerns; the session may have made another since. */
+export type HostStatusMessage = { host: string; processRequest: number; reason: string };
 
 // ---- Workspace → container
 

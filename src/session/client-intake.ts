@@ -34,10 +34,10 @@ export class ClientIntake {
   // ---- opening ----------------------------------------------------------------------------------------
 
   /** Attaches the client that a new session is made for. */
-  attachFirst({ connection, caller, raw, hears }: OpenRequest): void {
+  attachFirst({ connection, caller, raw, subscriptions }: OpenRequest): void {
     const attachment = { seq: 0, start: 0, merge: false, offers: [] };
     const params = raw === null ? undefined : mustReadFrame(raw).value.params;
-    this.#parts.clients.attach(connection, attachment, presenceOf(caller, Date.now(), hears, params));
+    this.#parts.clients.attach(connection, attachment, presenceOf(caller, Date.now(), subscriptions, params));
   }
 
   open({ connection, caller, workspace, agent, raw }: OpenRequest): void {
@@ -56,10 +56,10 @@ export class ClientIntake {
   }
 
   /** Attaches the client that asked for a fork, after the copied history. */
-  attachToFork({ connection, caller, hears, opening }: ForkOrder): Forked {
+  attachToFork({ connection, caller, subscriptions, opening }: ForkOrder): Forked {
     const { lastSeq: attach, acp } = this.#state;
     const attachment = { seq: attach, start: attach, merge: false, offers: [] };
-    const presence = presenceOf(caller, Date.now(), hears, JSON.parse(opening));
+    const presence = presenceOf(caller, Date.now(), subscriptions, JSON.parse(opening));
     this.#parts.clients.attach(connection, attachment, presence);
     return { attach, setup: JSON.stringify(currentSetup(acp)) };
   }
@@ -67,7 +67,7 @@ export class ClientIntake {
   // ---- frames -----------------------------------------------------------------------------------------
 
   /** Takes the frames that have not been taken before. A `session/load` or `session/resume` attaches its client. */
-  receive({ connection, caller, numbers, frames, hears }: ClientFrames): Result<undefined> {
+  receive({ connection, caller, numbers, frames, subscriptions }: ClientFrames): Result<undefined> {
     const { clients, concealed } = this.#parts;
     const known = clients.lastReceived(connection);
     const fresh = frames
@@ -78,7 +78,7 @@ export class ClientIntake {
       for (const frame of fresh) {
         const isAttached = clients.has(connection);
         const attachment = attachmentFor(frame, batch.nextSeq, isAttached, openToClients(batch.state));
-        const presence = presenceOf(caller, batch.at, hears, frame.value.params);
+        const presence = presenceOf(caller, batch.at, subscriptions, frame.value.params);
         if (attachment) clients.attach(connection, attachment, presence);
         clientFrame(batch, { connection, caller, answering: clients.answering() }, frame, newTurnId);
       }

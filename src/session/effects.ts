@@ -121,12 +121,12 @@ export class FollowUp {
   }
 
   async #place(state: SessionState): Promise<void> {
-    const { sessionId, identity, processRequest: wish, home } = state;
+    const { sessionId, identity, processRequest, home } = state;
     const workspace = workspaceOf(this.#env, state);
     if (!identity || !workspace) return;
     const { tenant, workspace: name, agent } = identity;
     try {
-      const order = { tenant, workspace: name, sessionId, agent, wish, home };
+      const order = { tenant, workspace: name, sessionId, agent, processRequest, home };
       const { refused, policy, notices } = await workspace.place(order);
       if (!this.#parts.journal.state) return;
       this.#parts.webhooks.want(notices);
@@ -135,7 +135,7 @@ export class FollowUp {
         if (refused !== null) unavailable(batch, refused);
       });
     } catch (error) {
-      // The deadline for the start is set: should nobody hear of the wish, the client hears of that.
+      // The deadline for the start is set: if nobody hears of the process request, the client hears of that.
       console.error("place failed", { sessionId, error: String(error) });
     }
   }

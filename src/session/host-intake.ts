@@ -111,8 +111,10 @@ export class HostIntake {
   }
 
   /** A message may arrive late or twice, when the session has made another process request already. */
-  #isCurrent({ wish, host }: HostStatusMessage): boolean {
+  #isCurrent({ processRequest, host }: HostStatusMessage): boolean {
     // Hosts of earlier builds name no process request.
-    return wish === 0 ? this.#state.run?.host === host : this.#state.processRequest === wish;
+    return processRequest === 0
+      ? this.#state.run?.host === host
+      : this.#state.processRequest === processRequest;
   }
 }

@@ -115,7 +115,7 @@ export class WorkspaceState extends DurableObject<Env> {
 
   /** Puts a session on a host; with none that can have it, it waits. `refused` says why there will be none. */
   place(order: PlacementRequest): PlacementAnswer {
-    const { sessionId: session, agent, wish, home } = order;
+    const { sessionId: session, agent, processRequest: wish, home } = order;
     this.#store.create(order);
     const { policy } = this.#store.settings();
     const notices = this.#webhooks.wanted();
@@ -455,7 +455,7 @@ export class WorkspaceState extends DurableObject<Env> {
       if (running.has(session)) continue;
       if (asked === instance) {
         // The order may have been lost on the way; a host that has it will know.
-        sendControl(ws, { t: "open", sessionId: session, agent, wish });
+        sendControl(ws, { t: "open", sessionId: session, agent, processRequest: wish });
         continue;
       }
       this.#departures.restarted(name, { session, wish });

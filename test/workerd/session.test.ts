@@ -277,7 +277,7 @@ describe("the host's link", () => {
         agent: "scripted",
         host: "h1",
         root: "/workspace",
-        wish: 1,
+        processRequest: 1,
         delivered: 0,
         draining: false,
       }),
@@ -318,8 +318,8 @@ describe("an agent that ends", () => {
     const host = await Host.join(workspace);
     const client = await Client.open(workspace);
     const id = client.call("session/new", { cwd: "/", mcpServers: [] });
-    const { sessionId, wish } = await host.order();
-    const agent = await Agent.start(workspace, sessionId, { host: host.name, wish });
+    const { sessionId, processRequest } = await host.order();
+    const agent = await Agent.start(workspace, sessionId, { host: host.name, processRequest });
     agent.items(JSON.stringify(["exit", { code: 3, signal: null, stderr: "no key" }]));
     expect((await client.until(id)).response.error).toMatchObject({
       message: expect.stringContaining("exit code 3"),

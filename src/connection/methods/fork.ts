@@ -10,7 +10,11 @@ import { mayOpenSession } from "../../tenant/quotas.ts";
 import type { Here, Own } from "./local-methods.ts";
 
 /** `session/fork`: a new session with the history of another, up to an event or to its end. */
-export async function forkSession(env: Env, { connection, caller, hears }: Here, frame: Frame): Promise<Own> {
+export async function forkSession(
+  env: Env,
+  { connection, caller, subscriptions }: Here,
+  frame: Frame,
+): Promise<Own> {
   const canonical = translateOpening(frame);
   if ("refuse" in canonical) return { error: canonical.refuse };
   const read = PARAMS.safeParse(canonical.frame.value.params);
@@ -31,7 +35,7 @@ export async function forkSession(env: Env, { connection, caller, hears }: Here,
     connection,
     caller,
     opening: JSON.stringify(opening),
-    hears,
+    subscriptions,
   });
   if (!fork.ok) return { error: rpcErrorOf(fork.refusal) };
   const setup = JSON.parse(fork.value.setup) as object;

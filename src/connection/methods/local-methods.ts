@@ -1,5 +1,5 @@
 import { type Caller, roleOf } from "../../protocol/caller.ts";
-import type { Hears } from "../../protocol/client-subscriptions.ts";
+import type { Subscriptions } from "../../protocol/client-subscriptions.ts";
 import { forbidden, type RpcError } from "../../protocol/errors.ts";
 import type { RequestFrame } from "../../protocol/frame.ts";
 import { forkSession } from "./fork.ts";
@@ -9,7 +9,7 @@ import { listForClient } from "./list.ts";
 export type Here = {
   connection: string;
   caller: Caller;
-  hears: Hears;
+  subscriptions: Subscriptions;
 };
 
 /**

@@ -8,7 +8,12 @@ import { parseJson } from "../../protocol/json-value.ts";
 const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
   z.object({ t: z.literal("welcome"), clientIo: z.enum(["host", "client"]).optional() }),
   z.object({ t: z.literal("settings"), clientIo: z.enum(["host", "client"]).optional() }),
-  z.object({ t: z.literal("open"), sessionId: z.string().min(1), agent: z.string(), wish: z.number() }),
+  z.object({
+    t: z.literal("open"),
+    sessionId: z.string().min(1),
+    agent: z.string(),
+    processRequest: z.number(),
+  }),
   z.object({ t: z.literal("warm"), agent: z.string() }),
   z.object({ t: z.literal("secrets"), values: z.record(z.string(), z.string()) }),
   z.object({ t: z.literal("token"), token: z.string().min(1) }),
@@ -30,7 +35,7 @@ export type HostRefusal = "token" | "version" | "superseded";
 export type ControlHandlers = {
   /** The messages that open a new socket, `hello` first. */
   greeting(): HostControl[];
-  open(sessionId: string, agent: string, wish: number): void;
+  open(sessionId: string, agent: string, processRequest: number): void;
   /** A client wants to know the capabilities of this agent, and may open a session with it. */
   warm(agent: string): void;
   /** The workspace's settings for its hosts. */
@@ -102,7 +107,7 @@ export class ControlLink {
         this.#handlers.settings(message);
         return;
       case "open":
-        this.#handlers.open(message.sessionId, message.agent, message.wish);
+        this.#handlers.open(message.sessionId, message.agent, message.processRequest);
         return;
       case "token":
         this.#handlers.token(message.token);

@@ -7,7 +7,7 @@ import type { IoServer } from "../../protocol/methods.ts";
 import type { AgentRun } from "../agent/agent-run.ts";
 
 /** Which agent runs where, and for which process request of the session. */
-type Serving = { agent: string; host: string; root: string; wish: number; io?: IoServer };
+type Serving = { agent: string; host: string; root: string; processRequest: number; io?: IoServer };
 
 const count = z.number().int().nonnegative();
 const sessionHead: z.ZodType<SessionHead> = z.discriminatedUnion("t", [

@@ -102,8 +102,8 @@ export class Clients {
 
   /** Those that may be asked for files and terminals, the latest last. */
   serving(): IoClient[] {
-    return [...this.#cursors.values()].flatMap(({ connection, presence: { answers, hears, cwd } }) =>
-      answers ? { connection, serves: hears?.serves ?? [], cwd: cwd ?? null } : [],
+    return [...this.#cursors.values()].flatMap(({ connection, presence: { answers, subscriptions, cwd } }) =>
+      answers ? { connection, serves: subscriptions?.serves ?? [], cwd: cwd ?? null } : [],
     );
   }
 

@@ -44,8 +44,8 @@ export function renderFrames(
 ): RenderedFrames {
   const { seq: attachment, merge, as } = span;
   const { connection, sessionId, presence } = recipient;
-  const { answers, hears = {} } = presence;
-  const viewer = { connection, as, replayUntil: as === undefined ? attachment : 0, answers, hears };
+  const { answers, subscriptions = {} } = presence;
+  const viewer = { connection, as, replayUntil: as === undefined ? attachment : 0, answers, subscriptions };
   const events = presence.redacted ? logged.map(redacted) : logged;
   const isMerging = merge && position < attachment;
   const render = (part: readonly LogEvent[]): RenderedFrames => {
@@ -101,7 +101,7 @@ function openRequests(
   { connection, sessionId, presence: { answers, redacted: isRedacted } }: Recipient,
   log: LogReader,
 ): string[] {
-  const viewer = { connection, replayUntil: 0, answers, hears: {} };
+  const viewer = { connection, replayUntil: 0, answers, subscriptions: {} };
   return offers.flatMap((seq) => {
     const event = log.eventAt(seq);
     return event ? forClient(isRedacted ? redacted(event) : event, sessionId, viewer) : [];

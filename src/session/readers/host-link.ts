@@ -125,7 +125,7 @@ const HELLO = z.object({
   agent: z.string(),
   host: z.string(),
   root: z.string(),
-  wish: z.number().int().min(0),
+  processRequest: z.number().int().min(0),
   delivered: z.number().int().min(0),
   draining: z.boolean(),
   io: z.enum(["host", "client"]).optional(),

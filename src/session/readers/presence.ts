@@ -1,6 +1,6 @@
 import type { Caller } from "../../protocol/caller.ts";
 import { mayAnswer, type Role, roleOf } from "../../protocol/caller.ts";
-import type { Hears } from "../../protocol/client-subscriptions.ts";
+import type { Subscriptions } from "../../protocol/client-subscriptions.ts";
 
 /** Who reads along: kept with the client's cursor while it is attached, and no part of the history. */
 export type Presence = {
@@ -8,7 +8,7 @@ export type Presence = {
   readonly role: Role;
   /** Whether the agent's requests are put to it. */
   readonly answers: boolean;
-  readonly hears?: Hears;
+  readonly subscriptions?: Subscriptions;
   /** It sees the conversation alone. */
   readonly redacted?: true;
   /** Where it has the workspace, if it said so. */
@@ -18,14 +18,19 @@ export type Presence = {
 };
 
 /** `params` are those of the request that let it in. */
-export function presenceOf(caller: Caller, since: number, hears: Hears, params?: unknown): Presence {
+export function presenceOf(
+  caller: Caller,
+  since: number,
+  subscriptions: Subscriptions,
+  params?: unknown,
+): Presence {
   const cwd = (params as { cwd?: unknown } | null | undefined)?.cwd;
   return {
     subject: caller.subject,
     role: roleOf(caller),
     answers: mayAnswer(caller),
     since,
-    hears,
+    subscriptions,
     ...(typeof cwd === "string" && { cwd }),
     ...(caller.redacted && { redacted: true }),
   };

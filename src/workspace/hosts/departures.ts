@@ -29,7 +29,7 @@ export class Departures {
   tellToLeave(host: string): void {
     for (const { session, wish } of this.#store.placedOn(host)) {
       const reason = `host ${host} is being drained`;
-      this.#words.add(session, { kind: "drain", body: { host, wish, reason } });
+      this.#words.add(session, { kind: "drain", body: { host, processRequest: wish, reason } });
     }
   }
 
@@ -37,7 +37,7 @@ export class Departures {
   restarted(host: string, { session, wish }: { session: string; wish: number }): void {
     this.#store.release(session, wish);
     const reason = `host ${host} was restarted`;
-    this.#words.add(session, { kind: "lost", body: { host, wish, reason } });
+    this.#words.add(session, { kind: "lost", body: { host, processRequest: wish, reason } });
   }
 
   /** Its sessions stay where they are for now: it may come back, with the same processes or with news of them. */
@@ -55,7 +55,7 @@ export class Departures {
       this.#hosts.told(host.name, true);
       const reason = `host ${host.name} is gone since ${new Date(host.lastSeenAt).toISOString()}`;
       for (const { session, wish } of this.#store.placedOn(host.name)) {
-        const body = { host: host.name, wish, reason };
+        const body = { host: host.name, processRequest: wish, reason };
         // Of a host that has left nothing can come back but its name.
         const lost = sharedFiles || host.left;
         if (lost) this.#store.release(session, wish);

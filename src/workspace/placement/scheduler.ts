@@ -39,7 +39,7 @@ export class Placing {
       const { ws, host, instance } = socket;
       this.#store.assign(session, agent, host, instance);
       for (const candidate of candidates) if (candidate.name === host) candidate.placed += 1;
-      sendControl(ws, { t: "open", sessionId: session, agent, wish });
+      sendControl(ws, { t: "open", sessionId: session, agent, processRequest: wish });
     }
   }
 

@@ -215,12 +215,12 @@ export async function resumableClient(
 /** A host that says anything: on its control socket and as the agent of those sessions it is asked to open. */
 export async function host(random: Random, target: Target, tally: Tally, frames: number): Promise<void> {
   let left = frames;
-  const orders: { sessionId: string; wish: number }[] = [];
+  const orders: { sessionId: string; processRequest: number }[] = [];
   while (left > 0) {
     const control = await Line.open(tally, `${target.url}/host/control?token=${target.hostToken}`);
     if (!control) return;
     control.hear((text) => {
-      const order = JSON.parse(text) as { t: string; sessionId: string; wish: number };
+      const order = JSON.parse(text) as { t: string; sessionId: string; processRequest: number };
       if (order.t === "open") orders.push(order);
     });
     control.say(JSON.stringify(corpus.hostHello(`fuzz-${random.below(3)}`)));
@@ -241,7 +241,7 @@ async function agent(
   random: Random,
   target: Target,
   tally: Tally,
-  { sessionId, wish }: { sessionId: string; wish: number },
+  { sessionId, processRequest }: { sessionId: string; processRequest: number },
 ): Promise<number> {
   const line = await Line.open(tally, `${target.url}/host/sessions/${sessionId}?token=${target.hostToken}`);
   if (!line) return 1;
@@ -251,7 +251,7 @@ async function agent(
     agent: "demo",
     host: "fuzz-0",
     root: "/",
-    wish,
+    processRequest,
     delivered: 0,
     draining: false,
   } as const;

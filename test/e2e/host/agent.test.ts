@@ -15,7 +15,7 @@ describe("an agent process", () => {
         agent: "fixture",
         host: "test-host",
         root: expect.any(String),
-        wish: 1,
+        processRequest: 1,
         delivered: 0,
         draining: false,
       },

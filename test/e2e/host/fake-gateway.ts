@@ -28,7 +28,7 @@ export class FakeGateway {
   /** What it says to a hello. */
   answer: GatewayControl = { t: "welcome" };
   pings = 0;
-  #wishes = 0;
+  #processRequests = 0;
 
   static async start(): Promise<FakeGateway> {
     const server = createServer();
@@ -66,9 +66,9 @@ export class FakeGateway {
   }
 
   /** Asks the host to run an agent and hands out the session's side of it. */
-  async open(id: string, agent = "fixture", wish = ++this.#wishes): Promise<FakeSession> {
+  async open(id: string, agent = "fixture", processRequest = ++this.#processRequests): Promise<FakeSession> {
     await this.until(() => this.controlSocket);
-    this.say({ t: "open", sessionId: id, agent, wish });
+    this.say({ t: "open", sessionId: id, agent, processRequest });
     return this.session(id);
   }
 

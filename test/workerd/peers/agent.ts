@@ -8,7 +8,7 @@ export const INITIALIZED = {
   agentInfo: { name: "scripted", version: "1" },
 };
 
-type StartedFor = { host: string; wish: number; io?: "host" | "client" | undefined };
+type StartedFor = { host: string; processRequest: number; io?: "host" | "client" | undefined };
 
 /** One run as the host sees it: numbered items up, numbered lines down. */
 export class Agent {
@@ -22,17 +22,17 @@ export class Agent {
   delivered = 0;
   acknowledged = 0;
 
-  readonly wish: number;
+  readonly processRequest: number;
   #host: string;
   #io: StartedFor["io"];
 
-  constructor(workspace: string, sessionId: string, link: Peer, { host, wish, io }: StartedFor) {
+  constructor(workspace: string, sessionId: string, link: Peer, { host, processRequest, io }: StartedFor) {
     this.#workspace = workspace;
     this.sessionId = sessionId;
     this.#link = link;
     this.#host = host;
     this.#io = io;
-    this.wish = wish;
+    this.processRequest = processRequest;
   }
 
   static async start(workspace: string, sessionId: string, started: StartedFor): Promise<Agent> {
@@ -132,7 +132,7 @@ export class Agent {
         agent: "scripted",
         host: this.#host,
         root: "/workspace",
-        wish: this.wish,
+        processRequest: this.processRequest,
         delivered: this.delivered,
         draining: false,
         io: this.#io,

@@ -71,18 +71,22 @@ export class Host extends Peer {
   }
 
   /** Waits until the gateway wants an agent. */
-  async order(): Promise<{ sessionId: string; wish: number }> {
+  async order(): Promise<{ sessionId: string; processRequest: number }> {
     const order = await this.takeJson();
     // Its agents are always warm.
     if (order.t === "probe" || order.t === "warm") return this.order();
     if (order.t !== "open") throw new Error(`Expected open, got ${JSON.stringify(order)}`);
-    return order as { sessionId: string; wish: number };
+    return order as { sessionId: string; processRequest: number };
   }
 
   /** Waits until the gateway wants an agent, and starts one that has answered initialize. */
   async agent(): Promise<Agent> {
-    const { sessionId, wish } = await this.order();
-    const agent = await Agent.start(this.workspace, sessionId, { host: this.name, wish, io: this.io });
+    const { sessionId, processRequest } = await this.order();
+    const agent = await Agent.start(this.workspace, sessionId, {
+      host: this.name,
+      processRequest,
+      io: this.io,
+    });
     agent.start(this.capabilities);
     return agent;
   }

@@ -148,7 +148,7 @@ describe("a host that is away for too long", () => {
 
     await Host.join(workspace, { instance: host.instance, runs: [{ sessionId, run: agent.run }] });
     const stale = new Peer(await dialHost(workspace, `/host/sessions/${sessionId}`));
-    const { run, wish } = agent;
+    const { run, processRequest } = agent;
     stale.send(
       JSON.stringify({
         t: "hello",
@@ -156,7 +156,7 @@ describe("a host that is away for too long", () => {
         agent: "scripted",
         host: "h1",
         root: "/workspace",
-        wish,
+        processRequest,
         delivered: 0,
         draining: false,
       }),

@@ -88,7 +88,7 @@ export function isOpening({ method, connection }: RequestToAgent): boolean {
 
 const REOPENING: ReadonlySet<string> = new Set(["session/load", "session/resume", "session/fork"]);
 
-/** The agent answered our wish to open the session. */
+/** The agent answered the request to open the session. */
 export function agentSessionOpened(
   batch: Batch,
   frame: ResponseFrame,

@@ -36,7 +36,7 @@ import { answerRoute, drainForProcess, endTurn, forProcess } from "./turns.ts";
 type HostHello = Extract<HostHead, { t: "hello" }>;
 
 /** A host's socket says hello: for a process we know, or for a new one. */
-export function hostHello(batch: Batch, { t: _, draining, wish, ...hello }: HostHello): void {
+export function hostHello(batch: Batch, { t: _, draining, ...hello }: HostHello): void {
   const { run } = batch.state;
   if (run?.id === hello.run) {
     // After a crash of ours nobody noted that the socket was lost.
@@ -44,14 +44,14 @@ export function hostHello(batch: Batch, { t: _, draining, wish, ...hello }: Host
     hostBack(batch, hello.run, hello.host);
   } else {
     processReplaced(batch);
-    batch.fact("gateway", "runtime.connected", { ...hello, processRequest: wish });
+    batch.fact("gateway", "runtime.connected", hello);
   }
   if (draining) drain(batch, hello.host);
 }
 
 /** Whether a process that says hello is the one the session has or waits for. */
-export function isWelcome(state: SessionState, { run, wish }: HostHello): boolean {
-  return state.run?.id === run || (state.agent === "starting" && state.processRequest === wish);
+export function isWelcome(state: SessionState, { run, processRequest }: HostHello): boolean {
+  return state.run?.id === run || (state.agent === "starting" && state.processRequest === processRequest);
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Hears } from "../../../protocol/client-subscriptions.ts";
+import type { Subscriptions } from "../../../protocol/client-subscriptions.ts";
 import { notification } from "../../../protocol/errors.ts";
 import { type AgentStatusNotice, ExtensionMethod } from "../../../protocol/extensions.ts";
 import { type Frame, oneLine, paramsOf, rewrite } from "../../../protocol/frame.ts";
@@ -23,7 +23,7 @@ export type Viewer = {
   readonly as?: string | undefined;
   readonly replayUntil: number;
   readonly answers: boolean;
-  readonly hears: Hears;
+  readonly subscriptions: Subscriptions;
 };
 
 function isViewer({ connection, as }: Viewer, other: string | undefined): boolean {
@@ -33,7 +33,7 @@ function isViewer({ connection, as }: Viewer, other: string | undefined): boolea
 /** The messages a client gets for an event, mostly one or none. */
 export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): string[] {
   const replay = event.seq <= viewer.replayUntil;
-  if (!isFrame(event)) return replay || !viewer.hears.agent || !isFact(event) ? [] : agentNews(event);
+  if (!isFrame(event)) return replay || !viewer.subscriptions.agent || !isFact(event) ? [] : agentNews(event);
   if (event.direction === "out") {
     // A prompt that was refused or repeats another is not part of the conversation.
     const said = event.frame.method === "session/prompt" && event.route.stop !== "gateway";
@@ -41,7 +41,8 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
   }
   if (replay && (event.frame.method !== "session/update" || isNotice(event.frame))) return [];
   const { to, except } = event.route;
-  if (to !== undefined && !isViewer(viewer, to)) return viewer.hears.turnEnds ? turnEnd(event, viewer) : [];
+  if (to !== undefined && !isViewer(viewer, to))
+    return viewer.subscriptions.turnEnds ? turnEnd(event, viewer) : [];
   if (except !== undefined && isViewer(viewer, except)) return [];
   if (!viewer.answers && asksClient(event)) return [];
   // What the gateway wrote itself is in the client's terms already, except in a copy under another id.
