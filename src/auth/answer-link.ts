@@ -1,45 +1,44 @@
 import { base64url, errors, jwtVerify, SignJWT } from "jose";
 import { z } from "zod";
-import { LIMITS } from "../protocol/limits.ts";
+import type { Limits } from "../protocol/limits.ts";
 import type { PermissionOption } from "../protocol/permission.ts";
-import type { Refused } from "./verify.ts";
+import { accepted, type Result, refused } from "../protocol/refusal.ts";
+import type { LinkedOption } from "../protocol/rest.ts";
 
-/** One answer to one permission request, for whoever has the link. */
+/** A link whose bearer may give one answer to one permission request. */
 export type AnswerLink = {
   tenant: string;
   workspace: string;
   session: string;
-  /** The request's place in the session's log. */
+  /** The request's event in the session's log. */
   seq: number;
   optionId: string;
-  /** Whose right to answer it passes on. */
+  /** The subject whose right to answer the link passes on. */
   by: string;
-  /** The same for all links made at once: what they can be revoked by. */
+  /** Shared by all links made together, so that they can be revoked together. */
   id: string;
   /** Seconds since the epoch. */
   expires: number;
-  /** The webhook that made it, if one did. */
+  /** The webhook that sent the link. The link ends with the webhook. */
   webhook?: string | undefined;
 };
-
-/** An option of a request, and where it can be chosen. */
-export type LinkedOption = PermissionOption & { url: string };
 
 type Key = Pick<Env, "SECRETS_KEY">;
 
 /**
- * A link for each option of a request, but for those whose ids are too long for a URL. Undefined: this gateway has no
- * SECRETS_KEY.
+ * Makes a link for each option of a request, except options whose ids are too long for a URL. Undefined when this
+ * gateway has no SECRETS_KEY.
  */
 export async function makeAnswerLinks(
   env: Key,
   origin: string,
   request: Omit<AnswerLink, "optionId">,
   options: readonly PermissionOption[],
+  { idChars, answerLinks }: Pick<Limits, "idChars" | "answerLinks">,
 ): Promise<LinkedOption[] | undefined> {
   const linked: LinkedOption[] = [];
-  const short = options.filter(({ optionId }) => optionId.length <= LIMITS.idChars);
-  for (const option of short.slice(0, LIMITS.answerLinks)) {
+  const short = options.filter(({ optionId }) => optionId.length <= idChars);
+  for (const option of short.slice(0, answerLinks)) {
     const link = await makeAnswerLink(env, { ...request, optionId: option.optionId });
     if (link === undefined) return undefined;
     linked.push({ ...option, url: answerUrl(origin, link) });
@@ -47,7 +46,7 @@ export async function makeAnswerLinks(
   return linked;
 }
 
-/** Undefined: this gateway has no SECRETS_KEY. */
+/** Undefined when this gateway has no SECRETS_KEY. */
 export async function makeAnswerLink(env: Key, link: AnswerLink): Promise<string | undefined> {
   const key = await keyOf(env);
   if (!key) return undefined;
@@ -61,10 +60,12 @@ export async function makeAnswerLink(env: Key, link: AnswerLink): Promise<string
     .sign(key);
 }
 
-/** What a link of ours says; `expired` when it said so once, and otherwise why it is none. */
-export async function readAnswerLink(env: Key, text: string): Promise<AnswerLink | Refused> {
+/** An expired link was valid once; every other invalid link is not one of ours. */
+export type LinkRefusal = "expired" | "invalid";
+
+export async function readAnswerLink(env: Key, text: string): Promise<Result<AnswerLink, LinkRefusal>> {
   const key = await keyOf(env);
-  if (!key) return { refused: "SECRETS_KEY is not set" };
+  if (!key) return refused("invalid");
   try {
     const { payload } = await jwtVerify(text, key, {
       algorithms: [ALGORITHM],
@@ -73,24 +74,20 @@ export async function readAnswerLink(env: Key, text: string): Promise<AnswerLink
       requiredClaims: ["exp"],
     });
     const { sub, jti, exp, ...answer } = CLAIMS.parse(payload);
-    return { ...answer, by: sub, id: jti, expires: exp };
+    return accepted({ ...answer, by: sub, id: jti, expires: exp });
   } catch (error) {
-    if (error instanceof errors.JWTExpired) return { refused: EXPIRED };
-    if (error instanceof errors.JOSEError) return { refused: error.code };
-    if (error instanceof z.ZodError) return { refused: z.prettifyError(error) };
+    if (error instanceof errors.JWTExpired) return refused("expired");
+    if (error instanceof errors.JOSEError || error instanceof z.ZodError) return refused("invalid");
     throw error;
   }
 }
 
-/** Why a link is refused that was good once. */
-export const EXPIRED = "expired";
-
-/** The link is in the query, which nothing logs. */
+/** The link is in the query, because no component logs queries. */
 export function answerUrl(origin: string, link: string): string {
   return `${origin}/answer?link=${link}`;
 }
 
-/** Its own, so that nothing else made under SECRETS_KEY is ever taken for a link. */
+/** Derives a key for links only, so that no other use of SECRETS_KEY can produce a valid link. */
 async function keyOf({ SECRETS_KEY }: Key): Promise<CryptoKey | undefined> {
   if (!SECRETS_KEY) return undefined;
   const secret = await crypto.subtle.importKey("raw", base64url.decode(SECRETS_KEY), "HKDF", false, [
@@ -106,7 +103,7 @@ async function keyOf({ SECRETS_KEY }: Key): Promise<CryptoKey | undefined> {
 }
 
 const ALGORITHM = "HS256";
-/** No access token has these, and tokens of this algorithm let nobody in. */
+/** Access tokens have another audience and type, and no issuer may use a symmetric algorithm. */
 const AUDIENCE = "acp-edge/answer-link";
 const TYPE = "acp-edge-answer+jwt";
 

@@ -1,32 +1,34 @@
 import { z } from "zod";
 import { SCOPES } from "../protocol/caller.ts";
+import { readLimits } from "../protocol/limits.ts";
 import { isPattern } from "../protocol/name-pattern.ts";
 import { isPrivateLine } from "../protocol/secure-url.ts";
 import { inlineKeys, type KeySet, RemoteKeys } from "./keys.ts";
 
-/** Who may sign tokens, and how to read theirs. */
+/** A party that may sign tokens, and how to read its tokens. */
 export type Issuer = Omit<IssuerConfig, "jwks" | "jwksUrl"> & { keys: KeySet };
 
-/** The configuration is no good: nobody is let in before it is put right. */
+/** The configuration is invalid. No caller is let in until it is corrected. */
 export class AuthConfigError extends Error {}
 
-/** The parts of the environment that say who may sign tokens. */
+/** The variables that configure issuers. */
 export type AuthVars = {
   readonly AUTH_ISSUERS?: string | undefined;
   readonly AUTH_ISSUER?: string | undefined;
   readonly AUTH_AUDIENCE?: string | undefined;
   readonly AUTH_JWKS?: string | undefined;
   readonly AUTH_CLOCK_SKEW?: string | undefined;
+  readonly LIMITS?: string | undefined;
 };
 
-/** Read once per isolate; remembered with what it was read from. */
-let known: { from: string; issuers: readonly Issuer[] } | undefined;
+/** An isolate reads its issuers once, and again only if a variable differs. */
+let cache: { key: string; issuers: readonly Issuer[] } | undefined;
 
 export function issuersOf(env: AuthVars): readonly Issuer[] {
-  const { AUTH_ISSUERS, AUTH_JWKS, AUTH_ISSUER, AUTH_AUDIENCE, AUTH_CLOCK_SKEW } = env;
-  const from = [AUTH_ISSUERS, AUTH_JWKS, AUTH_ISSUER, AUTH_AUDIENCE, AUTH_CLOCK_SKEW].join("\n");
-  if (known?.from !== from) known = { from, issuers: readIssuers(env) };
-  return known.issuers;
+  const { AUTH_ISSUERS, AUTH_JWKS, AUTH_ISSUER, AUTH_AUDIENCE, AUTH_CLOCK_SKEW, LIMITS } = env;
+  const key = [AUTH_ISSUERS, AUTH_JWKS, AUTH_ISSUER, AUTH_AUDIENCE, AUTH_CLOCK_SKEW, LIMITS].join("\n");
+  if (cache?.key !== key) cache = { key, issuers: readIssuers(env) };
+  return cache.issuers;
 }
 
 export function readIssuers(env: AuthVars): Issuer[] {
@@ -34,25 +36,26 @@ export function readIssuers(env: AuthVars): Issuer[] {
   const issuers = [...listed, ...shortForm(env)];
   if (issuers.length === 0)
     throw new AuthConfigError("Nobody may sign tokens: set AUTH_JWKS to public keys, or AUTH_ISSUERS");
+  const limits = readLimits(env.LIMITS);
   return issuers.map(({ jwks, jwksUrl, ...issuer }) => ({
     ...issuer,
-    keys: jwks ? inlineKeys(jwks) : new RemoteKeys(new URL(jwksUrl as string)),
+    keys: jwks ? inlineKeys(jwks) : new RemoteKeys(new URL(jwksUrl as string), limits),
   }));
 }
 
-/** One issuer with inline keys, in variables of their own. Without keys it is not there. */
+/** The issuer that AUTH_ISSUER, AUTH_AUDIENCE and AUTH_JWKS describe. Without keys there is none. */
 function shortForm({ AUTH_JWKS, AUTH_ISSUER, AUTH_AUDIENCE, AUTH_CLOCK_SKEW }: AuthVars): IssuerConfig[] {
   if (!AUTH_JWKS) return [];
   const jwks = read("AUTH_JWKS", z.object({ keys: z.array(z.unknown()) }), AUTH_JWKS);
   if (jwks.keys.length === 0) return [];
   const clockSkew = AUTH_CLOCK_SKEW ? Number(AUTH_CLOCK_SKEW) : undefined;
-  const one = {
+  const issuer = {
     issuer: AUTH_ISSUER,
     audience: AUTH_AUDIENCE,
     jwks,
     ...(clockSkew !== undefined && { clockSkew }),
   };
-  return [read("AUTH_ISSUER, AUTH_AUDIENCE, AUTH_JWKS", ISSUER, JSON.stringify(one))];
+  return [read("AUTH_ISSUER, AUTH_AUDIENCE, AUTH_JWKS", ISSUER, JSON.stringify(issuer))];
 }
 
 function read<T>(name: string, schema: z.ZodType<T>, text: string): T {
@@ -67,7 +70,7 @@ function read<T>(name: string, schema: z.ZodType<T>, text: string): T {
   throw new AuthConfigError(`${name}: ${z.prettifyError(checked.error)}`);
 }
 
-/** Only such where the key that checks is not the key that signs. */
+/** Only asymmetric algorithms: the gateway verifies tokens, and must not be able to sign them. */
 const ALGORITHMS = [
   "EdDSA",
   "Ed25519",
@@ -97,13 +100,13 @@ const ISSUER = z
     jwks: z.object({ keys: z.array(PUBLIC_KEY).min(1) }).optional(),
     jwksUrl: z
       .url({ protocol: /^https?$/ })
-      // Keys that came over a line anybody can write on would let anybody in.
+      // An attacker who can alter the response could add a key and sign tokens.
       .refine(isPrivateLine, "keys are fetched over https")
       .optional(),
     algorithms: z.array(z.enum(ALGORITHMS)).min(1).default(["EdDSA", "ES256", "RS256"]),
-    /** Seconds that its clock may differ from ours. */
+    /** Seconds by which the issuer's clock may differ from ours. */
     clockSkew: z.number().min(0).max(300).default(5),
-    /** The claims to read in place of `sub`, `tenant`, `workspaces` and `scopes`; the first one that is there. */
+    /** The claims to read instead of `sub`, `tenant`, `workspaces` and `scopes`: the first that a token has. */
     claims: z
       .strictObject({
         subject: NAMES.default(["sub"]),
@@ -113,8 +116,8 @@ const ISSUER = z
       })
       .prefault({}),
     /**
-     * What its tokens allow, in place of what they say of themselves: of the first grant whose claims, given as
-     * patterns, are all in the token. A token that no grant fits is refused.
+     * The rights of tokens, instead of the rights they claim. The first grant counts whose patterns in `when` all match
+     * the token's claims. A token that matches no grant is refused.
      */
     grants: z
       .array(

@@ -1,35 +1,39 @@
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
-import { LIMITS } from "../protocol/limits.ts";
+import type { Limits } from "../protocol/limits.ts";
 
-/** Finds the key a token says it was signed with. */
+/** Finds the key that a token names in its header. */
 export type KeySet = { find: JWTVerifyGetKey };
 
-/** The issuer does not answer, and nobody here knows its keys. */
+/** The issuer does not respond, and its keys have never been fetched. */
 export class KeysUnavailable extends Error {}
 
 export function inlineKeys(jwks: unknown): KeySet {
   return { find: createLocalJWKSet(jwks as JSONWebKeySet) };
 }
 
+type FetchLimits = Pick<Limits, "jwksMaxAgeMs" | "jwksCooldownMs" | "jwksRetryMs" | "jwksTimeoutMs">;
+
 /**
- * The keys an issuer publishes. They are asked for again when they have become old, and when a token names one
- * that is not among them; as long as the issuer does not answer, those known stay good. (jose's own remote set
- * forgets what it knows when that is old and the issuer is away.)
+ * The keys that an issuer publishes. They are fetched again when they reach their maximum age, and when a token names
+ * an unknown key. While the issuer does not respond, the known keys stay valid; jose's own remote key set would
+ * forget them.
  */
 export class RemoteKeys implements KeySet {
   readonly #url: URL;
+  readonly #limits: FetchLimits;
   #known: JWTVerifyGetKey | undefined;
   #loadedAt = 0;
-  /** Not to be asked again before this: whoever sends us strange tokens shall not make us call. */
+  /** No fetch before this time: a stream of tokens with unknown keys must not become a stream of fetches. */
   #nextTry = 0;
 
-  constructor(url: URL) {
+  constructor(url: URL, limits: FetchLimits) {
     this.#url = url;
+    this.#limits = limits;
   }
 
   readonly find: JWTVerifyGetKey = async (header, token) => {
-    if (!this.#known || Date.now() >= this.#loadedAt + LIMITS.jwksMaxAgeMs) await this.#load();
-    if (!this.#known) throw new KeysUnavailable(`The keys at ${this.#url.origin} cannot be had`);
+    if (!this.#known || Date.now() >= this.#loadedAt + this.#limits.jwksMaxAgeMs) await this.#load();
+    if (!this.#known) throw new KeysUnavailable(`The keys at ${this.#url.origin} are not available`);
     try {
       return await this.#known(header, token);
     } catch (error) {
@@ -39,34 +43,33 @@ export class RemoteKeys implements KeySet {
   };
 
   /**
-   * False: it was not the time to ask, or there was no answer. Requests do not wait for each other's: a Worker
-   * cannot wait for what another request has begun.
+   * Fetches the keys; false when it is too early or the fetch fails. Concurrent requests fetch separately, because a
+   * Worker request cannot await another request's I/O.
    */
   async #load(): Promise<boolean> {
     if (Date.now() < this.#nextTry) return false;
     try {
-      const jwks = await fetchKeys(this.#url);
-      this.#known = createLocalJWKSet(jwks);
+      this.#known = createLocalJWKSet(await fetchKeys(this.#url, this.#limits.jwksTimeoutMs));
       this.#loadedAt = Date.now();
-      this.#nextTry = this.#loadedAt + LIMITS.jwksCooldownMs;
+      this.#nextTry = this.#loadedAt + this.#limits.jwksCooldownMs;
       return true;
     } catch (error) {
-      this.#nextTry = Date.now() + LIMITS.jwksRetryMs;
+      this.#nextTry = Date.now() + this.#limits.jwksRetryMs;
       console.error("keys of an issuer could not be fetched", {
         issuer: this.#url.origin,
         error: String(error),
-        goesOnWithOld: this.#known !== undefined,
+        keepsOldKeys: this.#known !== undefined,
       });
       return false;
     }
   }
 }
 
-async function fetchKeys(url: URL): Promise<JSONWebKeySet> {
+async function fetchKeys(url: URL, timeoutMs: number): Promise<JSONWebKeySet> {
   const response = await fetch(url, {
     headers: { Accept: "application/json, application/jwk-set+json" },
     redirect: "manual",
-    signal: AbortSignal.timeout(LIMITS.jwksTimeoutMs),
+    signal: AbortSignal.timeout(timeoutMs),
   });
   if (response.status !== 200) {
     await response.body?.cancel();

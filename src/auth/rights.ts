@@ -2,35 +2,38 @@ import type { JWTPayload } from "jose";
 import { z } from "zod";
 import { badHost, type Caller, isScope } from "../protocol/caller.ts";
 import { isPattern, matchesPattern } from "../protocol/name-pattern.ts";
+import { accepted, type Result, refused } from "../protocol/refusal.ts";
 import type { Issuer } from "./issuers.ts";
+import type { TokenRefusal } from "./token-refusal.ts";
 
-/** What a token of this issuer says about its bearer; or why it is of no use. The signature has been checked. */
+/** Reads the rights of a token's bearer from its claims. The caller has verified the signature. */
 export function readRights(
   payload: JWTPayload,
   { claims, grants }: Pick<Issuer, "claims" | "grants">,
-): Caller | { refused: string } {
-  const grant = grants?.find(({ when }) => fits(payload, when));
-  if (grants && !grant) return { refused: "no grant is for it" };
+): Result<Caller, TokenRefusal> {
+  const grant = grants?.find(({ when }) => matchesAll(payload, when));
+  if (grants && !grant) return refused({ reason: "no grant matches" });
   const read = RIGHTS.safeParse({
-    subject: first(payload, claims.subject),
-    tenant: grant?.tenant ?? first(payload, claims.tenant),
-    workspaces: grant?.workspaces ?? first(payload, claims.workspaces),
-    scopes: grant?.scopes ?? first(payload, claims.scopes),
+    subject: firstClaim(payload, claims.subject),
+    tenant: grant?.tenant ?? firstClaim(payload, claims.tenant),
+    workspaces: grant?.workspaces ?? firstClaim(payload, claims.workspaces),
+    scopes: grant?.scopes ?? firstClaim(payload, claims.scopes),
     expires: payload.exp,
     jti: payload.jti,
   });
-  if (!read.success) return { refused: z.prettifyError(read.error) };
+  if (!read.success) return refused({ reason: z.prettifyError(read.error) });
   const { jti, ...rights } = read.data;
   const problem = badHost(rights.scopes, rights.workspaces);
-  return problem === undefined ? { ...rights, ...(jti !== undefined && { jti }) } : { refused: problem };
+  if (problem !== undefined) return refused({ reason: problem });
+  return accepted({ ...rights, ...(jti !== undefined && { jti }) });
 }
 
-function first(payload: JWTPayload, names: readonly string[]): unknown {
+function firstClaim(payload: JWTPayload, names: readonly string[]): unknown {
   const name = names.find((one) => payload[one] !== undefined && payload[one] !== "");
   return name === undefined ? undefined : payload[name];
 }
 
-function fits(payload: JWTPayload, when: Readonly<Record<string, string>>): boolean {
+function matchesAll(payload: JWTPayload, when: Readonly<Record<string, string>>): boolean {
   return Object.entries(when).every(([name, pattern]) => {
     const value = payload[name];
     const values = Array.isArray(value) ? value : [value];
@@ -38,15 +41,15 @@ function fits(payload: JWTPayload, when: Readonly<Record<string, string>>): bool
   });
 }
 
-/** A list, or the same in one text with spaces between. */
-const LIST = z.union([
+/** An array of words, or one text with the words separated by spaces. */
+const WORDS = z.union([
   z.array(z.string()),
   z.string().transform((text) => text.split(" ").filter((word) => word !== "")),
 ]);
 
 const RIGHTS = z.object({
   subject: z.string().min(1).max(500),
-  // The name of a workspace's object is `<tenant>/<workspace>`: only so is it nobody else's.
+  // An object's name is `<tenant>/<id>`: a tenant with a / could name another tenant's object.
   tenant: z
     .string()
     .min(1)
@@ -56,8 +59,8 @@ const RIGHTS = z.object({
     .array(z.string().min(1).max(200).refine(isPattern, "a pattern has at most one *"))
     .max(1000)
     .default([]),
-  // Those we do not know are somebody else's.
-  scopes: LIST.transform((scopes) => [...new Set(scopes.filter(isScope))]).default([]),
+  // A token may carry scopes for other services.
+  scopes: WORDS.transform((scopes) => [...new Set(scopes.filter(isScope))]).default([]),
   expires: z.number(),
   jti: z.string().min(1).max(500).optional(),
 });

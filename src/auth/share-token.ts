@@ -1,8 +1,12 @@
 import { base64url } from "jose";
 import type { Caller } from "../protocol/caller.ts";
-import type { Refused } from "./verify.ts";
+import { accepted, type Result, refused } from "../protocol/refusal.ts";
+import type { TokenRefusal } from "./token-refusal.ts";
 
-/** `acps_<tenant>.<secret>`: no JWT, so that it can be listed and taken back; its tenant knows what it is good for. */
+/**
+ * The token of a share link: `acps_<tenant>.<secret>`. It is no JWT: its tenant keeps what the link allows, so links
+ * can be listed and revoked.
+ */
 const PREFIX = "acps_";
 const SECRET_BYTES = 32;
 const FORM = /^acps_([\w-]{1,1100})\.([\w-]{43})$/;
@@ -16,11 +20,11 @@ export function isShareToken(token: string): boolean {
   return token.startsWith(PREFIX);
 }
 
-export async function verifyShareToken(env: Env, token: string): Promise<Caller | Refused> {
+export async function verifyShareToken(env: Env, token: string): Promise<Result<Caller, TokenRefusal>> {
   const tenant = tenantIn(token);
-  if (tenant === undefined) return { refused: "not a link of ours" };
+  if (tenant === undefined) return refused({ reason: "malformed share token" });
   const bearer = await env.TENANT_DO.getByName(tenant).sharedWith(await hashOf(token));
-  return bearer ?? { refused: "the link is good no more" };
+  return bearer ? accepted(bearer) : refused({ reason: "unknown or expired share token" });
 }
 
 function tenantIn(token: string): string | undefined {
@@ -36,7 +40,7 @@ function tenantIn(token: string): string | undefined {
   }
 }
 
-/** A secret of that length needs no salt. */
+/** Tenants store only the hash. The secret is random and long, so the hash needs no salt. */
 export async function hashOf(token: string): Promise<string> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(token));
   return base64url.encode(new Uint8Array(digest));

@@ -1,29 +1,28 @@
 import { decodeJwt, errors, type JWTPayload, jwtVerify } from "jose";
 import type { Caller } from "../protocol/caller.ts";
+import { type Result, refused } from "../protocol/refusal.ts";
 import { type AuthVars, type Issuer, issuersOf } from "./issuers.ts";
 import { readRights } from "./rights.ts";
-
-/** Why a token is not good; and whose it is, if its signature is. */
-export type Refused = { refused: string; bearer?: { tenant: string; subject: string } };
+import type { TokenRefusal } from "./token-refusal.ts";
 
 /**
- * Who the bearer of a token is. Throws when that cannot be known: the configuration is wrong, or an issuer's keys
- * cannot be had.
+ * Verifies a token and reads its bearer's rights. Throws `AuthConfigError` or `KeysUnavailable` when the token cannot
+ * be verified at all.
  */
-export async function verifyToken(env: AuthVars, token: string): Promise<Caller | Refused> {
+export async function verifyToken(env: AuthVars, token: string): Promise<Result<Caller, TokenRefusal>> {
   const issuers = issuersOf(env);
   const claimed = claimedIssuer(token);
-  let last: Refused = { refused: "unknown issuer" };
-  // Several may have the same name, for different audiences.
+  let best: TokenRefusal = { reason: "unknown issuer" };
+  // Several issuers may share a name and differ in their audience.
   for (const issuer of issuers.filter((one) => one.issuer === claimed)) {
     const result = await verifyWith(issuer, token);
-    if (!("refused" in result)) return result;
-    if (!last.bearer) last = result;
+    if (result.ok) return result;
+    if (!best.bearer) best = result.refusal;
   }
-  return last;
+  return refused(best);
 }
 
-async function verifyWith(issuer: Issuer, token: string): Promise<Caller | Refused> {
+async function verifyWith(issuer: Issuer, token: string): Promise<Result<Caller, TokenRefusal>> {
   try {
     const { payload } = await jwtVerify(token, issuer.keys.find, {
       issuer: issuer.issuer,
@@ -35,15 +34,15 @@ async function verifyWith(issuer: Issuer, token: string): Promise<Caller | Refus
     return readRights(payload, issuer);
   } catch (error) {
     if (!(error instanceof errors.JOSEError)) throw error;
-    return { refused: error.code, ...bearerOf(error, issuer) };
+    return refused({ reason: error.code, ...bearerOf(error, issuer) });
   }
 }
 
-/** An error in the claims comes after the check of the signature. */
-function bearerOf(error: errors.JOSEError, issuer: Issuer): Pick<Refused, "bearer"> {
+/** jose validates claims after the signature, so an error about a claim comes with a payload that can be trusted. */
+function bearerOf(error: errors.JOSEError, issuer: Issuer): Pick<TokenRefusal, "bearer"> {
   if (!(error instanceof errors.JWTExpired) && !(error instanceof errors.JWTClaimValidationFailed)) return {};
   const rights = readRights(error.payload, issuer);
-  return "refused" in rights ? {} : { bearer: { tenant: rights.tenant, subject: rights.subject } };
+  return rights.ok ? { bearer: { tenant: rights.value.tenant, subject: rights.value.subject } } : {};
 }
 
 function claimedIssuer(token: string): JWTPayload["iss"] {

@@ -7,12 +7,12 @@ import { limitLength } from "./middleware/request-length.ts";
 import { setResponseHeaders } from "./middleware/response-headers.ts";
 import { refuseForeignSockets } from "./middleware/socket-origin.ts";
 import { errorResponse } from "./refusal-response.ts";
-import { acp } from "./routes/acp/acp.ts";
-import { agentWs } from "./routes/acp/agent-ws.ts";
-import { answer } from "./routes/answer-link/answer-link.ts";
+import { acpRoutes } from "./routes/acp/acp.ts";
+import { agentWsRoutes } from "./routes/acp/agent-ws.ts";
+import { answerLinkRoutes } from "./routes/answer-link/answer-link.ts";
 import { api } from "./routes/api.ts";
-import { host } from "./routes/host.ts";
-import { login } from "./routes/login.ts";
+import { hostRoutes } from "./routes/host.ts";
+import { loginRoutes } from "./routes/login.ts";
 
 export const app = new Hono<AppEnv>();
 
@@ -21,11 +21,11 @@ app.use(setResponseHeaders, provideLimits, limitLength, refuseForeignSockets, li
 
 app.get("/healthz", (c) => c.json({ ok: true }));
 app.get("/", (c) => c.text("acp-edge: connect an ACP client to /acp, read sessions at /api/sessions\n"));
-app.route("/acp", acp);
-app.route("/agent/ws", agentWs);
-app.route("/host", host);
-app.route("/answer", answer);
-app.route("/api", login);
+app.route("/acp", acpRoutes);
+app.route("/agent/ws", agentWsRoutes);
+app.route("/host", hostRoutes);
+app.route("/answer", answerLinkRoutes);
+app.route("/api", loginRoutes);
 app.route("/api", api);
 
 app.notFound((c) => c.json({ error: { code: "not_found", message: "Not found" } }, 404));

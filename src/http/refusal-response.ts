@@ -3,9 +3,7 @@ import { HTTPException } from "hono/http-exception";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { assertNever } from "../protocol/assert-never.ts";
 import type { Refusal, Result } from "../protocol/refusal.ts";
-
-/** The body of every error that the REST API reports. */
-export type ErrorBody = { error: { code: string; message: string; [detail: string]: unknown } };
+import type { ErrorBody } from "../protocol/rest.ts";
 
 /** A refusal on its way to the error handler of the app, which turns it into the response. */
 export class RefusalException extends HTTPException {
@@ -55,7 +53,8 @@ export function httpErrorOf(refusal: Refusal): { status: ContentfulStatusCode; b
 export function errorResponse(c: Context, error: Error): Response {
   if (error instanceof RefusalException) {
     const { status, body } = httpErrorOf(error.refusal);
-    if (error.refusal.reason === "too-many") setRetryAfter(c, error.refusal.retryAfterMs);
+    if (error.refusal.reason === "too-many" && error.refusal.retryAfterMs !== undefined)
+      setRetryAfter(c, error.refusal.retryAfterMs);
     return c.json(body, status);
   }
   if (error instanceof HTTPException) {

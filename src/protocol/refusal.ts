@@ -29,8 +29,8 @@ export type Refusal =
   | { reason: "no-agent"; message: string; agents: string[] }
   /** The request contradicts what is stored: an id is taken, or a collection is full. */
   | { reason: "conflict"; message: string }
-  /** The caller has used up a rate or a quota. */
-  | { reason: "too-many"; message: string; retryAfterMs: number }
+  /** The caller has used up a rate or a quota, or all places are taken. `retryAfterMs` is set if the wait is known. */
+  | { reason: "too-many"; message: string; retryAfterMs?: number | undefined }
   /** This deployment lacks the configuration for the feature. */
   | { reason: "not-configured"; message: string }
   /** Something that the request depends on does not respond. */
@@ -65,8 +65,14 @@ export function rpcErrorOf(refusal: Refusal): RpcError {
       return { code: ErrorCode.invalidParams, message, data: { agents: refusal.agents } };
     case "conflict":
       return { code: ErrorCode.invalidRequest, message };
-    case "too-many":
-      return { code: ErrorCode.tooMany, message, data: { retryAfterMs: refusal.retryAfterMs } };
+    case "too-many": {
+      const { retryAfterMs } = refusal;
+      return {
+        code: ErrorCode.tooMany,
+        message,
+        ...(retryAfterMs !== undefined && { data: { retryAfterMs } }),
+      };
+    }
     case "not-configured":
     case "unavailable":
       return { code: ErrorCode.internal, message };

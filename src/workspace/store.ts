@@ -1,6 +1,7 @@
 import { Tables } from "../durable/schema.ts";
+import type { Settings, SettingsChange } from "../protocol/workspace-settings.ts";
 import { WORKSPACE_SCHEMA } from "./schema.ts";
-import { defaultSettings, type Settings, type SettingsChange } from "./settings.ts";
+import { defaultSettings } from "./settings.ts";
 
 /** Who the workspace is; the object itself only knows the digest of its name. */
 export type Identity = { tenant: string; workspace: string };

@@ -1,10 +1,10 @@
 import type { WorkspaceRow } from "../index/workspace-index.ts";
 import type { GitState, HostLoad } from "../protocol/host-wire.ts";
+import type { Settings } from "../protocol/workspace-settings.ts";
 import { type AgentInfo, agentsOf, mainHost } from "./agents/agents.ts";
 import { type Life, retryAt } from "./container/lifecycle.ts";
 import type { HostRecord, Offer } from "./hosts/record.ts";
 import type { Hosts } from "./hosts/registry.ts";
-import type { Settings } from "./settings.ts";
 import type { Identity, Store } from "./store.ts";
 
 /** The workspace as readers see it. */

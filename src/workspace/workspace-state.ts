@@ -17,6 +17,7 @@ import { HOST, WATCH_WORKSPACE, type WorkspaceWatchRequest } from "../protocol/i
 import { LIMITS } from "../protocol/limits.ts";
 import type { PlacementAnswer, PlacementRequest } from "../protocol/rpc.ts";
 import type { HandedNotice, NoticeType } from "../protocol/webhook-messages.ts";
+import type { SettingsChange } from "../protocol/workspace-settings.ts";
 import { type Act, type AuditKind, audit } from "../tenant/client/audit.ts";
 import { whyNot } from "./agents/availability.ts";
 import { type AgentChoice, AgentChoices } from "./agents/selection.ts";
@@ -32,7 +33,6 @@ import { Placing } from "./placement/scheduler.ts";
 import { checkRight } from "./rights.ts";
 import { type SecretInfo, SecretStore } from "./secrets/secrets.ts";
 import { Words } from "./session-messages.ts";
-import type { SettingsChange } from "./settings.ts";
 import { Store } from "./store.ts";
 import { indexRow, viewOf, type WorkspaceView } from "./view.ts";
 import { Watchers } from "./view-watchers.ts";

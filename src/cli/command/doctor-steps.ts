@@ -1,9 +1,10 @@
 import { type ClientConnection, client, type InitializeResponse, methods } from "@agentclientprotocol/sdk";
 import type { WebSocket } from "ws";
 import { CloseCode } from "../../protocol/close-codes.ts";
+import type { WorkspaceView } from "../../protocol/rest.ts";
 import { CliError, describeError, EXIT } from "../cli-error.ts";
 import { initialize, openSocket, socketStream } from "../gateway/acp-client.ts";
-import { ApiClient, type Workspace } from "../gateway/api-client.ts";
+import { ApiClient } from "../gateway/api-client.ts";
 import type { Target } from "../gateway/target.ts";
 import { claimsOf } from "../gateway/token-source.ts";
 import { describeExpiry, tokenTrouble } from "../gateway/token-trouble.ts";
@@ -26,7 +27,7 @@ export class Doctor {
   #token = "";
   #clockAheadMs = 0;
   #workspaceId = "";
-  #workspace!: Workspace;
+  #workspace!: WorkspaceView;
   #socket: WebSocket | undefined;
   #connection: ClientConnection | undefined;
 

@@ -1,5 +1,5 @@
+import type { WorkspaceView } from "../../protocol/rest.ts";
 import { EXIT } from "../cli-error.ts";
-import type { Workspace } from "../gateway/api-client.ts";
 import type { Target } from "../gateway/target.ts";
 import { brief } from "../text-format.ts";
 import { type Check, failedCheck } from "./doctor-check.ts";
@@ -7,7 +7,7 @@ import { type Check, failedCheck } from "./doctor-check.ts";
 /** The checks of `doctor` on a workspace as the gateway reports it. */
 
 export function checkHost(
-  { hosts, containerState }: Pick<Workspace, "hosts" | "containerState">,
+  { hosts, containerState }: Pick<WorkspaceView, "hosts" | "containerState">,
   { url }: Pick<Target, "url">,
   workspace: string,
 ): Check {
@@ -31,7 +31,7 @@ export function checkHost(
 }
 
 export function checkAgent(
-  { agents, containerState }: Pick<Workspace, "agents" | "containerState">,
+  { agents, containerState }: Pick<WorkspaceView, "agents" | "containerState">,
   agentId: string | undefined,
 ): Check {
   if (agents.length === 0 && containerState)

@@ -1,6 +1,7 @@
 import type { ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
 import type { Command } from "commander";
-import type { ApiClient, LogEvent, Session } from "../gateway/api-client.ts";
+import type { LogLine, SessionView } from "../../protocol/rest.ts";
+import type { ApiClient } from "../gateway/api-client.ts";
 import { brief, printable } from "../text-format.ts";
 import { type GatewayOptions, gatewayCommand, parseWholeNumber } from "./command-options.ts";
 import { Conversation, contentText } from "./conversation.ts";
@@ -32,7 +33,7 @@ export function watchCommand(): Command {
     .option("--after <seq>", "start after this event; 0 starts at the beginning", parseWholeNumber)
     .action(async (id: string, options: LiveOptions) => {
       const view = new Conversation(stdout, stdout);
-      const lastTurn = ({ turns, log }: Session) => (turns.recent.at(-1)?.prompt ?? log.lastSeq + 1) - 1;
+      const lastTurn = ({ turns, log }: SessionView) => (turns.recent.at(-1)?.prompt ?? log.lastSeq + 1) - 1;
       await follow(id, options, lastTurn, (line, event) => {
         if (options.json) process.stdout.write(`${line}\n`);
         else show(view, event);
@@ -50,8 +51,8 @@ function followCommand(name: string, summary: string): Command {
 async function follow(
   id: string,
   options: LiveOptions,
-  start: (session: Session) => number,
-  each: (line: string, event: LogEvent) => void,
+  start: (session: SessionView) => number,
+  each: (line: string, event: LogLine) => void,
 ): Promise<void> {
   const api: ApiClient = apiOf(options);
   const session = await api.session(await resolveSessionId(api, id));
@@ -59,13 +60,13 @@ async function follow(
   const { lastSeq } = session.log;
   if (!options.follow && after >= lastSeq) return;
   for await (const { seq, line } of api.events(session.acpxRecordId, after, interruptSignal())) {
-    each(line, JSON.parse(line) as LogEvent);
+    each(line, JSON.parse(line) as LogLine);
     if (!options.follow && seq >= lastSeq) return;
   }
 }
 
 /** An event as one line: sequence number, time, source, content. */
-function logLine({ seq, at, source, kind, payload }: LogEvent): string {
+function logLine({ seq, at, source, kind, payload }: LogLine): string {
   const { dim } = stdout.colours;
   const { direction, message } = payload;
   const what = message
@@ -80,7 +81,7 @@ function frameText({
   params,
   result,
   error,
-}: NonNullable<LogEvent["payload"]["message"]>): string {
+}: NonNullable<LogLine["payload"]["message"]>): string {
   if (error) return `error ${JSON.stringify(id)} ${brief(error.message, 100)}`;
   if (!method) return `result ${JSON.stringify(id)} ${brief(JSON.stringify(result), 80)}`;
   const update = params?.update as SessionUpdate | undefined;
@@ -98,7 +99,7 @@ function factText(payload: object): string {
 }
 
 /** Shows the events that belong to the conversation. A frame that was stopped does not belong to it. */
-function show(view: Conversation, { kind, payload }: LogEvent): void {
+function show(view: Conversation, { kind, payload }: LogLine): void {
   const { message, stop } = payload;
   const { dim, red, yellow } = stdout.colours;
   if (kind === "turn.failed")

@@ -1,6 +1,7 @@
 import { Command } from "commander";
+import type { AnswerLinks, PendingPermission } from "../../protocol/rest.ts";
 import { CliError, EXIT } from "../cli-error.ts";
-import type { AnswerLinks, ApiClient, Permission } from "../gateway/api-client.ts";
+import type { ApiClient } from "../gateway/api-client.ts";
 import { ago, brief, table } from "../text-format.ts";
 import { type GatewayOptions, gatewayCommand } from "./command-options.ts";
 import { parseDuration } from "./duration.ts";
@@ -25,7 +26,7 @@ function ls(): Command {
   );
 }
 
-function list(permissions: readonly Permission[]): string {
+function list(permissions: readonly PendingPermission[]): string {
   if (permissions.length === 0) return "no permission request is pending";
   const rows = permissions.map(({ id, requestedAt, kind, title, options }) => [
     id,
@@ -77,10 +78,13 @@ function answering(name: "allow" | "deny", summary: string): Command {
 }
 
 /** The index may lag behind, so a complete id is looked up in its session instead. */
-async function find(api: ApiClient, text: string): Promise<Pick<Permission, "id" | "title" | "options">> {
+async function find(
+  api: ApiClient,
+  text: string,
+): Promise<Pick<PendingPermission, "id" | "title" | "options">> {
   const { permissions } = await api.permissions();
   const found = permissions.filter(({ id, sessionId }) => id === text || sessionId === text);
-  if (found.length === 1) return found[0] as Permission;
+  if (found.length === 1) return found[0] as PendingPermission;
   if (found.length > 1)
     throw new CliError(
       `${found.length} permission requests are pending in this session: name one of them`,
@@ -99,7 +103,7 @@ async function find(api: ApiClient, text: string): Promise<Pick<Permission, "id"
 export function chooseOption(
   name: "allow" | "deny",
   always: boolean,
-  { options }: Pick<Permission, "options">,
+  { options }: Pick<PendingPermission, "options">,
 ): string {
   const verb = name === "allow" ? "allow" : "reject";
   const kinds = always

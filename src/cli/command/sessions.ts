@@ -4,8 +4,8 @@ import { Readable } from "node:stream";
 import { blob } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { Command, Option } from "commander";
+import type { SessionSummary, SessionView } from "../../protocol/rest.ts";
 import { CliError, describeError, EXIT } from "../cli-error.ts";
-import type { Session, SessionSummary } from "../gateway/api-client.ts";
 import { ago, brief, table } from "../text-format.ts";
 import { type GatewayOptions, gatewayCommand, parseWholeNumber } from "./command-options.ts";
 import { tailCommand, watchCommand } from "./follow-session.ts";
@@ -63,7 +63,7 @@ function show(): Command {
     });
 }
 
-function describe(session: Session): string {
+function describe(session: SessionView): string {
   const { bold, dim, red } = stdout.colours;
   const { acpxRecordId, agent, workspace, lifecycle, turns, host, queue } = session;
   const fields: [string, string][] = [

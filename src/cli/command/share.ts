@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import type { Share } from "../gateway/api-client.ts";
+import type { Share } from "../../protocol/rest.ts";
 import { ago, table } from "../text-format.ts";
 import { type GatewayOptions, gatewayCommand } from "./command-options.ts";
 import { parseDuration } from "./duration.ts";

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import type { Webhook } from "../gateway/api-client.ts";
+import type { WebhookInfo } from "../../protocol/rest.ts";
 import { ago, brief, table } from "../text-format.ts";
 import { type GatewayOptions, gatewayCommand } from "./command-options.ts";
 import { print, printNote, stdout } from "./output.ts";
@@ -24,7 +24,7 @@ function ls(): Command {
   );
 }
 
-function list(webhooks: readonly Webhook[]): string {
+function list(webhooks: readonly WebhookInfo[]): string {
   if (webhooks.length === 0) return "no webhooks";
   const rows = webhooks.map((webhook) => [
     webhook.id,
@@ -38,7 +38,7 @@ function list(webhooks: readonly Webhook[]): string {
   return table(["WEBHOOK", "URL", "EVENTS", "LINKS", "STATE", "WAITING", "DROPPED"], rows, stdout);
 }
 
-function stateOf({ failingSince, lastDelivery }: Webhook): string {
+function stateOf({ failingSince, lastDelivery }: WebhookInfo): string {
   if (lastDelivery === null) return "not used yet";
   const { status, at } = lastDelivery;
   if (failingSince === null) return `${status}, ${ago(at)} ago`;

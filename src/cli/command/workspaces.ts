@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import type { AgentInfo, HostView, WorkspaceView } from "../../protocol/rest.ts";
 import { CliError, describeError, EXIT } from "../cli-error.ts";
-import { type Agent, ApiClient, type Host, type Workspace } from "../gateway/api-client.ts";
+import { ApiClient } from "../gateway/api-client.ts";
 import { ago, brief, table } from "../text-format.ts";
 import { type GatewayOptions, gatewayCommand, parseSeconds } from "./command-options.ts";
 import { print, stdout } from "./output.ts";
@@ -88,7 +89,7 @@ function show(): Command {
     });
 }
 
-function describe({ id, name, git, hosts, agents, policy }: Workspace): string {
+function describe({ id, name, git, hosts, agents, policy }: WorkspaceView): string {
   const { bold, dim } = stdout.colours;
   return [
     bold(id) + (name === null ? "" : `  ${brief(name)}`),
@@ -108,11 +109,11 @@ function describe({ id, name, git, hosts, agents, policy }: Workspace): string {
   ].join("\n");
 }
 
-function present(hosts: readonly Host[]): Host[] {
+function present(hosts: readonly HostView[]): HostView[] {
   return hosts.filter(({ state }) => state !== "gone");
 }
 
-function stateOf({ available, error, ready }: Agent): string {
+function stateOf({ available, error, ready }: AgentInfo): string {
   if (!available) return "not available";
   return error ? "failed" : ready ? "ready" : "not started";
 }
@@ -176,7 +177,7 @@ async function named(id: string | undefined, options: GatewayOptions): Promise<s
   return id ?? resolveWorkspace(options);
 }
 
-async function all(options: GatewayOptions): Promise<Workspace[]> {
+async function all(options: GatewayOptions): Promise<WorkspaceView[]> {
   const target = targetOf(options);
   const api = new ApiClient(target);
   return Promise.all((await resolveWorkspaces(target)).map((id) => api.workspace(id)));

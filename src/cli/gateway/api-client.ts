@@ -1,136 +1,20 @@
 import { EventSourceParserStream } from "eventsource-parser/stream";
+import type {
+  AnswerLinks,
+  CreatedShare,
+  CreatedWebhook,
+  ImportedSession,
+  PermissionList,
+  SessionList,
+  SessionView,
+  ShareList,
+  WebhookList,
+  WorkspaceList,
+  WorkspaceView,
+} from "../../protocol/rest.ts";
 import { CliError, describeError, EXIT } from "../cli-error.ts";
 import { refusalError } from "./refusal-error.ts";
 import type { Target } from "./target.ts";
-
-export type SessionSummary = {
-  sessionId: string;
-  workspace: string;
-  agent: string;
-  cwd: string;
-  title: string | null;
-  state: string;
-  createdAt: string;
-  updatedAt: string;
-  lastSeq: number;
-};
-
-/** The part of `acpx.session.v1` that the command shows to people; `--json` prints the whole document. */
-export type Session = {
-  acpxRecordId: string;
-  agent: { name: string | null };
-  workspace: { cwd: string | null; name: string | null };
-  lifecycle: { createdAt: string; lastUsedAt: string };
-  log: { lastSeq: number };
-  state: string;
-  title: string | null;
-  agentStatus: string;
-  host: { name: string; connected: boolean } | null;
-  turn: { turnId: string } | null;
-  turns: { total: number; recent: TurnSummary[] };
-  queue: unknown[];
-  pendingPermissions: {
-    seq: number;
-    title: string | null;
-    kind: string | null;
-    options?: PermissionOption[];
-  }[];
-  lastError: unknown;
-};
-
-export type TurnSummary = {
-  prompt: number;
-  status: string;
-  stopReason: string | null;
-  reason: string | null;
-  promptPreview: string;
-  replyPreview: string;
-};
-
-export type PermissionOption = { optionId: string; name: string; kind: string };
-
-export type Permission = {
-  id: string;
-  sessionId: string;
-  workspace: string;
-  title: string | null;
-  kind: string | null;
-  options: PermissionOption[] | null;
-  requestedAt: string;
-};
-
-/** A link for each possible answer to one permission request. */
-export type AnswerLinks = {
-  id: string;
-  permission: string;
-  expiresAt: string;
-  links: { optionId: string; name: string | null; kind: string | null; url: string }[];
-};
-
-export type Share = {
-  id: string;
-  session: string;
-  workspace: string;
-  by: string;
-  at: string;
-  expiresAt: string;
-  redact: boolean;
-};
-
-export type Webhook = {
-  id: string;
-  url: string;
-  events: string[];
-  links: boolean;
-  createdAt: string;
-  waiting: number;
-  lastDelivery: { at: string; status: number | null } | null;
-  failingSince: string | null;
-  dropped: number;
-};
-
-export type Agent = {
-  id: string;
-  name: string;
-  default: boolean;
-  available: boolean;
-  reason: string | null;
-  ready: boolean;
-  error: string | null;
-};
-export type Host = {
-  name: string;
-  state: "connected" | "draining" | "gone";
-  root: string;
-  version: string;
-  connectedAt: string;
-  lastSeenAt: string;
-  load: { sessions: number; capacity: number };
-};
-export type Workspace = {
-  id: string;
-  name: string | null;
-  hosts: Host[];
-  agents: Agent[];
-  policy: unknown;
-  git: { branch: string | null; modifiedCount: number } | null;
-  /** Null if the workspace has no container. */
-  containerState: { state: string; failures: number; reason: string | null } | null;
-};
-
-/** A line of a session's log. */
-export type LogEvent = { seq: number; at: string; source: string; kind: string; payload: EventPayload };
-export type EventPayload = { direction?: "in" | "out"; message?: RpcMessage; stop?: string } & Record<
-  string,
-  unknown
->;
-export type RpcMessage = {
-  id?: unknown;
-  method?: string;
-  params?: Record<string, unknown>;
-  result?: unknown;
-  error?: { code: number; message: string };
-};
 
 const TIMEOUT_MS = 30_000;
 const RETRY_MIN_MS = 250;
@@ -146,15 +30,15 @@ export class ApiClient {
 
   async sessions(limit: number, cursor?: string) {
     const query = new URLSearchParams({ limit: String(limit), ...(cursor && { cursor }) });
-    return this.#json<{ sessions: SessionSummary[]; nextCursor: string | null }>(`/api/sessions?${query}`);
+    return this.#json<SessionList>(`/api/sessions?${query}`);
   }
 
-  session(id: string): Promise<Session> {
+  session(id: string): Promise<SessionView> {
     return this.#json(`/api/sessions/${encodeURIComponent(id)}`);
   }
 
   async permissions() {
-    return this.#json<{ permissions: Permission[] }>("/api/permissions?limit=200");
+    return this.#json<PermissionList>("/api/permissions?limit=200");
   }
 
   answer(id: string, optionId: string): Promise<unknown> {
@@ -169,16 +53,12 @@ export class ApiClient {
   }
 
   /** `expiresIn` is in seconds. */
-  share(
-    session: string,
-    expiresIn: number,
-    redact: boolean,
-  ): Promise<Share & { token: string; url: string }> {
+  share(session: string, expiresIn: number, redact: boolean): Promise<CreatedShare> {
     const order = { session, expiresIn, ...(redact && { redact }) };
     return this.#json("/api/shares", { method: "POST", body: JSON.stringify(order) });
   }
 
-  shares(): Promise<{ shares: Share[] }> {
+  shares(): Promise<ShareList> {
     return this.#json("/api/shares");
   }
 
@@ -188,28 +68,26 @@ export class ApiClient {
 
   async workspaces(limit: number, cursor?: string) {
     const query = new URLSearchParams({ limit: String(limit), ...(cursor && { cursor }) });
-    return this.#json<{ workspaces: { id: string }[]; nextCursor: string | null }>(
-      `/api/workspaces?${query}`,
-    );
+    return this.#json<WorkspaceList>(`/api/workspaces?${query}`);
   }
 
-  workspace(id: string): Promise<Workspace> {
+  workspace(id: string): Promise<WorkspaceView> {
     return this.#json(`/api/workspaces/${encodeURIComponent(id)}`);
   }
 
-  setWorkspace(id: string, settings: unknown): Promise<Workspace> {
+  setWorkspace(id: string, settings: unknown): Promise<WorkspaceView> {
     const body = JSON.stringify(settings);
     return this.#json(`/api/workspaces/${encodeURIComponent(id)}`, { method: "PUT", body });
   }
 
-  webhooks(workspace: string): Promise<{ webhooks: Webhook[] }> {
+  webhooks(workspace: string): Promise<WebhookList> {
     return this.#json(webhooksPath(workspace));
   }
 
   addWebhook(
     workspace: string,
     order: { url: string; events?: string[] | undefined; links?: boolean | undefined },
-  ): Promise<Webhook & { secret: string }> {
+  ): Promise<CreatedWebhook> {
     return this.#json(webhooksPath(workspace), { method: "POST", body: JSON.stringify(order) });
   }
 
@@ -226,13 +104,10 @@ export class ApiClient {
     return this.request(path, {}, { timeout: false });
   }
 
-  async import(
-    archive: Blob,
-    query: Record<string, string>,
-  ): Promise<{ sessionId: string; lastSeq: number }> {
+  async import(archive: Blob, query: Record<string, string>): Promise<ImportedSession> {
     const path = `/api/sessions/import?${new URLSearchParams(query)}`;
     const response = await this.request(path, { method: "POST", body: archive }, { timeout: false });
-    return (await response.json()) as { sessionId: string; lastSeq: number };
+    return (await response.json()) as ImportedSession;
   }
 
   /** The log after a sequence number, and then as it grows. A lost stream continues where it ended. */

@@ -50,8 +50,9 @@ async function checked(
   { caller: before, workspace }: ClientState,
   token: string,
 ): Promise<Caller | undefined> {
-  const caller = await verifyToken(env, token);
-  if ("refused" in caller || !isReader(caller)) return undefined;
+  const verified = await verifyToken(env, token);
+  if (!verified.ok || !isReader(verified.value)) return undefined;
+  const caller = verified.value;
   // Who came by a link has what that shows, and no more.
   const isSame =
     caller.tenant === before.tenant && caller.subject === before.subject && caller.session === before.session;

@@ -9,61 +9,71 @@ import type { Caller, Scope } from "../../protocol/caller.ts";
 import { noteRefusal } from "../../tenant/client/refused-token-audit.ts";
 import { isRevoked } from "../../tenant/client/revocation-cache.ts";
 import type { AppEnv } from "../app-env.ts";
+import { RefusalException } from "../refusal-response.ts";
 import { credentialOf } from "./credential.ts";
 import { mayActWith } from "./origin.ts";
 import { limitRate } from "./rate-limits.ts";
 
-/** Lets a request through when its token is good for one of the given scopes. */
+/** Lets a request pass whose token has one of the scopes. */
 export function requireScope(...scopes: readonly [Scope, ...Scope[]]) {
   return createMiddleware<AppEnv>(async (c, next) => {
-    // A route may ask for more than the routes around it.
+    // The middleware may run twice for a request: a route may require more than the routes around it.
     const caller = c.get("caller") ?? (await authenticate(c));
     if (!scopes.some((scope) => caller.scopes.includes(scope)))
-      throw new HTTPException(403, { message: `The token lacks the scope ${scopes[0]}` });
+      throw forbidden(`The token lacks the scope ${scopes[0]}`);
     c.set("caller", caller);
     await next();
   });
 }
 
 async function authenticate(c: Context<AppEnv>): Promise<Caller> {
-  return failingClosed(async () => {
-    // A gateway that cannot let anybody in says so to everybody.
+  return failClosed(async () => {
+    // A misconfigured gateway says so to every caller, not only to those with a token.
     issuersOf(c.env);
     const credential = credentialOf(c.req.raw);
     if (!credential) throw unauthorized();
-    if (!mayActWith(credential, c.req.raw))
-      throw new HTTPException(403, { message: "Only a page of this gateway may do that" });
-    const caller = await admit(c, credential.token);
+    if (!mayActWith(credential, c.req.raw)) throw forbidden("Only a page of this gateway may do that");
+    const caller = await verifyCaller(c, credential.token);
     await limitRate(c, `subject:${JSON.stringify([caller.tenant, caller.subject])}`);
     return caller;
   });
 }
 
-/** The bearer of a token that is good now. */
-export async function admit(c: Context<AppEnv>, token: string): Promise<Caller> {
+/** The bearer of a token that is valid and not revoked. A refused token is audited if its bearer is known. */
+export async function verifyCaller(c: Context<AppEnv>, token: string): Promise<Caller> {
   const verified = await (isShareToken(token) ? verifyShareToken : verifyToken)(c.env, token);
-  const isGood = !("refused" in verified);
-  if (isGood && !(await isRevoked(c.env, verified))) return verified;
-  const bearer = isGood ? verified : verified.bearer;
-  if (bearer) c.executionCtx.waitUntil(noteRefusal(c.env, bearer, isGood ? "revoked" : verified.refused));
+  if (!verified.ok) {
+    const { reason, bearer } = verified.refusal;
+    if (bearer) c.executionCtx.waitUntil(noteRefusal(c.env, bearer, reason));
+    throw unauthorized();
+  }
+  if (!(await isRevoked(c.env, verified.value))) return verified.value;
+  c.executionCtx.waitUntil(noteRefusal(c.env, verified.value, "revoked"));
   throw unauthorized();
 }
 
-/** A fault of ours or of the issuer lets nobody in, and the reason is for the log. */
-export async function failingClosed<T>(work: () => Promise<T>): Promise<T> {
+/** While tokens cannot be verified, nobody is let in. The reason is logged; the caller learns only that it is so. */
+export async function failClosed<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (error instanceof AuthConfigError) {
       console.error("authentication is misconfigured, nobody is let in", { reason: error.message });
-      throw new HTTPException(503, { message: "This gateway's authentication is not set up" });
+      throw unavailable("This gateway's authentication is not set up");
     }
-    if (error instanceof KeysUnavailable)
-      throw new HTTPException(503, { message: "The issuer of the token cannot be reached" });
+    if (error instanceof KeysUnavailable) throw unavailable("The issuer of the token cannot be reached");
     throw error;
   }
 }
 
 function unauthorized(): HTTPException {
   return new HTTPException(401, { message: "A valid token is required" });
+}
+
+function forbidden(message: string): RefusalException {
+  return new RefusalException({ reason: "forbidden", message });
+}
+
+function unavailable(message: string): RefusalException {
+  return new RefusalException({ reason: "unavailable", message });
 }

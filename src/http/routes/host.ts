@@ -1,39 +1,37 @@
 import { type Context, Hono } from "hono";
-import { HTTPException } from "hono/http-exception";
 import { workspaceObject } from "../../durable/object-names.ts";
 import { mayUseWorkspace, ownWorkspace } from "../../protocol/caller.ts";
 import { HOST } from "../../protocol/internal-headers.ts";
+import { unknownSession } from "../../protocol/refusal.ts";
 import type { AppEnv } from "../app-env.ts";
 import { requireScope } from "../middleware/authentication.ts";
 import { requireUpgrade, withSubprotocol } from "../middleware/upgrade.ts";
-import { sessionOf, unknownSession } from "../params.ts";
+import { RefusalException } from "../refusal-response.ts";
+import { sessionOf, unknownWorkspace } from "../targets.ts";
 
-/** Where agent hosts dial in: one control socket, and one socket for each session they run. */
-export const host = new Hono<AppEnv>();
+/** Where agent hosts connect: with one control socket, and one socket for each session they run. */
+export const hostRoutes = new Hono<AppEnv>();
 
-host.use(requireScope("host"), requireUpgrade);
+hostRoutes.use(requireScope("host"), requireUpgrade);
 
-host.get("/control", async (c) => {
-  const workspace = workspaceOf(c);
-  const caller = c.get("caller");
-  const object = workspaceObject(c.env, caller.tenant, workspace);
+hostRoutes.get("/control", async (c) => {
+  const object = workspaceObject(c.env, c.get("caller").tenant, hostWorkspace(c));
   return withSubprotocol(c.req.raw, await object.fetch("https://workspace/", asHost(c)));
 });
 
-host.get("/sessions/:id", async (c) => {
-  workspaceOf(c);
-  const session = sessionOf(c, c.req.param("id"));
-  const response = await session.fetch("https://session/", asHost(c));
-  if (!response.webSocket) throw unknownSession(c.req.param("id"));
+hostRoutes.get("/sessions/:id", async (c) => {
+  hostWorkspace(c);
+  const id = c.req.param("id");
+  const response = await sessionOf(c, id).fetch("https://session/", asHost(c));
+  if (!response.webSocket) throw new RefusalException(unknownSession(id));
   return withSubprotocol(c.req.raw, response);
 });
 
-/** The workspace of the host's token; it may name it as well. */
-function workspaceOf(c: Context<AppEnv>): string {
+/** The workspace of the host's token. The request may name it, but no other. */
+function hostWorkspace(c: Context<AppEnv>): string {
   const caller = c.get("caller");
   const workspace = c.req.query("workspace") ?? ownWorkspace(caller);
-  if (workspace === undefined || !mayUseWorkspace(caller, workspace))
-    throw new HTTPException(404, { message: "Unknown workspace" });
+  if (workspace === undefined || !mayUseWorkspace(caller, workspace)) throw unknownWorkspace();
   return workspace;
 }
 

@@ -1,37 +1,38 @@
 import { type Context, Hono } from "hono";
-import { HTTPException } from "hono/http-exception";
-import { z } from "zod";
 import { isHost } from "../../protocol/caller.ts";
+import { LOGIN_REQUEST, type LoggedIn } from "../../protocol/rest.ts";
 import type { AppEnv } from "../app-env.ts";
-import { admit, failingClosed } from "../middleware/authentication.ts";
+import { parseBody } from "../input.ts";
+import { failClosed, verifyCaller } from "../middleware/authentication.ts";
 import { SESSION_COOKIE } from "../middleware/credential.ts";
 import { originOf } from "../middleware/origin.ts";
-import { parse } from "../params.ts";
+import { RefusalException } from "../refusal-response.ts";
 
-/** The page keeps its token where no script can read it. */
-export const login = new Hono<AppEnv>();
+/** Keeps the token of the gateway's own page in a cookie, which no script can read. */
+export const loginRoutes = new Hono<AppEnv>();
 
-login.post("/login", async (c) => {
+loginRoutes.post("/login", async (c) => {
   refuseOtherPages(c);
-  const { token } = parse(LOGIN, await c.req.json().catch(() => null));
-  const caller = await failingClosed(() => admit(c, token));
-  if (isHost(caller)) throw new HTTPException(403, { message: "The token of a host is for no person" });
+  const { token } = await parseBody(c, LOGIN_REQUEST);
+  const caller = await failClosed(() => verifyCaller(c, token));
+  if (isHost(caller))
+    throw new RefusalException({ reason: "forbidden", message: "A host's token cannot log in a person" });
   const { tenant, subject, workspaces, scopes, expires } = caller;
   setCookie(c, token, Math.max(0, expires - Math.floor(Date.now() / 1000)));
   const expiresAt = new Date(expires * 1000).toISOString();
-  return c.json({ tenant, subject, workspaces, scopes, expiresAt });
+  return c.json<LoggedIn>({ tenant, subject, workspaces, scopes, expiresAt });
 });
 
-login.post("/logout", (c) => {
+loginRoutes.post("/logout", (c) => {
   refuseOtherPages(c);
   setCookie(c, "", 0);
   return c.body(null, 204);
 });
 
-/** Another page must not log people in or out. A program has no cookies to lose. */
+/** A page of another origin must not log people in or out. A program sends no origin, and has no cookies to lose. */
 function refuseOtherPages(c: Context<AppEnv>): void {
   if (originOf(c.req.raw) === "foreign")
-    throw new HTTPException(403, { message: "Only a page of this gateway may do that" });
+    throw new RefusalException({ reason: "forbidden", message: "Only a page of this gateway may do that" });
 }
 
 function setCookie(c: Context<AppEnv>, value: string, maxAge: number): void {
@@ -41,11 +42,3 @@ function setCookie(c: Context<AppEnv>, value: string, maxAge: number): void {
     `${SESSION_COOKIE}=${value}; Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${secure}`,
   );
 }
-
-/** A token goes into a header as it is. */
-const LOGIN = z.object({
-  token: z
-    .string()
-    .max(8192)
-    .regex(/^[\w.-]+$/, "not a token"),
-});

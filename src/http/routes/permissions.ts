@@ -1,87 +1,89 @@
-import { Hono } from "hono";
-import { HTTPException } from "hono/http-exception";
-import { z } from "zod";
+import { type Context, Hono } from "hono";
 import { makeAnswerLinks } from "../../auth/answer-link.ts";
 import { listPermissions } from "../../index/permission-index.ts";
 import type { Caller } from "../../protocol/caller.ts";
-import { parseClientRequestId } from "../../protocol/ids.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import { type AgentRequest, parseClientRequestId } from "../../protocol/ids.ts";
+import type { PermissionOption } from "../../protocol/permission.ts";
 import { unknownPermission } from "../../protocol/refusal.ts";
+import {
+  type AnsweredPermission,
+  type AnswerLinks,
+  answerLinksRequest,
+  PERMISSION_ANSWER,
+  PERMISSIONS_QUERY,
+  type PermissionList,
+} from "../../protocol/rest.ts";
 import { redactedOptions } from "../../session/core/read/redaction/redaction.ts";
 import { audit } from "../../tenant/client/audit.ts";
 import type { AppEnv } from "../app-env.ts";
+import { parse, parseBody, parseQuery } from "../input.ts";
 import { requireScope } from "../middleware/authentication.ts";
-import { parse, sessionOf } from "../params.ts";
 import { RefusalException, unwrap } from "../refusal-response.ts";
+import { sessionOf } from "../targets.ts";
 
-/** Permissions that wait, across the caller's sessions, and answers to them with nobody attached. */
-export const permissions = new Hono<AppEnv>();
+/** Permission requests that wait in the caller's sessions, and answers to them from outside a connection. */
+export const permissionRoutes = new Hono<AppEnv>();
 
-permissions.get("/permissions", async (c) => {
-  const { limit, cursor } = parse(QUERY, c.req.query());
+permissionRoutes.get("/permissions", async (c) => {
+  const { limit, cursor } = parseQuery(c, PERMISSIONS_QUERY);
   const caller = c.get("caller");
   const { permissions: pending, nextCursor } = await listPermissions(c.env.INDEX, caller, limit, cursor);
-  return c.json({
-    permissions: pending.map(({ options, ...permission }) => ({
-      ...permission,
-      options: options === null ? null : optionsFor(caller, options),
-    })),
-    nextCursor,
-  });
+  const permissions = pending.map(({ options, ...permission }) => ({
+    ...permission,
+    options: options === null ? null : optionsFor(caller, options),
+  }));
+  return c.json<PermissionList>({ permissions, nextCursor });
 });
 
-permissions.post("/permissions/:id", requireScope("permission:answer"), async (c) => {
+permissionRoutes.post("/permissions/:id", requireScope("permission:answer"), async (c) => {
   const id = c.req.param("id");
-  const target = parseClientRequestId(id);
-  if (!target) throw new RefusalException(unknownPermission(id));
-  const { optionId } = parse(ANSWER, await c.req.json().catch(() => null));
-  const session = sessionOf(c, target.sessionId);
-  unwrap(await session.answerPermission(c.get("caller"), target, { optionId }, "rest"));
-  return c.json({ id, outcome: { outcome: "selected", optionId } });
+  const request = requestOf(c);
+  const { optionId } = await parseBody(c, PERMISSION_ANSWER);
+  const session = sessionOf(c, request.sessionId);
+  unwrap(await session.answerPermission(c.get("caller"), request, { optionId }, "rest"));
+  return c.json<AnsweredPermission>({ id, outcome: { outcome: "selected", optionId } });
 });
 
-/** A link for each answer, so that it can be given by whoever gets the link; see answer.ts. */
-permissions.post(
+/** Makes a link for each option. Whoever opens the link may choose the option, see answer-link/. */
+permissionRoutes.post(
   "/permissions/:id/links",
   requireScope("share"),
   requireScope("permission:answer"),
   async (c) => {
-    const permission = c.req.param("id");
-    const target = parseClientRequestId(permission);
-    if (!target) throw new RefusalException(unknownPermission(permission));
+    const { sessionId: session, seq } = requestOf(c);
     const body = (await c.req.text()) === "" ? {} : await c.req.json().catch(() => null);
-    const { expiresIn } = parse(linksOrder(), body);
-    const { sessionId: session, seq } = target;
+    const { expiresIn } = parse(answerLinksRequest(c.get("limits")), body);
     const caller = c.get("caller");
-    const { workspace, options } = unwrap(await sessionOf(c, session).permissionSummary(caller, target));
     const { tenant, subject } = caller;
+    const { workspace, options } = unwrap(
+      await sessionOf(c, session).permissionSummary(caller, { sessionId: session, seq }),
+    );
     const id = crypto.randomUUID();
     const expires = Math.floor(Date.now() / 1000) + expiresIn;
     const { origin } = new URL(c.req.url);
-    const request = { tenant, workspace, session, seq, by: subject, id, expires };
-    const links = await makeAnswerLinks(c.env, origin, request, options);
-    if (!links)
-      throw new HTTPException(501, { message: "This gateway makes no such links: SECRETS_KEY is not set" });
+    const link = { tenant, workspace, session, seq, by: subject, id, expires };
+    const links = await makeAnswerLinks(c.env, origin, link, options, c.get("limits"));
+    if (!links) throw noLinks();
     const expiresAt = new Date(expires * 1000).toISOString();
     const detail = { id, request: seq, expiresAt };
     await audit(c.env, tenant, { kind: "link.made", subject, workspace, session, detail });
-    return c.json({ id, permission, expiresAt, links }, 201);
+    return c.json<AnswerLinks>({ id, permission: c.req.param("id"), expiresAt, links }, 201);
   },
 );
 
-function optionsFor({ redacted }: Caller, options: string): unknown {
-  return JSON.parse(redacted ? redactedOptions(options) : options);
+function requestOf(c: Context<AppEnv, "/permissions/:id">): AgentRequest {
+  const id = c.req.param("id");
+  const request = parseClientRequestId(id);
+  if (!request) throw new RefusalException(unknownPermission(id));
+  return request;
 }
 
-const QUERY = z.object({
-  state: z.literal("pending").default("pending"),
-  limit: z.coerce.number().int().min(1).max(200).default(50),
-  cursor: z.string().max(500).optional(),
-});
-const ANSWER = z.object({ optionId: z.string().max(1024) });
+/** The agent's options as the index keeps them, without the parts that a redacted caller may not see. */
+function optionsFor({ redacted }: Caller, options: string): PermissionOption[] {
+  return JSON.parse(redacted ? redactedOptions(options) : options) as PermissionOption[];
+}
 
-/** Read when it is needed: a deployment may set other limits. */
-function linksOrder() {
-  const { answerLinkSeconds, answerLinkMaxSeconds } = LIMITS;
-  return z.strictObject({ expiresIn: z.int().min(1).max(answerLinkMaxSeconds).default(answerLinkSeconds) });
+function noLinks(): RefusalException {
+  const message = "This gateway makes no such links: SECRETS_KEY is not set";
+  return new RefusalException({ reason: "not-configured", message });
 }

@@ -3,11 +3,11 @@ import type { Allowance } from "../../protocol/rpc.ts";
 import { Purse } from "../../tenant/client/quota-spender.ts";
 import { type Exceeded, exceeded } from "../../tenant/quotas.ts";
 
-/** The body of a request whose bytes are counted as they are read, against what its sender may send in this hour. */
-export class Metered {
+/** A request body whose bytes count against its sender's hourly quota as they are read. */
+export class MeteredBody {
   readonly body: ReadableStream<Uint8Array>;
-  /** Why it has ended before its end. */
-  refused: Exceeded | undefined;
+  /** The quota that ended the body early. */
+  exceeded: Exceeded | undefined;
   readonly #env: Env;
   readonly #caller: Caller;
   readonly #purse: Purse;
@@ -33,11 +33,11 @@ export class Metered {
     const { allowance, short } = await this.#purse.pay(this.#caller, this.#allowance, [{ chars }]);
     this.#allowance = allowance;
     if (short === undefined) return;
-    this.refused = exceeded(short);
-    throw new Error(this.refused.message);
+    this.exceeded = exceeded(short);
+    throw new Error(this.exceeded.message);
   }
 
-  /** Gives back what was not needed. */
+  /** Returns the unused part of the allowance to the tenant. */
   async close(): Promise<void> {
     const { tenant, subject } = this.#caller;
     await this.#counting.catch(() => {});
@@ -45,7 +45,7 @@ export class Metered {
     try {
       await this.#env.TENANT_DO.getByName(tenant).giveBack(subject, this.#allowance);
     } catch (error) {
-      // It is lost for the hour.
+      // The subject gets the rest back when the next hour begins.
       console.warn("allowance not given back", { error: String(error) });
     }
   }

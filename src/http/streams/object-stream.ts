@@ -2,10 +2,14 @@ import type { Context } from "hono";
 import type { AppEnv } from "../app-env.ts";
 import { eventStream } from "./event-stream.ts";
 
+export function acceptsEventStream(c: Context<AppEnv>): boolean {
+  return c.req.header("Accept")?.toLowerCase().includes("text/event-stream") ?? false;
+}
+
 /**
- * What an object has for a reader, as an event stream. The object gets the request in `headers` and answers with a
- * socket that gives a page at a time, or with its refusal, which is returned as it is. The stream ends with the
- * caller's token, unless the object sees to that.
+ * An event stream from an object. The object reads the request from `headers` and answers with a socket that sends one
+ * page at a time. A refusal of the object is returned unchanged. The stream ends when the caller's token expires,
+ * unless the object ends it.
  */
 export async function objectStream(
   c: Context<AppEnv>,

@@ -1,9 +1,9 @@
-/** How long a body may stop coming, and how long it may take in all. */
+/** The longest pause within a body, and the longest time for all of it. */
 export type Pace = { stallMs: number; totalMs: number };
 
 /**
- * The same body, which ends with an error, and is read no further, when it comes too slowly. Only the time counts in
- * which somebody waits for it.
+ * Passes a body on, and ends it with an error when it arrives too slowly. Only the time counts during which the reader
+ * waits for the body.
  */
 export function pacedBody(
   body: ReadableStream<Uint8Array>,
@@ -30,7 +30,7 @@ export function pacedBody(
   );
 }
 
-/** Undefined if that takes longer. */
+/** The outcome of the work; undefined if the work takes longer. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   const late = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => late.resolve(undefined), ms);

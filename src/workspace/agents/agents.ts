@@ -1,6 +1,6 @@
+import type { Settings } from "../../protocol/workspace-settings.ts";
 import type { HostRecord, Offer } from "../hosts/record.ts";
 import { isOverdue } from "../placement/policy.ts";
-import type { Settings } from "../settings.ts";
 
 /** What the workspace offers, taken together from what its hosts do. */
 

@@ -1,5 +1,5 @@
 import { LIMITS } from "../../protocol/limits.ts";
-import type { ContainerSettings } from "../settings.ts";
+import type { ContainerSettings } from "../../protocol/workspace-settings.ts";
 import { CONTAINER_HOST } from "./starter.ts";
 
 /** What a host in a container is told: as options of `acp-edge host`, by the names they have in the environment. */

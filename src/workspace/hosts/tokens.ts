@@ -56,10 +56,11 @@ export class HostTokens {
   /** Replaces a host's token by a newer one. A token that is not accepted changes nothing. */
   async renew(ws: WebSocket, token: string): Promise<GatewayControl> {
     const before = this.callerOf(ws);
-    const caller = await verifyToken(this.#env, token);
+    const verified = await verifyToken(this.#env, token);
     const refused: GatewayControl = { t: "not_renewed", reason: "The token is not good for this host" };
-    if (!before || "refused" in caller || !isHost(caller) || caller.subject !== before.subject)
-      return refused;
+    if (!before || !verified.ok) return refused;
+    const caller = verified.value;
+    if (!isHost(caller) || caller.subject !== before.subject) return refused;
     const isSame = caller.tenant === before.tenant && caller.workspaces[0] === before.workspaces[0];
     if (!isSame || (await isRevoked(this.#env, caller))) return refused;
     // Otherwise a host without a newer token would be warned, and would try again, until its token expires.

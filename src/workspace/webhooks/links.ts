@@ -20,7 +20,7 @@ export async function withAnswerLinks(
   const expires = Math.floor(Date.now() / 1000) + LIMITS.answerLinkSeconds;
   const id = crypto.randomUUID();
   const request = { tenant, workspace, session, seq, by: `webhook:${webhook}`, id, expires, webhook };
-  const options = await makeAnswerLinks(env, origin, request, permission.options);
+  const options = await makeAnswerLinks(env, origin, request, permission.options, LIMITS);
   if (options) permission.options = options;
   return JSON.stringify(message);
 }

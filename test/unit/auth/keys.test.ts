@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, type JWK, jwtVerify, SignJWT } from "jose";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { KeysUnavailable, RemoteKeys } from "../../../src/auth/keys.ts";
-import { LIMITS, overrideLimits } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 
 /** An issuer as a client sees it: an address that gives its keys, when it is there. */
 class Issuer {
@@ -40,13 +40,12 @@ class Issuer {
   }
 }
 
-const before = JSON.stringify(LIMITS);
 let issuer: Issuer;
 let keys: RemoteKeys;
 
 beforeEach(async () => {
   issuer = new Issuer();
-  keys = new RemoteKeys(await issuer.listen());
+  keys = new RemoteKeys(await issuer.listen(), DEFAULT_LIMITS);
   vi.spyOn(console, "error").mockImplementation(() => {});
   vi.useFakeTimers({ toFake: ["Date"] });
 });
@@ -55,7 +54,6 @@ afterEach(() => {
   issuer.close();
   vi.useRealTimers();
   vi.restoreAllMocks();
-  overrideLimits(before);
 });
 
 const isGood = (token: string) =>
@@ -80,7 +78,7 @@ describe("the keys an issuer publishes", () => {
     const old = await issuer.rotate("a");
     expect(await isGood(old)).toBe(true);
     const fresh = await issuer.rotate("b");
-    pass(LIMITS.jwksCooldownMs);
+    pass(DEFAULT_LIMITS.jwksCooldownMs);
     expect(await isGood(fresh)).toBe(true);
     expect(await isGood(old)).toBe(false);
   });
@@ -97,7 +95,7 @@ describe("the keys an issuer publishes", () => {
     const token = await issuer.rotate("a");
     await isGood(token);
     issuer.up = false;
-    pass(100 * LIMITS.jwksMaxAgeMs);
+    pass(100 * DEFAULT_LIMITS.jwksMaxAgeMs);
     expect(await isGood(token)).toBe(true);
     expect(await isGood(token)).toBe(true);
     expect(issuer.asked).toBe(2);
@@ -107,7 +105,7 @@ describe("the keys an issuer publishes", () => {
     const token = await issuer.rotate("a");
     await isGood(token);
     await issuer.rotate("b");
-    pass(LIMITS.jwksMaxAgeMs);
+    pass(DEFAULT_LIMITS.jwksMaxAgeMs);
     expect(await isGood(token)).toBe(false);
   });
 
@@ -118,16 +116,15 @@ describe("the keys an issuer publishes", () => {
     await expect(isGood(token)).rejects.toThrow(KeysUnavailable);
     expect(issuer.asked).toBe(1);
     issuer.up = true;
-    pass(LIMITS.jwksRetryMs);
+    pass(DEFAULT_LIMITS.jwksRetryMs);
     expect(await isGood(token)).toBe(true);
   });
 
   test("are waited for up to a limit", async () => {
-    overrideLimits('{"jwksTimeoutMs": 50}');
     const silent = createServer(() => {}).listen(0, "127.0.0.1");
     await once(silent, "listening");
     const { port } = silent.address() as AddressInfo;
-    keys = new RemoteKeys(new URL(`http://127.0.0.1:${port}/`));
+    keys = new RemoteKeys(new URL(`http://127.0.0.1:${port}/`), { ...DEFAULT_LIMITS, jwksTimeoutMs: 50 });
     await expect(isGood(await issuer.rotate("a"))).rejects.toThrow(KeysUnavailable);
     silent.close();
     silent.closeAllConnections();

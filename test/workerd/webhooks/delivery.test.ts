@@ -223,15 +223,18 @@ describe("the answer links of a webhook", () => {
     expect(second).not.toBe(first);
     const link = new URL(second as string).searchParams.get("link") as string;
     expect(await readAnswerLink(env, link)).toEqual({
-      tenant: "acme",
-      workspace,
-      session: sessionId,
-      seq: Number(permission.split(":")[1]),
-      optionId: "yes",
-      by: `webhook:${linked.id}`,
-      webhook: linked.id,
-      id: expect.any(String),
-      expires: expect.any(Number),
+      ok: true,
+      value: {
+        tenant: "acme",
+        workspace,
+        session: sessionId,
+        seq: Number(permission.split(":")[1]),
+        optionId: "yes",
+        by: `webhook:${linked.id}`,
+        webhook: linked.id,
+        id: expect.any(String),
+        expires: expect.any(Number),
+      },
     });
   });
 });

@@ -9,8 +9,11 @@ import type { AppEnv } from "../../app-env.ts";
 import { limitConnections } from "../../middleware/rate-limits.ts";
 import { setRetryAfter } from "../../refusal-response.ts";
 
-/** A message of a client over HTTP. The first one makes the connection and is answered here; the rest on streams. */
-export async function postMessage(c: Context<AppEnv>, handover: () => Handover): Promise<Response> {
+/**
+ * The client-to-server half of Streamable HTTP. The response to `initialize` creates the connection; all other messages
+ * are answered on the streams, see stream.ts.
+ */
+export async function postMessage(c: Context<AppEnv>, newHandover: () => Handover): Promise<Response> {
   if (!isJson(c.req.header("Content-Type"))) return c.text("Unsupported Media Type", 415);
   const raw = await readBody(c.req.raw, c.get("limits"));
   if (raw === "too long") return c.text("Payload Too Large", 413);
@@ -22,7 +25,7 @@ export async function postMessage(c: Context<AppEnv>, handover: () => Handover):
   const connection = c.req.header("Acp-Connection-Id");
   if (isInitialize(frame)) {
     if (connection) return c.text("Initialize not allowed on existing connection", 400);
-    return initialize(c, frame, handover);
+    return initialize(c, frame, newHandover);
   }
   if (!connection) return c.text("Missing Acp-Connection-Id", 400);
   if (!isUuid(connection)) return c.text("Unknown Acp-Connection-Id", 404);
@@ -35,13 +38,13 @@ export async function postMessage(c: Context<AppEnv>, handover: () => Handover):
   return status === 202 ? c.body(null, status) : c.text(reason, status);
 }
 
-async function initialize(c: Context<AppEnv>, frame: Frame, handover: () => Handover): Promise<Response> {
+async function initialize(c: Context<AppEnv>, frame: Frame, newHandover: () => Handover): Promise<Response> {
   if (frame.value.id === null) return c.text("Initialize request must include an ID", 400);
   if (idTooLong(frame)) return c.text(`Ids have at most ${c.get("limits").idChars} characters`, 400);
-  const order = handover();
+  const handover = newHandover();
   await limitConnections(c);
-  const answer = await c.env.ACP_CONNECTION_DO.getByName(order.connection).initialize(order, frame.raw);
-  return json(c, answer, 200, { "Acp-Connection-Id": order.connection });
+  const answer = await c.env.ACP_CONNECTION_DO.getByName(handover.connection).initialize(handover, frame.raw);
+  return json(c, answer, 200, { "Acp-Connection-Id": handover.connection });
 }
 
 function isInitialize({ value, kind, method }: Frame): boolean {
@@ -61,7 +64,7 @@ function isJson(contentType: string | undefined): boolean {
   return contentType?.split(";", 1)[0]?.trim().toLowerCase() === "application/json";
 }
 
-/** Reads no further than a message may be long. */
+/** Stops reading as soon as the text exceeds the longest frame. */
 async function readBody(
   request: Request,
   { frameChars }: Limits,

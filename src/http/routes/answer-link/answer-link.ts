@@ -1,67 +1,62 @@
 import { type Context, Hono } from "hono";
 import { accepts } from "hono/accepts";
 import { HTTPException } from "hono/http-exception";
-import { type AnswerLink, EXPIRED, readAnswerLink } from "../../../auth/answer-link.ts";
-import { sessionObject, workspaceObject } from "../../../durable/object-names.ts";
+import { type AnswerLink, readAnswerLink } from "../../../auth/answer-link.ts";
+import { type SessionObject, sessionObject, workspaceObject } from "../../../durable/object-names.ts";
 import type { Caller } from "../../../protocol/caller.ts";
 import { type AgentRequest, clientRequestId } from "../../../protocol/ids.ts";
 import type { PermissionOption, PermissionSummary } from "../../../protocol/permission.ts";
-import type { AcpSession } from "../../../session/acp-session.ts";
+import type { AnsweredPermission } from "../../../protocol/rest.ts";
 import { noteRefusal } from "../../../tenant/client/refused-token-audit.ts";
 import { isRevoked } from "../../../tenant/client/revocation-cache.ts";
 import type { AppEnv } from "../../app-env.ts";
-import { answeredPage, askingPage, page, refusalPage } from "./page.ts";
+import { RefusalException } from "../../refusal-response.ts";
+import { answeredPage, page, questionPage, refusalPage } from "./page.ts";
 
 /**
- * Where a link in a notification leads. Mail scanners and chats fetch what they are sent, so looking changes nothing:
- * the answer is given with a button, which posts.
+ * The target of a link in a notification. Mail scanners and chats fetch the links they see, so GET changes nothing;
+ * the button on the page answers with POST.
  */
-export const answer = new Hono<AppEnv>();
+export const answerLinkRoutes = new Hono<AppEnv>();
 
-/** A link is a secret, and what it shows is true only now. */
-answer.use(async (c, next) => {
+/** A link is a secret, and the state of its request may change at any time: neither is to be cached or indexed. */
+answerLinkRoutes.use(async (c, next) => {
   c.header("Cache-Control", "no-store");
   c.header("X-Robots-Tag", "noindex, nofollow");
   await next();
 });
 
-answer.get("/", async (c) => {
+answerLinkRoutes.get("/", async (c) => {
   const link = await openLink(c);
   const { permission, option } = await pendingPermission(c, link);
-  if (!wantsJson(c)) return page(c, askingPage(link, permission, option));
+  if (!wantsJson(c)) return page(c, questionPage(link, permission, option));
   const { workspace, sessionTitle, title, kind } = permission;
   const session = { id: link.session, title: sessionTitle };
   return c.json({ id: idOf(link), workspace, session, title, kind, option });
 });
 
-answer.post("/", async (c) => {
+answerLinkRoutes.post("/", async (c) => {
   const link = await openLink(c);
   const { permission, option } = await pendingPermission(c, link);
   const { optionId } = option;
-  const answered = await sessionOf(c, link).answerPermission(
-    callerBy(link),
-    requestOf(link),
-    { optionId },
-    "link",
-  );
+  const session = sessionOf(c, link);
+  const answered = await session.answerPermission(callerBy(link), requestOf(link), { optionId }, "link");
   if (!answered.ok) throw settled();
   if (!wantsJson(c)) return page(c, answeredPage(permission, option));
-  return c.json({ id: idOf(link), outcome: { outcome: "selected", optionId } });
+  return c.json<AnsweredPermission>({ id: idOf(link), outcome: { outcome: "selected", optionId } });
 });
 
-/** People get a page; whatever else goes wrong is told as everywhere. */
-answer.onError((error, c) => {
+/** People get refusals as a page; programs, and all other errors, get the error body of the app. */
+answerLinkRoutes.onError((error, c) => {
   if (!(error instanceof HTTPException) || wantsJson(c)) throw error;
   return page(c, refusalPage(error.status, error.message), error.status);
 });
 
-/** A link that is good now. Before this nobody makes us ask an object. */
+/** Verifies a link before any session is asked. */
 async function openLink(c: Context<AppEnv>): Promise<AnswerLink> {
-  const link = await readAnswerLink(c.env, c.req.query("link") ?? "");
-  if ("refused" in link) {
-    if (link.refused === EXPIRED) throw new HTTPException(410, { message: "The link has expired" });
-    throw unknownLink();
-  }
+  const read = await readAnswerLink(c.env, c.req.query("link") ?? "");
+  if (!read.ok) throw read.refusal === "expired" ? gone("The link has expired") : unknownLink();
+  const link = read.value;
   const caller = callerBy(link);
   if (await isRevoked(c.env, caller)) {
     c.executionCtx.waitUntil(noteRefusal(c.env, caller, "revoked link"));
@@ -71,7 +66,7 @@ async function openLink(c: Context<AppEnv>): Promise<AnswerLink> {
   return link;
 }
 
-/** A webhook's links end with it. */
+/** The links that a webhook sent end with the webhook. */
 async function isOfKnownWebhook(env: Env, { webhook, tenant, workspace }: AnswerLink): Promise<boolean> {
   return webhook === undefined || workspaceObject(env, tenant, workspace).hasWebhook(webhook);
 }
@@ -88,13 +83,13 @@ async function pendingPermission(
   return { permission: summary.value, option };
 }
 
-/** Who has the link may do what its maker could: in this one session, by the name of the link. */
+/** The bearer of a link acts for the link's maker, in one session. The link's id serves as the token's id. */
 function callerBy({ tenant, workspace, session, by, id, expires }: AnswerLink): Caller {
   const scopes = ["session:read", "permission:answer"] as const;
   return { tenant, subject: by, workspaces: [workspace], scopes, session, jti: id, expires };
 }
 
-function sessionOf(c: Context<AppEnv>, { tenant, session }: AnswerLink): DurableObjectStub<AcpSession> {
+function sessionOf(c: Context<AppEnv>, { tenant, session }: AnswerLink): SessionObject {
   return sessionObject(c.env, tenant, session);
 }
 
@@ -111,13 +106,16 @@ function wantsJson(c: Context): boolean {
   return accepts(c, { header: "Accept", supports, default: "text/html" }) === "application/json";
 }
 
-/** What was revoked looks as if it had never been. */
-function unknownLink(): HTTPException {
-  return new HTTPException(404, { message: "There is no such link: it was cut short, or taken back" });
+/** A revoked link looks like a link that never existed. */
+function unknownLink(): RefusalException {
+  const message = "There is no such link: it was cut short, or revoked";
+  return new RefusalException({ reason: "not-found", message });
 }
 
-function settled(): HTTPException {
-  return new HTTPException(410, {
-    message: "The request was answered or withdrawn, or its session is gone",
-  });
+function settled(): RefusalException {
+  return gone("The request was answered or withdrawn, or its session is gone");
+}
+
+function gone(message: string): RefusalException {
+  return new RefusalException({ reason: "gone", message });
 }

@@ -4,11 +4,15 @@ import type { ContentfulStatusCode } from "hono/utils/http-status";
 import type { AnswerLink } from "../../../auth/answer-link.ts";
 import type { PermissionOption, PermissionSummary } from "../../../protocol/permission.ts";
 
-/** What people see of a link in a notification. All that agents say is escaped, and no script runs here. */
+/**
+ * The pages behind an answer link. Texts of the agent are escaped, and the Content-Security-Policy forbids scripts,
+ * frames and external resources.
+ */
+
 type Content = { title: string; body: ReturnType<typeof html> };
 
-/** `by` and `expires` are of the link, `option` is what it answers. */
-export function askingPage(
+/** Asks the reader to confirm the option that the link chooses. */
+export function questionPage(
   link: AnswerLink,
   permission: PermissionSummary,
   option: PermissionOption,
@@ -48,7 +52,7 @@ export function answeredPage(permission: PermissionSummary, option: PermissionOp
 }
 
 export function refusalPage(status: number, message: string): Content {
-  const title = status === 410 ? "Nothing to answer any more" : "This link leads nowhere";
+  const title = status === 410 ? "This request is closed" : "This link is not valid";
   return {
     title,
     body: html`
@@ -58,7 +62,6 @@ export function refusalPage(status: number, message: string): Content {
   };
 }
 
-/** No script, no frame, nothing loaded from anywhere. */
 export function page(
   c: Context,
   { title, body }: Content,
@@ -92,10 +95,10 @@ export function page(
 }
 
 function nameOf({ title }: PermissionSummary): string {
-  return title ?? "Something it has no name for";
+  return title ?? "An action without a title";
 }
 
-/** An option's name is the agent's own; what it does follows from its kind, so the page says that too. */
+/** The agent chooses an option's name freely. The page also says what the option does, which follows from its kind. */
 function meaningOf({ kind }: PermissionOption): { tone: string; means: string | null; done: string } {
   switch (kind) {
     case "allow_once":

@@ -1,24 +1,23 @@
+import type { SessionObject } from "../../../durable/object-names.ts";
 import type { Caller } from "../../../protocol/caller.ts";
-import type { AcpSession } from "../../../session/acp-session.ts";
 import { sessionTar } from "../../../session/transfer/worker/tar-writer.ts";
 import { Transcript } from "../../../session/transfer/worker/transcript.ts";
 import { unwrap } from "../../refusal-response.ts";
 
 /**
- * A session as a file. Each is written while it is read, page by page, up to the event that was the last
- * when it was asked for.
+ * A session as a file. The file is written page by page while the log is read, up to the event that was the last when
+ * the export was requested.
  */
 
-type Session = DurableObjectStub<AcpSession>;
 type Bytes = ReadableStream<Uint8Array>;
 
-/** The log as it is. */
-export function exportEvents(session: Session, caller: Caller, projection: string): Bytes {
+/** The log, unchanged. */
+export function exportEvents(session: SessionObject, caller: Caller, projection: string): Bytes {
   return streamOf(encoded(eventPages(session, caller, lastSeqOf(projection))));
 }
 
-/** The conversation for people to read. */
-export function exportTranscript(session: Session, caller: Caller, projection: string): Bytes {
+/** The conversation as Markdown. */
+export function exportTranscript(session: SessionObject, caller: Caller, projection: string): Bytes {
   const transcript = new Transcript(JSON.parse(projection) as Record<string, unknown>);
   async function* texts() {
     yield transcript.start();
@@ -31,14 +30,14 @@ export function exportTranscript(session: Session, caller: Caller, projection: s
   return streamOf(encoded(texts()));
 }
 
-/** The directory of the acpx session model as a tar. */
-export function exportArchive(session: Session, caller: Caller, projection: string): Bytes {
+/** The session directory of the acpx session model, as a tar. */
+export function exportArchive(session: SessionObject, caller: Caller, projection: string): Bytes {
   return sessionTar(projection, lastSeqOf(projection), async (cursor, upTo) =>
     unwrap(await session.segment(caller, cursor, upTo)),
   );
 }
 
-async function* eventPages(session: Session, caller: Caller, upTo: number): AsyncGenerator<string> {
+async function* eventPages(session: SessionObject, caller: Caller, upTo: number): AsyncGenerator<string> {
   for (let after = 0; after < upTo; ) {
     const page = unwrap(await session.events(caller, after, upTo - after));
     if (page.count === 0) throw new Error("The log ended early");

@@ -1,19 +1,20 @@
 import { Hono } from "hono";
-import { z } from "zod";
+import { EXPORT_QUERY } from "../../../protocol/rest.ts";
 import type { AppEnv } from "../../app-env.ts";
+import { parseQuery } from "../../input.ts";
 import { requireScope } from "../../middleware/authentication.ts";
-import { parse, sessionOf } from "../../params.ts";
 import { unwrap } from "../../refusal-response.ts";
+import { sessionOf } from "../../targets.ts";
 import { exportArchive, exportEvents, exportTranscript } from "./export.ts";
 import { importSession } from "./import.ts";
 
-/** Sessions leave as files and come back as sessions. */
-export const transfer = new Hono<AppEnv>();
+/** Exports a session to a file, and imports it again. */
+export const transferRoutes = new Hono<AppEnv>();
 
-transfer.post("/sessions/import", requireScope("session:prompt"), importSession);
+transferRoutes.post("/sessions/import", requireScope("session:prompt"), importSession);
 
-transfer.get("/sessions/:id/export", async (c) => {
-  const { format } = parse(EXPORT_QUERY, c.req.query());
+transferRoutes.get("/sessions/:id/export", async (c) => {
+  const { format } = parseQuery(c, EXPORT_QUERY);
   const id = c.req.param("id");
   const session = sessionOf(c, id);
   const caller = c.get("caller");
@@ -21,7 +22,7 @@ transfer.get("/sessions/:id/export", async (c) => {
   const { type, extension, write } = FORMATS[format];
   return c.body(write(session, caller, projection), 200, {
     "Content-Type": type,
-    // The id is a UUID: safe in a header and as a file name anywhere.
+    // The id is a UUID: safe in a header, and as a file name on any system.
     "Content-Disposition": `attachment; filename="acp-session-${id}.${extension}"`,
   });
 });
@@ -31,5 +32,3 @@ const FORMATS = {
   markdown: { type: "text/markdown; charset=utf-8", extension: "md", write: exportTranscript },
   ndjson: { type: "application/x-ndjson; charset=utf-8", extension: "ndjson", write: exportEvents },
 } as const;
-
-const EXPORT_QUERY = z.object({ format: z.enum(["acpx", "markdown", "ndjson"]).default("acpx") });

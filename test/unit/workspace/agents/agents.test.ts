@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { SETTINGS_CHANGE } from "../../../../src/protocol/workspace-settings.ts";
 import { agentsOf, mainHost } from "../../../../src/workspace/agents/agents.ts";
 import type { HostRecord, Offer } from "../../../../src/workspace/hosts/record.ts";
-import { defaultSettings, SETTINGS_CHANGE } from "../../../../src/workspace/settings.ts";
+import { defaultSettings } from "../../../../src/workspace/settings.ts";
 
 const NOW = 1_000_000_000;
 

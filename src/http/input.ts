@@ -1,0 +1,19 @@
+import type { Context } from "hono";
+import { z } from "zod";
+import { RefusalException } from "./refusal-response.ts";
+
+/** Validates the input of a request before any object is asked. */
+export function parse<T>(schema: z.ZodType<T>, input: unknown): T {
+  const result = schema.safeParse(input);
+  if (result.success) return result.data;
+  throw new RefusalException({ reason: "invalid", message: z.prettifyError(result.error) });
+}
+
+export function parseQuery<T>(c: Context, schema: z.ZodType<T>): T {
+  return parse(schema, c.req.query());
+}
+
+/** A body that is not JSON fails the schema as null does. */
+export async function parseBody<T>(c: Context, schema: z.ZodType<T>): Promise<T> {
+  return parse(schema, await c.req.json().catch(() => null));
+}

@@ -1,0 +1,34 @@
+import { Hono } from "hono";
+import type { Result } from "../../../protocol/refusal.ts";
+import { EVENTS_QUERY } from "../../../protocol/rest.ts";
+import type { EventsPage } from "../../../protocol/rpc.ts";
+import type { AppEnv } from "../../app-env.ts";
+import { parseQuery } from "../../input.ts";
+import { unwrap } from "../../refusal-response.ts";
+import { sessionOf } from "../../targets.ts";
+import { liveEvents } from "./live-events.ts";
+
+export const eventRoutes = new Hono<AppEnv>();
+
+/** The log as NDJSON: `limit` events, or all of them. A reader that accepts an event stream gets it live. */
+eventRoutes.get("/sessions/:id/events", liveEvents, async (c) => {
+  const session = sessionOf(c, c.req.param("id"));
+  const { after, limit } = parseQuery(c, EVENTS_QUERY);
+  const caller = c.get("caller");
+  let page: Result<EventsPage> | null = await session.events(caller, after, limit);
+  unwrap(page);
+  let left = limit;
+  const encoder = new TextEncoder();
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      if (page?.ok === false && page.refusal.reason === "gone")
+        return controller.error(new Error(page.refusal.message));
+      if (!page?.ok || page.value.count === 0) return controller.close();
+      const { text, count, last } = page.value;
+      controller.enqueue(encoder.encode(text));
+      left -= count;
+      page = left > 0 ? await session.events(caller, last, left) : null;
+    },
+  });
+  return c.body(body, 200, { "Content-Type": "application/x-ndjson; charset=utf-8" });
+});

@@ -1,0 +1,100 @@
+import { type SessionObject, sessionObject } from "../../../durable/object-names.ts";
+import { isUuid } from "../../../protocol/ids.ts";
+import type { ImportedSession } from "../../../protocol/rest.ts";
+import type { ImportOrder } from "../../../protocol/rpc.ts";
+import { ImportError } from "../../../session/transfer/import-error.ts";
+import type { ImportSink } from "../../../session/transfer/worker/tar-reader.ts";
+import { unwrap } from "../../refusal-response.ts";
+
+/** What the request decides about an import; the archive decides the rest. */
+export type ImportOptions = Pick<ImportOrder, "caller" | "workspace" | "agent" | "defaultAgent"> & {
+  as: "new" | undefined;
+};
+
+/** The session object that receives an import. The archive's first event decides which object that is. */
+export class ImportDestination implements ImportSink {
+  readonly #env: Env;
+  readonly #options: ImportOptions;
+  #sessionId = "";
+  #recordId: string | undefined;
+  #target: RemoteImport | undefined;
+  #claim = { recordId: undefined as string | undefined, lastSeq: 0 };
+
+  constructor(env: Env, options: ImportOptions) {
+    this.#env = env;
+    this.#options = options;
+  }
+
+  get hasBegun(): boolean {
+    return this.#target !== undefined;
+  }
+
+  async begin(
+    recordId: string,
+    file: string | null,
+    { format, cwd }: Pick<ImportOrder, "format" | "cwd"> = { format: "acpx", cwd: null },
+  ): Promise<void> {
+    const { as, ...options } = this.#options;
+    if (as !== "new" && !isUuid(recordId))
+      throw new ImportError(`acpxRecordId ${recordId} is no UUID: import it with ?as=new`, file, 1);
+    const sessionId = as === "new" ? crypto.randomUUID() : recordId;
+    this.#recordId = recordId;
+    this.#sessionId = sessionId;
+    const copy = as === "new" ? { copy: { originSeq: await this.#originSeq(recordId) } } : {};
+    const order = { ...options, sessionId, recordId, format, cwd, ...copy };
+    this.#target = unwrap(await this.#object(sessionId).import(order));
+  }
+
+  /** The last event of the original, if it is here: its agent may have done more since the export. */
+  async #originSeq(recordId: string): Promise<number | null> {
+    if (!isUuid(recordId)) return null;
+    const origin = await this.#object(recordId).origin(this.#options.caller);
+    return origin.ok ? origin.value.lastSeq : null;
+  }
+
+  #object(sessionId: string): SessionObject {
+    return sessionObject(this.#env, this.#options.caller.tenant, sessionId);
+  }
+
+  async write(file: string, bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.length; at += CALL_BYTES) {
+      // RPC would send the whole buffer behind a view, so each call gets a copy of its part.
+      const fault = await this.#target?.write(file, bytes.slice(at, at + CALL_BYTES));
+      if (fault) throw new ImportError(fault.message, fault.file, fault.line);
+    }
+  }
+
+  claim(recordId: string | undefined, lastSeq: number): void {
+    this.#claim = { recordId, lastSeq };
+  }
+
+  async finish(): Promise<ImportedSession> {
+    const { recordId, lastSeq } = this.#claim;
+    if (!this.#target)
+      throw new ImportError("the archive has no events: events/000000000001.ndjson is missing");
+    if (recordId !== undefined && recordId !== this.#recordId) {
+      const message = `session.json is of session ${recordId}, the events are of ${this.#recordId}`;
+      throw new ImportError(message, "session.json", 1);
+    }
+    const result = await this.#target.finish(lastSeq);
+    if ("message" in result) throw new ImportError(result.message, result.file, result.line);
+    return { sessionId: this.#sessionId, lastSeq: result.lastSeq };
+  }
+
+  /** Undoes an import that is not finished. */
+  async close(): Promise<void> {
+    try {
+      await this.#target?.abort();
+      this.#target?.[Symbol.dispose]();
+    } catch (error) {
+      // The object was reset: it removes the unfinished import when it starts again.
+      console.warn("import could not be undone", { sessionId: this.#sessionId, error: String(error) });
+    }
+  }
+}
+
+/** The object's half of the import, as the RPC stub presents it. */
+type RemoteImport = Extract<Awaited<ReturnType<SessionObject["import"]>>, { ok: true }>["value"];
+
+/** Well below the 32 MiB that one RPC call may carry. */
+const CALL_BYTES = 8 * 1024 * 1024;

@@ -1,0 +1,46 @@
+import { Hono } from "hono";
+import type { z } from "zod";
+import { isUuid } from "../../../protocol/ids.ts";
+import { unknownSession } from "../../../protocol/refusal.ts";
+import {
+  REVOCATION_REQUEST,
+  type Revocation,
+  type RevocationKind,
+  type RevocationList,
+} from "../../../protocol/rest.ts";
+import { forgetAnswers } from "../../../tenant/client/revocation-cache.ts";
+import type { AppEnv } from "../../app-env.ts";
+import { parseBody } from "../../input.ts";
+import { requireScope } from "../../middleware/authentication.ts";
+import { RefusalException } from "../../refusal-response.ts";
+import { tenantOf } from "../../targets.ts";
+
+/** Revocations of tokens, of all tokens of a subject, and of everybody's access to a session. */
+export const revocationRoutes = new Hono<AppEnv>();
+
+revocationRoutes.get("/revocations", requireScope("workspace:admin"), async (c) =>
+  c.json<RevocationList>({ revocations: await tenantOf(c).revocations(c.get("caller")) }),
+);
+
+revocationRoutes.post("/revocations", requireScope("workspace:admin"), async (c) => {
+  const order = revocationIn(await parseBody(c, REVOCATION_REQUEST));
+  const unknown = new RefusalException(unknownSession(order.value));
+  if (order.kind === "session" && !isUuid(order.value)) throw unknown;
+  const made = await tenantOf(c).revoke(c.get("caller"), order);
+  forgetAnswers();
+  if (made === null) throw unknown;
+  if ("refused" in made) throw new RefusalException({ reason: "conflict", message: made.refused });
+  return c.json<Revocation>(made, 201);
+});
+
+revocationRoutes.delete("/revocations/:id", requireScope("workspace:admin"), async (c) => {
+  const isLifted = await tenantOf(c).lift(c.get("caller"), c.req.param("id"));
+  if (!isLifted) throw new RefusalException({ reason: "not-found", message: "Unknown revocation" });
+  forgetAnswers();
+  return c.body(null, 204);
+});
+
+function revocationIn({ until, ...target }: z.infer<typeof REVOCATION_REQUEST>) {
+  const [[kind, value]] = Object.entries(target) as [[RevocationKind, string]];
+  return { kind, value, until: until === undefined ? null : Date.parse(until) };
+}

@@ -1,0 +1,58 @@
+import { Hono } from "hono";
+import { type CreatedWebhook, type WebhookList, webhookRequest } from "../../../protocol/rest.ts";
+import { audit } from "../../../tenant/client/audit.ts";
+import type { AppEnv } from "../../app-env.ts";
+import { parseBody } from "../../input.ts";
+import { requireScope } from "../../middleware/authentication.ts";
+import { RefusalException } from "../../refusal-response.ts";
+import { workspaceOf } from "../../targets.ts";
+
+/** The webhooks of a workspace: receivers of messages about its sessions. */
+export const webhookRoutes = new Hono<AppEnv>();
+
+const PATH = "/workspaces/:id/webhooks";
+
+webhookRoutes.use(`${PATH}/*`, requireScope("workspace:admin"));
+
+webhookRoutes.get(PATH, async (c) =>
+  c.json<WebhookList>({ webhooks: await workspaceOf(c, c.req.param("id")).webhooks(c.get("caller")) }),
+);
+
+webhookRoutes.post(PATH, async (c) => {
+  const id = c.req.param("id");
+  const workspace = workspaceOf(c, id);
+  const order = await parseBody(c, webhookRequest(c.get("limits")));
+  const caller = c.get("caller");
+  const made = await workspace.makeWebhook(caller, id, { ...order, origin: new URL(c.req.url).origin });
+  if (made === "no key")
+    throw new RefusalException({
+      reason: "not-configured",
+      message: "This gateway keeps no secrets: SECRETS_KEY is not set",
+    });
+  if (made === "too many")
+    throw new RefusalException({ reason: "conflict", message: "The workspace has too many webhooks" });
+  const { tenant, subject } = caller;
+  // The path of the address may be the receiver's secret, so only the origin is logged.
+  const detail = { webhook: made.id, to: new URL(made.url).origin, events: made.events.join() };
+  await audit(c.env, tenant, { kind: "webhook.made", subject, workspace: id, detail });
+  return c.json<CreatedWebhook>(made, 201);
+});
+
+webhookRoutes.delete(`${PATH}/:webhook`, async (c) => {
+  const { id, webhook } = c.req.param();
+  const caller = c.get("caller");
+  if (!(await workspaceOf(c, id).deleteWebhook(caller, webhook))) throw unknownWebhook();
+  const { tenant, subject } = caller;
+  await audit(c.env, tenant, { kind: "webhook.deleted", subject, workspace: id, detail: { webhook } });
+  return c.body(null, 204);
+});
+
+webhookRoutes.post(`${PATH}/:webhook/test`, async (c) => {
+  const { id, webhook } = c.req.param();
+  if (!(await workspaceOf(c, id).testWebhook(c.get("caller"), webhook))) throw unknownWebhook();
+  return c.body(null, 202);
+});
+
+function unknownWebhook(): RefusalException {
+  return new RefusalException({ reason: "not-found", message: "Unknown webhook" });
+}

@@ -1,0 +1,61 @@
+import { Hono } from "hono";
+import { createMiddleware } from "hono/factory";
+import { listWorkspaces } from "../../../index/workspace-index.ts";
+import { WATCH_WORKSPACE } from "../../../protocol/internal-headers.ts";
+import { PAGE_QUERY, type WorkspaceList, type WorkspaceView } from "../../../protocol/rest.ts";
+import { SETTINGS_CHANGE, type SettingsChange } from "../../../protocol/workspace-settings.ts";
+import { type Act, audit } from "../../../tenant/client/audit.ts";
+import { cannotStart } from "../../../workspace/container/starter.ts";
+import type { AppEnv } from "../../app-env.ts";
+import { parseBody, parseQuery } from "../../input.ts";
+import { requireScope } from "../../middleware/authentication.ts";
+import { RefusalException } from "../../refusal-response.ts";
+import { acceptsEventStream, objectStream } from "../../streams/object-stream.ts";
+import { workspaceOf } from "../../targets.ts";
+
+/** Workspaces: their list, their state, and their settings. */
+export const workspaceRoutes = new Hono<AppEnv>();
+
+workspaceRoutes.get("/workspaces", async (c) => {
+  const { limit, cursor } = parseQuery(c, PAGE_QUERY);
+  return c.json<WorkspaceList>(await listWorkspaces(c.env.INDEX, c.get("caller"), limit, cursor));
+});
+
+/** Streams the view, now and after each change, to a reader that accepts an event stream. */
+const liveView = createMiddleware<AppEnv>(async (c, next) => {
+  if (!acceptsEventStream(c)) return next();
+  const id = c.req.param("id") ?? "";
+  const watch = WATCH_WORKSPACE.write({ caller: c.get("caller"), id });
+  const response = await objectStream(c, workspaceOf(c, id), watch);
+  if (response.ok) return response;
+  const message = `A workspace has at most ${c.get("limits").watchersPerWorkspace} live readers`;
+  throw new RefusalException({ reason: "too-many", message });
+});
+
+workspaceRoutes.get("/workspaces/:id", liveView, async (c) => {
+  const id = c.req.param("id");
+  return c.json<WorkspaceView>(await workspaceOf(c, id).view(c.get("caller"), id));
+});
+
+workspaceRoutes.put("/workspaces/:id", requireScope("workspace:admin"), async (c) => {
+  const id = c.req.param("id");
+  const workspace = workspaceOf(c, id);
+  const change = await parseBody(c, SETTINGS_CHANGE);
+  const obstacle = change.container ? cannotStart(c.env) : undefined;
+  if (obstacle !== undefined) throw new RefusalException({ reason: "invalid", message: obstacle });
+  const caller = c.get("caller");
+  const view = await workspace.update(caller, id, change);
+  const { tenant, subject } = caller;
+  const detail = auditDetail(change);
+  await audit(c.env, tenant, { kind: "workspace.changed", subject, workspace: id, detail });
+  return c.json<WorkspaceView>(view);
+});
+
+function auditDetail(change: SettingsChange): NonNullable<Act["detail"]> {
+  return Object.fromEntries(
+    Object.entries(change).map(([name, value]) => [
+      name,
+      typeof value === "object" ? JSON.stringify(value) : value,
+    ]),
+  );
+}

@@ -1,0 +1,377 @@
+import { z } from "zod";
+import type { GitState, HostLoad } from "./host-wire.ts";
+import type { Limits } from "./limits.ts";
+import type { PermissionOption } from "./permission.ts";
+import { isPrivateLine } from "./secure-url.ts";
+import { NOTICE_TYPES, type NoticeType } from "./webhook-messages.ts";
+import type { Settings } from "./workspace-settings.ts";
+
+/**
+ * The REST API: schemas of requests, which http/ validates, and types of responses, which http/ produces and cli/
+ * reads. Times in responses are ISO 8601.
+ */
+
+/** The body of every error. Some codes add details, for example the `options` of a permission request. */
+export type ErrorBody = { error: { code: string; message: string; [detail: string]: unknown } };
+
+// ---- Lists ----------------------------------------------------------------------------------------------
+
+export const PAGE_QUERY = z.object({
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(500).optional(),
+});
+
+/** Pass `nextCursor` as `cursor` to get the next page; null after the last page. */
+type Paged<Items> = Items & { nextCursor: string | null };
+
+// ---- Sessions -------------------------------------------------------------------------------------------
+
+/** A session as lists show it. */
+export type SessionSummary = {
+  sessionId: string;
+  workspace: string;
+  agent: string;
+  cwd: string;
+  /** The directory as the client named it when it opened the session. */
+  clientCwd: string;
+  title: string | null;
+  state: string;
+  createdAt: string;
+  updatedAt: string;
+  lastSeq: number;
+};
+export type SessionList = Paged<{ sessions: SessionSummary[] }>;
+
+/** The part of a session's projection, `acpx.session.v1`, that the command shows to people. */
+export type SessionView = {
+  acpxRecordId: string;
+  agent: { name: string | null };
+  workspace: { cwd: string | null; name: string | null };
+  lifecycle: { createdAt: string; lastUsedAt: string };
+  log: { lastSeq: number };
+  state: string;
+  title: string | null;
+  agentStatus: string;
+  host: { name: string; connected: boolean } | null;
+  turn: { turnId: string } | null;
+  turns: { total: number; recent: TurnSummary[] };
+  queue: unknown[];
+  pendingPermissions: {
+    seq: number;
+    title: string | null;
+    kind: string | null;
+    options?: PermissionOption[];
+  }[];
+  lastError: unknown;
+};
+
+export type TurnSummary = {
+  prompt: number;
+  status: string;
+  stopReason: string | null;
+  reason: string | null;
+  promptPreview: string;
+  replyPreview: string;
+};
+
+const AFTER = z.coerce.number().int().min(0).default(0);
+
+/** A page of the log from the event after `after` on; without a limit, all of it. */
+export const EVENTS_QUERY = z.object({
+  after: AFTER,
+  limit: z.coerce.number().int().min(1).default(Number.MAX_SAFE_INTEGER),
+});
+
+export const LIVE_EVENTS_QUERY = z.object({ after: AFTER });
+
+/** A line of a session's log. */
+export type LogLine = { seq: number; at: string; source: string; kind: string; payload: LogPayload };
+export type LogPayload = { direction?: "in" | "out"; message?: LoggedMessage; stop?: string } & Record<
+  string,
+  unknown
+>;
+export type LoggedMessage = {
+  id?: unknown;
+  method?: string;
+  params?: Record<string, unknown>;
+  result?: unknown;
+  error?: { code: number; message: string };
+};
+
+export const EXPORT_QUERY = z.object({ format: z.enum(["acpx", "markdown", "ndjson"]).default("acpx") });
+
+export const IMPORT_QUERY = z.object({
+  /** `new` imports a copy under a new id. */
+  as: z.literal("new").optional(),
+  workspace: z.string().min(1).optional(),
+  agent: z.string().min(1).max(100).optional(),
+});
+export type ImportedSession = { sessionId: string; lastSeq: number };
+
+// ---- Shares ---------------------------------------------------------------------------------------------
+
+export function shareRequest({ shareSeconds }: Pick<Limits, "shareSeconds">) {
+  const day = 24 * 60 * 60;
+  return z.strictObject({
+    session: z.string(),
+    /** Seconds. */
+    expiresIn: z.number().int().min(1).max(shareSeconds).default(Math.min(day, shareSeconds)),
+    /** Hides the inputs and outputs of tools. */
+    redact: z.boolean().default(false),
+  });
+}
+
+/** A link to one session, which its bearer may read until it expires. */
+export type Share = {
+  id: string;
+  session: string;
+  workspace: string;
+  /** The subject who made the link, and when. */
+  by: string;
+  at: string;
+  expiresAt: string;
+  /** The link hides the inputs and outputs of tools. */
+  redact: boolean;
+};
+export type ShareList = { shares: Share[] };
+/** The only response that contains the token. */
+export type CreatedShare = Share & { token: string; url: string };
+
+// ---- Permissions ----------------------------------------------------------------------------------------
+
+export const PERMISSIONS_QUERY = PAGE_QUERY.extend({ state: z.literal("pending").default("pending") });
+
+/** A permission request that waits for an answer. */
+export type PendingPermission = {
+  id: string;
+  sessionId: string;
+  seq: number;
+  workspace: string;
+  toolCallId: string | null;
+  title: string | null;
+  kind: string | null;
+  /** Null when the options are too long for a list; the session's log has them. */
+  options: PermissionOption[] | null;
+  requestedAt: string;
+};
+export type PermissionList = Paged<{ permissions: PendingPermission[] }>;
+
+export const PERMISSION_ANSWER = z.object({ optionId: z.string().max(1024) });
+export type AnsweredPermission = { id: string; outcome: { outcome: "selected"; optionId: string } };
+
+export function answerLinksRequest({
+  answerLinkSeconds,
+  answerLinkMaxSeconds,
+}: Pick<Limits, "answerLinkSeconds" | "answerLinkMaxSeconds">) {
+  return z.strictObject({ expiresIn: z.int().min(1).max(answerLinkMaxSeconds).default(answerLinkSeconds) });
+}
+
+/** An option of a permission request, and the link that chooses it. */
+export type LinkedOption = PermissionOption & { url: string };
+export type AnswerLinks = { id: string; permission: string; expiresAt: string; links: LinkedOption[] };
+
+// ---- Workspaces -----------------------------------------------------------------------------------------
+
+/** A workspace as lists show it. */
+export type WorkspaceSummary = {
+  id: string;
+  name: string | null;
+  root: string | null;
+  branch: string | null;
+  defaultAgent: string | null;
+  /** How many hosts are connected. */
+  hosts: number;
+  updatedAt: string;
+};
+export type WorkspaceList = Paged<{ workspaces: WorkspaceSummary[] }>;
+
+export type WorkspaceView = {
+  id: string;
+  /** Of the host that connected last. */
+  root: string | null;
+  git: GitState | null;
+  hosts: HostView[];
+  agents: AgentInfo[];
+  /** Null: the settings name no container. */
+  containerState: ContainerState | null;
+  /** Sessions that have an agent process or wait for one; `items` lists the first of them. */
+  sessions: { total: number; items: SessionPlace[] };
+} & Settings;
+
+export type HostView = {
+  name: string;
+  state: "connected" | "draining" | "gone";
+  root: string;
+  version: string;
+  linkVersion: number;
+  node: string;
+  platform: string;
+  connectedAt: string;
+  lastSeenAt: string;
+  load: Partial<HostLoad> & { sessions: number; capacity: number };
+  git: GitState | null;
+  agents: string[];
+};
+
+export type AgentInfo = {
+  id: string;
+  name: string;
+  default: boolean;
+  /** An agent that is not available lacks what `reason` names. */
+  available: boolean;
+  reason: string | null;
+  description: string | null;
+  version: string | null;
+  /** The agent was started before, so its capabilities are known. */
+  ready: boolean;
+  /** Why the last start of the agent failed. */
+  error: string | null;
+};
+export type AgentList = { agents: AgentInfo[] };
+
+/** `reason` is why the last start failed, and `retryAt` when the next may follow. */
+export type ContainerState = {
+  state: string;
+  since: string;
+  failures: number;
+  reason: string | null;
+  retryAt: string | null;
+};
+
+export type SessionPlace = {
+  sessionId: string;
+  agent: string;
+  host: string | null;
+  state: "placed" | "waiting";
+};
+
+// ---- Secrets --------------------------------------------------------------------------------------------
+
+/** Hosts pass secrets to agents as environment variables; `ACP_EDGE_` is reserved for the gateway's own. */
+export const SECRET_NAME = z
+  .string()
+  .max(128)
+  .regex(/^(?!ACP_EDGE_)[A-Za-z_][A-Za-z0-9_]*$/, "The name must be one of an environment variable");
+
+export const SECRET_REQUEST = z.strictObject({
+  value: z
+    .string()
+    .min(1)
+    .max(32 * 1024)
+    // An environment variable cannot contain NUL.
+    .refine((value) => !value.includes("\0"), "The value must not contain NUL"),
+});
+
+/** The value of a secret is never shown. */
+export type SecretInfo = { name: string; updatedAt: string };
+export type SecretList = { secrets: SecretInfo[] };
+
+// ---- Webhooks -------------------------------------------------------------------------------------------
+
+export function webhookRequest({ webhookUrlChars }: Pick<Limits, "webhookUrlChars">) {
+  return z.strictObject({
+    url: z
+      .url({ protocol: /^https?$/, abort: true })
+      .max(webhookUrlChars)
+      .refine(isPrivateLine, "Messages are sent over https")
+      .refine((url) => !hasCredentials(url), "The address must not contain a user or a password"),
+    events: z
+      .array(z.enum(NOTICE_TYPES))
+      .min(1)
+      .default([...NOTICE_TYPES])
+      .transform((types) => NOTICE_TYPES.filter((type) => types.includes(type))),
+    links: z.boolean().default(false),
+  });
+}
+
+function hasCredentials(url: string): boolean {
+  const { username, password } = new URL(url);
+  return username !== "" || password !== "";
+}
+
+export type WebhookInfo = {
+  id: string;
+  /** Without the query, which may be a secret. */
+  url: string;
+  events: NoticeType[];
+  /** Messages about permission requests contain links that answer them. */
+  links: boolean;
+  createdAt: string;
+  /** How many messages are not delivered yet. */
+  waiting: number;
+  /** The last attempt; the status is null when the receiver did not respond. */
+  lastDelivery: { at: string; status: number | null } | null;
+  failingSince: string | null;
+  /** How many messages were given up, or did not fit into the queue. */
+  dropped: number;
+};
+export type WebhookList = { webhooks: WebhookInfo[] };
+/** The only response that contains the secret. */
+export type CreatedWebhook = WebhookInfo & { secret: string };
+
+// ---- Tenant ---------------------------------------------------------------------------------------------
+
+const REVOKED_VALUE = z.string().min(1).max(500);
+const UNTIL = {
+  until: z.iso
+    .datetime({ offset: true })
+    .refine((time) => Date.parse(time) > Date.now(), "that is in the past")
+    .optional(),
+};
+
+export const REVOCATION_REQUEST = z.union(
+  [
+    z.strictObject({ jti: REVOKED_VALUE, ...UNTIL }),
+    z.strictObject({ subject: REVOKED_VALUE, ...UNTIL }),
+    z.strictObject({ session: REVOKED_VALUE, ...UNTIL }),
+  ],
+  "Give one of jti, subject and session; until, if given, is the time the revocation ends",
+);
+
+/** What a revocation covers: one token, all tokens of a subject, or everybody's access to a session. */
+export type RevocationKind = "jti" | "subject" | "session";
+export type Revocation = {
+  id: string;
+  kind: RevocationKind;
+  value: string;
+  /** The subject who made the revocation, and when. */
+  by: string;
+  at: string;
+  /** When the revocation ends; null: when it is lifted. */
+  until: string | null;
+};
+export type RevocationList = { revocations: Revocation[] };
+
+export const AUDIT_QUERY = z.object({
+  after: AFTER,
+  limit: z.coerce.number().int().min(1).max(1000).default(100),
+  kind: z.string().max(100).optional(),
+});
+export type AuditEntry = {
+  seq: number;
+  at: string;
+  kind: string;
+  subject: string;
+  workspace: string | null;
+  session: string | null;
+  detail: unknown;
+};
+/** Pass `next` as `after` to get the next page; null after the last page. */
+export type AuditPage = { entries: AuditEntry[]; next: number | null };
+
+// ---- Login ----------------------------------------------------------------------------------------------
+
+/** The token becomes the value of a cookie. */
+export const LOGIN_REQUEST = z.object({
+  token: z
+    .string()
+    .max(8192)
+    .regex(/^[\w.-]+$/, "not a token"),
+});
+export type LoggedIn = {
+  tenant: string;
+  subject: string;
+  workspaces: readonly string[];
+  scopes: readonly string[];
+  expiresAt: string;
+};
