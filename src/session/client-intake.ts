@@ -12,7 +12,7 @@ import { anticipate, clientFrame, open, relayLogin } from "./core/decide/client-
 import { dropQueued } from "./core/decide/turns.ts";
 import { permissionSummary } from "./core/read/permission-summary.ts";
 import { attachmentFor } from "./core/read/replay.ts";
-import { currentSetup } from "./core/state/agent-report.ts";
+import { currentSetup } from "./core/state/agent-settings.ts";
 import type { Recorder } from "./log/journal.ts";
 import { presenceOf } from "./readers/presence.ts";
 import type { SessionParts } from "./session-parts.ts";
@@ -57,11 +57,11 @@ export class ClientIntake {
 
   /** Attaches the client that asked for a fork, after the copied history. */
   attachToFork({ connection, caller, subscriptions, opening }: ForkOrder): Forked {
-    const { lastSeq: attach, acp } = this.#state;
+    const { lastSeq: attach, report } = this.#state;
     const attachment = { seq: attach, start: attach, merge: false, offers: [] };
     const presence = presenceOf(caller, Date.now(), subscriptions, JSON.parse(opening));
     this.#parts.clients.attach(connection, attachment, presence);
-    return { attach, setup: JSON.stringify(currentSetup(acp)) };
+    return { attach, setup: JSON.stringify(currentSetup(report)) };
   }
 
   // ---- frames -----------------------------------------------------------------------------------------

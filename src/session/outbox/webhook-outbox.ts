@@ -47,7 +47,7 @@ export class Notices {
   /** Call it in the step in which the events were logged. */
   note(state: SessionState, events: readonly LogEvent[]): void {
     if (this.#wanted.length === 0) return;
-    const found = noticesOf(state, events, this.#wanted);
+    const found = noticesOf(state, events, this.#wanted, LIMITS.answerLinks);
     if (found.length === 0) return;
     const { sql } = this.#ctx.storage;
     for (const { seq, notice } of found)

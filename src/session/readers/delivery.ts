@@ -1,4 +1,5 @@
 import type { EventCursor } from "../../protocol/cursor.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import type { FrameMark } from "../../protocol/rpc.ts";
 import { isFrame, type LogEvent } from "../core/events/event.ts";
 import { redacted } from "../core/read/redaction/redaction.ts";
@@ -49,7 +50,7 @@ export function renderFrames(
   const events = presence.redacted ? logged.map(redacted) : logged;
   const isMerging = merge && position < attachment;
   const render = (part: readonly LogEvent[]): RenderedFrames => {
-    if (isMerging) return merged(part, sessionId, viewer);
+    if (isMerging) return merged(part, sessionId, viewer, LIMITS.replayChunkChars);
     const rendered = noFrames();
     for (const event of part) append(rendered, forClient(event, sessionId, viewer), event.seq);
     return rendered;

@@ -2,7 +2,6 @@ import { ErrorCode } from "../../../protocol/errors.ts";
 import { gatewayNotice } from "../../../protocol/extensions.ts";
 import { paramsOf, type ResponseFrame, resultOf, rewrite } from "../../../protocol/frame.ts";
 import { type JsonObject, recordOf } from "../../../protocol/json-value.ts";
-import { LIMITS } from "../../../protocol/limits.ts";
 import { moved } from "../../../protocol/rebase-path.ts";
 import type { RequestToAgent, Run, SessionState } from "../state/state.ts";
 import { cancelRequestsOfAgent, endRequestsOfAgent } from "./agent-requests.ts";
@@ -18,12 +17,12 @@ export function requestProcess(batch: Batch): void {
   // On another host its successor would run beside it, on the same files.
   if (state.run?.draining && state.run.stopping) return;
   // Once in a while even a broken agent deserves a new chance.
-  const crashes = batch.at - (state.lastExit?.at ?? 0) > LIMITS.crashMemoryMs ? 0 : state.crashes;
-  if (crashes >= LIMITS.crashLimit) {
+  const crashes = batch.at - (state.lastExit?.at ?? 0) > batch.limits.crashMemoryMs ? 0 : state.crashes;
+  if (crashes >= batch.limits.crashLimit) {
     const message = `The agent ended ${crashes} times in a row; it is started again after a pause, or when the cause is mended`;
     return unavailable(batch, message, state.lastExit?.reason, "crash_loop");
   }
-  const delayMs = crashes < 2 ? 0 : LIMITS.crashBackoffMs * 2 ** (crashes - 2);
+  const delayMs = crashes < 2 ? 0 : batch.limits.crashBackoffMs * 2 ** (crashes - 2);
   const attempt = { attempt: crashes + 1, delayMs };
   // The process may be there and only have refused to open a session.
   const same = state.run?.initialized === true && !state.run.stopping;
@@ -287,7 +286,7 @@ export function checkIdle(batch: Batch): void {
   const { state } = batch;
   if (!state.run || state.run.stopping) return;
   const busy = state.turn !== null || state.queue.length > 0;
-  const until = (busy ? batch.at : state.activeAt) + LIMITS.idleMs;
+  const until = (busy ? batch.at : state.activeAt) + batch.limits.idleMs;
   if (until > batch.at) {
     batch.fact("gateway", "queue.owner.lease_renewed", { run: state.run.id, until });
     return;

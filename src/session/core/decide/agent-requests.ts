@@ -5,9 +5,9 @@ import { ioOf } from "../../../protocol/methods.ts";
 import type { PermissionChoice, PermissionOption } from "../../../protocol/permission.ts";
 import { accepted, type Result, refused, unknownPermission } from "../../../protocol/refusal.ts";
 import type { FactKind } from "../events/catalogue.ts";
-import { findToolCall } from "../state/agent-report.ts";
 import { isRecord } from "../state/bounded-values.ts";
 import type { RequestOfAgent, SessionState } from "../state/state.ts";
+import { findToolCall } from "../state/tool-calls.ts";
 import type { Batch } from "./batch.ts";
 
 /** Answers to what the agent asks, whoever gives them: a client, a person over REST, a policy, a cancel. */
@@ -32,9 +32,9 @@ export function optionsIn(params: unknown): PermissionOption[] {
 }
 
 /** The kind of tool a request is about: as it says itself, or as the call it names was announced. */
-export function toolKindIn({ acp }: SessionState, params: unknown): string {
+export function toolKindIn({ report }: SessionState, params: unknown): string {
   const toolCall = isRecord(params) && isRecord(params.toolCall) ? params.toolCall : {};
-  return textOrNull(toolCall.kind) ?? findToolCall(acp, toolCall.toolCallId)?.kind ?? "other";
+  return textOrNull(toolCall.kind) ?? findToolCall(report, toolCall.toolCallId)?.kind ?? "other";
 }
 
 /** A choice by kind means exactly that kind: "once" is never widened to "always". */

@@ -1,40 +1,37 @@
-import type { Violations } from "../state/agent-report.ts";
+import type { Violations } from "../state/violations.ts";
 import type { Batch } from "./batch.ts";
 
 /**
- * What an agent must not do, does anyway, and gets passed on as it is. Each case is counted in the state; the
- * first ones of a turn are in the log as events of their own, right after the frame they are about.
+ * Violations: an agent breaks a rule of the stream, and its frame is passed on as it is. The state counts every case;
+ * the first cases of a turn are in the log as facts of their own, right after the frame they are about.
  */
 
-/** Adds a frame of the agent with `add`, and then what is wrong with it. */
+/** Adds an event of the agent with `add`, then a fact for each rule that the event breaks. */
 export function recordWithViolations(batch: Batch, add: () => number): number {
-  const { acp } = batch.state;
-  const before = { ...acp.violations };
+  const { violations } = batch.state.report;
+  const before = { ...violations };
   const seq = add();
-  for (const kind of KINDS) {
-    if (acp.violations[kind] > before[kind]) report(batch, seq, kind);
+  for (const violation of VIOLATIONS) {
+    if (violations[violation] > before[violation]) logViolation(batch, seq, violation);
   }
   return seq;
 }
 
-function report(batch: Batch, frame: number, kind: keyof Violations): void {
-  const { detailCode, message } = RULES[kind];
-  const inTurn = batch.state.violations[kind] ?? 0;
-  if (inTurn > PER_TURN) return;
-  const last = inTurn === PER_TURN ? ({ last: true } as const) : {};
+function logViolation(batch: Batch, frame: number, violation: keyof Violations): void {
+  const inTurn = batch.state.violations[violation] ?? 0;
+  if (inTurn > LOGGED_PER_TURN) return;
   batch.fact("gateway", "error", {
     origin: "agent",
     code: null,
-    detailCode,
-    message,
-    violation: kind,
+    ...RULES[violation],
+    violation,
     frame,
-    ...last,
+    ...(inTurn === LOGGED_PER_TURN ? { last: true } : {}),
   });
 }
 
 /** Of each kind: an agent that breaks a rule with every frame must not double its log. */
-const PER_TURN = 20;
+const LOGGED_PER_TURN = 20;
 
 const RULES: Readonly<Record<keyof Violations, { detailCode: string; message: string }>> = {
   foreignSession: {
@@ -59,4 +56,4 @@ const RULES: Readonly<Record<keyof Violations, { detailCode: string; message: st
   },
 };
 
-const KINDS = Object.keys(RULES) as (keyof Violations)[];
+const VIOLATIONS = Object.keys(RULES) as (keyof Violations)[];

@@ -1,4 +1,5 @@
 import { type Frame, mustReadFrame } from "../../../protocol/frame.ts";
+import type { Limits } from "../../../protocol/limits.ts";
 import { FACTS, type FactKind, type Facts } from "../events/catalogue.ts";
 import {
   type Context,
@@ -21,11 +22,18 @@ export class Batch {
   readonly events: LogEvent[] = [];
   readonly at: number;
   readonly state: SessionState;
+  readonly limits: Limits;
   readonly #logged: (seq: number) => LogEvent | undefined;
 
-  constructor(state: SessionState, at: number, logged: (seq: number) => LogEvent | undefined) {
+  constructor(
+    state: SessionState,
+    at: number,
+    limits: Limits,
+    logged: (seq: number) => LogEvent | undefined,
+  ) {
     this.state = state;
     this.at = at;
+    this.limits = limits;
     this.#logged = logged;
   }
 

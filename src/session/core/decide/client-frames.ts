@@ -15,9 +15,8 @@ import {
 } from "../../../protocol/frame.ts";
 import { parseClientRequestId } from "../../../protocol/ids.ts";
 import { recordOf, textOf } from "../../../protocol/json-value.ts";
-import { LIMITS } from "../../../protocol/limits.ts";
 import { badCursor } from "../read/replay.ts";
-import { currentSetup } from "../state/agent-report.ts";
+import { currentSetup } from "../state/agent-settings.ts";
 import type { KeyedPrompt } from "../state/state.ts";
 import { close, openAgentSession, requestProcess } from "./agent-process.ts";
 import { cancelRequestsOfAgent, clientAnswer } from "./agent-requests.ts";
@@ -135,7 +134,8 @@ function pass(batch: Batch, connection: string, frame: Frame): void {
   const held = queue.filter(({ turnId }) => turnId === null).length;
   const open = Object.values(awaitingAgent).filter(({ method }) => method !== "session/prompt").length;
   const waiting = frame.kind === "request" ? Math.max(held, open) : held;
-  const refusal = methodTooLong(frame) ?? tooMany(waiting, "The agent has not answered");
+  const refusal =
+    methodTooLong(batch.limits, frame) ?? tooMany(batch.limits, waiting, "The agent has not answered");
   if (refusal) return refuse(batch, connection, frame, refusal);
   dispatch(batch, connection, frame, null);
 }
@@ -146,7 +146,9 @@ function prompt(batch: Batch, connection: string, frame: RequestFrame, newTurnId
   const known = state.prompts.find(({ key }) => key === promptKey(frame));
   if (known) return repeatPrompt(batch, connection, frame, known);
   const problem = badPromptKey(frame);
-  const refusal = problem ? { code: ErrorCode.invalidParams, message: problem } : promptRefusal(state);
+  const refusal = problem
+    ? { code: ErrorCode.invalidParams, message: problem }
+    : promptRefusal(state, batch.limits);
   if (refusal) return refuse(batch, connection, frame, refusal);
   dispatch(batch, connection, frame, newTurnId());
 }
@@ -160,6 +162,7 @@ function repeatPrompt(
 ): void {
   const id = frame.idText;
   const refusal = tooMany(
+    batch.limits,
     batch.state.awaitingAgent[seq]?.also?.length ?? 0,
     "The same prompt is waited for by",
   );
@@ -229,7 +232,7 @@ function cancelRequest(batch: Batch, connection: string, frame: Frame): void {
 export function relayLogin(batch: Batch, frame: Frame): void {
   const { run, awaitingAgent } = batch.state;
   if (!run?.initialized || run.stopping) return;
-  const full = Object.keys(awaitingAgent).length >= LIMITS.openRequests;
+  const full = Object.keys(awaitingAgent).length >= batch.limits.openRequests;
   const raw = rewrite(frame, { id: String(batch.nextSeq) });
   batch.frame("gateway", "out", raw, full ? { stop: "gateway" } : {});
 }
@@ -245,7 +248,7 @@ function attach(batch: Batch, connection: string, frame: RequestFrame, role: Rol
     return;
   }
   batch.fact("gateway", "session.loaded", { connection, request: seq, replay, role });
-  batch.frame("gateway", "in", resultResponse(frame.idText, currentSetup(batch.state.acp)), {
+  batch.frame("gateway", "in", resultResponse(frame.idText, currentSetup(batch.state.report)), {
     to: connection,
     re: seq,
   });

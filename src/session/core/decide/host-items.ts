@@ -144,9 +144,13 @@ function replayRoute(state: SessionState, frame: NotificationFrame): Route {
 }
 
 function agentRequest(batch: Batch, frame: RequestFrame, clients: () => readonly IoClient[]): void {
+  const { limits } = batch;
   const { method } = frame;
   const open = waitsForClients(batch.state, frame) ? openToClients(batch.state).length : 0;
-  const refusal = idTooLong(frame) ?? methodTooLong(frame) ?? tooMany(open, "Clients have not answered");
+  const refusal =
+    idTooLong(limits, frame) ??
+    methodTooLong(limits, frame) ??
+    tooMany(limits, open, "Clients have not answered");
   if (refusal) return refuse(batch, frame, refusal);
   if (isHostServed(batch.state, method))
     recordWithViolations(batch, () => batch.frame("agent", "in", frame, { stop: "host" }));

@@ -1,7 +1,7 @@
 import { ErrorCode, errorResponse, type RpcError, resultResponse } from "../../../protocol/errors.ts";
 import { type ResponseFrame, resultOf, rewrite } from "../../../protocol/frame.ts";
 import { textOrNull } from "../../../protocol/json-value.ts";
-import { LIMITS } from "../../../protocol/limits.ts";
+import type { Limits } from "../../../protocol/limits.ts";
 import type { Route } from "../events/event.ts";
 import type { Queued, RequestToAgent, SessionState } from "../state/state.ts";
 import type { Batch } from "./batch.ts";
@@ -9,13 +9,13 @@ import type { Batch } from "./batch.ts";
 /** Turns, and the queue of those to come. */
 
 /** Why the session takes no prompt now, if so. What is there stays readable. */
-export function promptRefusal(state: SessionState): RpcError | undefined {
+export function promptRefusal(state: SessionState, limits: Limits): RpcError | undefined {
   const refuse = (message: string): RpcError => ({ code: ErrorCode.invalidRequest, message });
   if (state.closed) return refuse("The session is closed: load or resume it first");
-  if (state.historyChars > LIMITS.historyChars)
-    return refuse(`The session's history is full (${LIMITS.historyChars} characters)`);
-  if (state.queue.length >= LIMITS.queueLength)
-    return refuse(`The session's queue is full (${LIMITS.queueLength} prompts)`);
+  if (state.historyChars > limits.historyChars)
+    return refuse(`The session's history is full (${limits.historyChars} characters)`);
+  if (state.queue.length >= limits.queueLength)
+    return refuse(`The session's queue is full (${limits.queueLength} prompts)`);
   return undefined;
 }
 

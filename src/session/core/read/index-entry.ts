@@ -12,7 +12,7 @@ export function indexEntry(state: SessionState) {
     agent: identity.agent,
     cwd: run?.root ?? identity.cwd,
     clientCwd: identity.cwd,
-    title: state.acp.info.title,
+    title: state.report.info.title,
     state: sessionStatus(state),
     createdAt: new Date(state.createdAt).toISOString(),
     updatedAt: new Date(state.lastAt).toISOString(),

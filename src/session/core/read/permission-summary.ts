@@ -1,8 +1,8 @@
-import { KEEP } from "../../../protocol/limits.ts";
 import type { PermissionSummary } from "../../../protocol/permission.ts";
 import { optionsIn } from "../decide/agent-requests.ts";
 import { clip, isRecord } from "../state/bounded-values.ts";
 import type { SessionState } from "../state/state.ts";
+import { STATE_BUDGET } from "../state/state-budget.ts";
 import { pendingPermissions } from "./projection.ts";
 
 /** Null when request `seq`, whose parameters are given, does not wait for an answer. */
@@ -15,7 +15,7 @@ export function permissionSummary(
   if (!pending || !state.identity) return null;
   return {
     workspace: state.identity.workspace,
-    sessionTitle: state.acp.info.title,
+    sessionTitle: state.report.info.title,
     title: titleIn(params) ?? pending.title,
     kind: pending.kind,
     options: optionsIn(params),
@@ -26,5 +26,5 @@ export function permissionSummary(
 function titleIn(params: unknown): string | undefined {
   const title = isRecord(params) && isRecord(params.toolCall) ? params.toolCall.title : undefined;
   if (typeof title !== "string") return undefined;
-  return title.length > KEEP.detailChars ? `${clip(title, KEEP.detailChars)} …` : title;
+  return title.length > STATE_BUDGET.detailChars ? `${clip(title, STATE_BUDGET.detailChars)} …` : title;
 }

@@ -1,6 +1,7 @@
-import { type Choice, DETAILS, findToolCall, type ToolCall } from "../state/agent-report.ts";
-import type { Kept } from "../state/bounded-values.ts";
+import type { Choice } from "../state/agent-settings.ts";
+import type { Bounded } from "../state/bounded-values.ts";
 import type { Queued, RequestOfAgent, SessionState } from "../state/state.ts";
+import { DETAILS, findToolCall, type ToolCall } from "../state/tool-calls.ts";
 import { findTurn, type TurnRecord } from "../state/turn-history.ts";
 
 /**
@@ -9,7 +10,7 @@ import { findTurn, type TurnRecord } from "../state/turn-history.ts";
  * and descriptions, and `truncated` is true.
  */
 export function project(state: SessionState): Record<string, unknown> {
-  const { identity, run, context, acp } = state;
+  const { identity, run, context, report } = state;
   return {
     schema: "acpx.session.v1",
     acpxRecordId: state.sessionId,
@@ -33,25 +34,25 @@ export function project(state: SessionState): Record<string, unknown> {
       activeSegment: "events/000000000001.ndjson",
     },
     state: sessionStatus(state),
-    title: acp.info.title,
-    info: { title: acp.info.title, updatedAt: acp.info.updatedAt, ...metaOf(acp.info.meta) },
+    title: report.info.title,
+    info: { title: report.info.title, updatedAt: report.info.updatedAt, ...metaOf(report.info.meta) },
     agentStatus: state.agent,
     host: run && { name: run.host, run: run.id, connected: run.connected, draining: run.draining },
-    mode: choice(acp.modes),
-    models: choice(acp.models),
-    configOptions: acp.configOptions,
-    commands: acp.commands,
-    plan: acp.plan,
-    plans: acp.plans.map(({ planId, plan }) => ({ planId, ...detail("plan", plan) })),
+    mode: choice(report.modes),
+    models: choice(report.models),
+    configOptions: report.configOptions,
+    commands: report.commands,
+    plan: report.plan,
+    plans: report.plans.map(({ planId, plan }) => ({ planId, ...detail("plan", plan) })),
     toolCalls: {
-      total: acp.toolCalls.total,
-      dropped: acp.toolCalls.dropped,
-      items: acp.toolCalls.items.map(toolCall),
+      total: report.toolCalls.total,
+      dropped: report.toolCalls.dropped,
+      items: report.toolCalls.items.map(toolCall),
     },
-    usage: acp.usage,
-    compaction: acp.compaction && { ...acp.compaction, startedAt: iso(acp.compaction.startedAt) },
-    ...metaOf(acp.meta),
-    violations: acp.violations,
+    usage: report.usage,
+    compaction: report.compaction && { ...report.compaction, startedAt: iso(report.compaction.startedAt) },
+    ...metaOf(report.meta),
+    violations: report.violations,
     turn: state.turn && {
       turnId: state.turn.turnId,
       prompt: state.turn.prompt,
@@ -99,11 +100,11 @@ function toolCall({ details, announced: _, ...call }: ToolCall) {
   return shown;
 }
 
-function detail(name: string, kept: Kept): Record<string, unknown> {
+function detail(name: string, kept: Bounded): Record<string, unknown> {
   return "value" in kept ? { [name]: kept.value } : { truncated: { [name]: kept.seq } };
 }
 
-function metaOf(kept: Kept | null): Record<string, unknown> {
+function metaOf(kept: Bounded | null): Record<string, unknown> {
   return kept ? detail("_meta", kept) : {};
 }
 
@@ -126,11 +127,11 @@ function queued({ turns }: SessionState, { seq, turnId }: Queued) {
 }
 
 /** A request may say less of the call than is known already. */
-export function pendingPermissions({ awaitingClient, acp }: SessionState) {
+export function pendingPermissions({ awaitingClient, report }: SessionState) {
   return Object.entries(awaitingClient).flatMap(([seq, { permission, since }]: [string, RequestOfAgent]) => {
     if (!permission) return [];
     const { toolCallId, options } = permission;
-    const known = findToolCall(acp, toolCallId);
+    const known = findToolCall(report, toolCallId);
     return {
       seq: Number(seq),
       since: iso(since),

@@ -2,8 +2,8 @@ import { notification } from "../../../protocol/errors.ts";
 import { MetaKey } from "../../../protocol/extensions.ts";
 import { type Frame, paramsOf } from "../../../protocol/frame.ts";
 import { isRecord, type JsonObject, recordOf } from "../../../protocol/json-value.ts";
-import { LIMITS } from "../../../protocol/limits.ts";
-import { type FrameEvent, isFrame, type LogEvent } from "../events/event.ts";
+import { FACTS } from "../events/catalogue.ts";
+import { type FrameEvent, isFact, isFrame, type LogEvent } from "../events/event.ts";
 import { forClient, type Viewer } from "./render.ts";
 
 /** How a client comes to read the log, and how it gets the part that was there before it. */
@@ -76,9 +76,14 @@ export type RenderedFrames = { readonly texts: string[]; readonly seqs: number[]
 
 /**
  * Frames for a client from a page of the log. Consecutive text chunks of one message become one frame, which counts as
- * rendering the last of their events.
+ * rendering the last of their events. A frame takes no more chunks once it has `maxChars`.
  */
-export function merged(events: readonly LogEvent[], sessionId: string, viewer: Viewer): RenderedFrames {
+export function merged(
+  events: readonly LogEvent[],
+  sessionId: string,
+  viewer: Viewer,
+  maxChars: number,
+): RenderedFrames {
   const texts: string[] = [];
   const seqs: number[] = [];
   let run: Run | undefined;
@@ -94,15 +99,12 @@ export function merged(events: readonly LogEvent[], sessionId: string, viewer: V
     const frames = forClient(event, sessionId, viewer);
     const chunk = event.seq <= viewer.replayUntil && isFrame(event) ? chunkOf(event) : undefined;
     if (!chunk || frames.length !== 1) {
-      // A turn's end closes a message even if nothing of it is shown.
-      if (frames.length > 0 || event.kind.startsWith("turn.")) flush();
+      // A turn that begins or ends closes a message even if nothing of it is shown.
+      if (frames.length > 0 || (isFact(event) && FACTS[event.kind].turn !== undefined)) flush();
       for (const frame of frames) put(frame, event.seq);
       continue;
     }
-    if (
-      run &&
-      (run.kind !== chunk.kind || run.messageId !== chunk.messageId || run.chars > LIMITS.replayChunkChars)
-    )
+    if (run && (run.kind !== chunk.kind || run.messageId !== chunk.messageId || run.chars > maxChars))
       flush();
     run ??= { ...chunk, first: frames[0] as string, texts: [], chars: 0, last: event.seq };
     run.texts.push(chunk.text);

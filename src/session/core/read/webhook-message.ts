@@ -1,5 +1,4 @@
 import { clientRequestId } from "../../../protocol/ids.ts";
-import { KEEP, LIMITS } from "../../../protocol/limits.ts";
 import type {
   NoticeType,
   PendingPermission,
@@ -11,6 +10,7 @@ import { FACTS, type Facts } from "../events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "../events/event.ts";
 import { clip, isRecord } from "../state/bounded-values.ts";
 import type { Identity, SessionState } from "../state/state.ts";
+import { STATE_BUDGET } from "../state/state-budget.ts";
 import { pendingPermissions } from "./projection.ts";
 import { isAgentFailure } from "./render.ts";
 
@@ -19,12 +19,13 @@ export function noticesOf(
   state: SessionState,
   events: readonly LogEvent[],
   wanted: readonly NoticeType[],
+  maxOptions: number,
 ): { seq: number; notice: SessionNotice }[] {
   const { identity } = state;
   if (!identity) return [];
   return events.flatMap((event) => {
     if (!isFact(event) || !isWanted(FACTS[event.kind].webhook, wanted)) return [];
-    const notice = noticeOf(state, identity, event);
+    const notice = noticeOf(state, identity, event, maxOptions);
     return notice ? { seq: event.seq, notice } : [];
   });
 }
@@ -37,12 +38,13 @@ function noticeOf(
   state: SessionState,
   { workspace, agent }: Identity,
   event: FactEvent,
+  maxOptions: number,
 ): SessionNotice | undefined {
   const timestamp = new Date(event.at).toISOString();
-  const about = { workspace, sessionId: state.sessionId, sessionTitle: state.acp.info.title };
+  const about = { workspace, sessionId: state.sessionId, sessionTitle: state.report.info.title };
   switch (event.kind) {
     case "permission.requested": {
-      const permission = pendingPermission(state, event.payload);
+      const permission = pendingPermission(state, event.payload, maxOptions);
       if (!permission) return undefined;
       return {
         type: "permission.pending",
@@ -59,8 +61,8 @@ function noticeOf(
       const { detailCode, message } = event.payload;
       const failure = {
         agent,
-        detailCode: textOrNull(detailCode, KEEP.wordChars),
-        message: textOrNull(message, KEEP.reasonChars) ?? "",
+        detailCode: textOrNull(detailCode, STATE_BUDGET.wordChars),
+        message: textOrNull(message, STATE_BUDGET.reasonChars) ?? "",
       };
       return { type: "agent.failed", timestamp, data: { ...about, ...failure } };
     }
@@ -73,34 +75,35 @@ function noticeOf(
 function pendingPermission(
   state: SessionState,
   payload: Facts["permission.requested"],
+  maxOptions: number,
 ): PendingPermission | undefined {
   const open = pendingPermissions(state).find(({ seq }) => seq === payload.request);
   if (!open) return undefined;
   const { seq, toolCallId, title, kind } = open;
   const options = optionsIn(payload)
     // An id that is cut off chooses nothing.
-    .filter(({ optionId }) => optionId.length <= KEEP.idChars)
-    .slice(0, LIMITS.answerLinks)
+    .filter(({ optionId }) => optionId.length <= STATE_BUDGET.idChars)
+    .slice(0, maxOptions)
     .map((option) => ({
       optionId: option.optionId,
-      name: textOrNull(option.name, KEEP.labelChars),
-      kind: textOrNull(option.kind, KEEP.wordChars),
+      name: textOrNull(option.name, STATE_BUDGET.labelChars),
+      kind: textOrNull(option.kind, STATE_BUDGET.wordChars),
     }));
   return { id: clientRequestId(state.sessionId, seq), toolCallId, title, kind, options };
 }
 
 function turnEnd({ kind, payload }: FactEvent<"turn.completed" | "turn.cancelled" | "turn.failed">): TurnEnd {
-  const stopReason = kind === "turn.failed" ? null : textOrNull(payload.stopReason, KEEP.wordChars);
+  const stopReason = kind === "turn.failed" ? null : textOrNull(payload.stopReason, STATE_BUDGET.wordChars);
   const error = kind === "turn.failed" ? payload.error : undefined;
   return {
-    turnId: clip(payload.turnId, KEEP.idChars),
+    turnId: clip(payload.turnId, STATE_BUDGET.idChars),
     outcome: OUTCOMES[kind],
     ...(stopReason === null ? {} : { stopReason }),
     // What comes with an error in `data`, such as what the process printed, is in the log alone.
     ...(isRecord(error) && {
       error: {
         code: typeof error.code === "number" ? error.code : null,
-        message: textOrNull(error.message, KEEP.reasonChars) ?? "",
+        message: textOrNull(error.message, STATE_BUDGET.reasonChars) ?? "",
       },
     }),
   };

@@ -1,4 +1,4 @@
-import { KEEP } from "../../../protocol/limits.ts";
+import { STATE_BUDGET } from "./state-budget.ts";
 
 /**
  * What others send may be of any type and size; what the state keeps of it must stay small, or waking up
@@ -7,10 +7,10 @@ import { KEEP } from "../../../protocol/limits.ts";
  */
 
 /** A value as it was sent; without `value` it was too long to keep and is to be found in event `seq`. */
-export type Kept = { seq: number; chars: number; value?: unknown };
+export type Bounded = { seq: number; chars: number; value?: unknown };
 
 /** A list as it was sent or, when too long to keep, the beginning of it reduced to the essential. */
-export type KeptList = { items: Item[]; total: number; truncated: boolean };
+export type BoundedList = { items: Item[]; total: number; truncated: boolean };
 
 export type Item = Readonly<Record<string, unknown>>;
 
@@ -19,17 +19,17 @@ export function isRecord(value: unknown): value is Item {
 }
 
 /** `chars` is the length of its JSON, 0 if it is not kept. */
-export function keep(value: unknown, seq: number): Kept {
-  const chars = jsonChars(value, KEEP.detailChars);
+export function bound(value: unknown, seq: number): Bounded {
+  const chars = jsonChars(value, STATE_BUDGET.detailChars);
   return chars === undefined ? { seq, chars: 0 } : { seq, chars, value };
 }
 
 /** Undefined when the value is no list at all. `essentials` names the members worth keeping in any case. */
-export function keepList(
+export function boundList(
   value: unknown,
   maxChars: number,
   essentials: readonly string[],
-): KeptList | undefined {
+): BoundedList | undefined {
   if (!Array.isArray(value)) return undefined;
   const total = value.length;
   if (jsonChars(value, maxChars) !== undefined)
@@ -50,10 +50,17 @@ function reduce(entry: Item, essentials: readonly string[]): Item {
   const item: Record<string, unknown> = {};
   for (const name of essentials) {
     const value = entry[name];
-    if (typeof value === "string") item[name] = clip(value, KEEP.labelChars);
+    if (typeof value === "string") item[name] = clip(value, STATE_BUDGET.labelChars);
     else if (typeof value === "boolean" || typeof value === "number") item[name] = value;
   }
   return item;
+}
+
+/** An id is kept whole or not at all, because a part of an id is another id. */
+export function idOf(value: unknown): string | undefined {
+  return typeof value === "string" && jsonChars(value, STATE_BUDGET.idChars) !== undefined
+    ? value
+    : undefined;
 }
 
 /** The beginning of a text, never half a surrogate pair. */

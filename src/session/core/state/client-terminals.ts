@@ -1,20 +1,17 @@
 import type { Run } from "./state.ts";
+import { STATE_BUDGET } from "./state-budget.ts";
 
-/** Which client has which terminal of the agent, as the fold keeps it: a terminal is where it was made. */
+/** The terminals that clients serve, each with its connection: later requests for a terminal go where it was created. */
 
-/** Part of the fold, as KEEP is. */
-const TERMINALS = 100;
-const ID_CHARS = 200;
-
-/** A client has answered `terminal/create`. */
+/** A client answered `terminal/create`. */
 export function addTerminal({ terminals }: Run, result: unknown, connection: string): void {
   const id = terminalIdIn(result);
-  if (id === undefined || id.length > ID_CHARS) return;
+  if (id === undefined || id.length > STATE_BUDGET.terminalIdChars) return;
   terminals.push({ id, connection });
-  if (terminals.length > TERMINALS) terminals.shift();
+  if (terminals.length > STATE_BUDGET.clientTerminals) terminals.shift();
 }
 
-/** The agent has asked for its release: it will not ask for it again. */
+/** The agent asked to release the terminal, and will not name it again. */
 export function dropTerminal(run: Run, params: unknown): void {
   const released = terminalIdIn(params);
   run.terminals = run.terminals.filter(({ id }) => id !== released);

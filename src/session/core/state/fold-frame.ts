@@ -1,13 +1,16 @@
 import { type Frame, paramsOf, type RequestFrame, resultOf } from "../../../protocol/frame.ts";
 import { recordOf } from "../../../protocol/json-value.ts";
-import { KEEP } from "../../../protocol/limits.ts";
 import { promptKey } from "../decide/idempotency-key.ts";
 import type { FrameEvent, Route } from "../events/event.ts";
-import { applyPermission, applyResult, applyUpdate, choiceOf, type Violations } from "./agent-report.ts";
+import { foldResult, foldUpdate } from "./agent-report.ts";
+import { choiceIn } from "./agent-settings.ts";
 import { addTerminal, dropTerminal } from "./client-terminals.ts";
 import { permissionOf } from "./pending-permission.ts";
 import type { RequestOfAgent, RequestToAgent, SessionState } from "./state.ts";
+import { STATE_BUDGET } from "./state-budget.ts";
+import { foldPermissionToolCall } from "./tool-calls.ts";
 import { addTurn, countUpdate, findTurn } from "./turn-history.ts";
+import type { Violations } from "./violations.ts";
 
 /** What the messages of clients and agents mean for the state. */
 
@@ -25,9 +28,9 @@ export function applyFrame(state: SessionState, event: FrameEvent): void {
     }
     return;
   }
-  const before = event.source === "agent" ? { ...state.acp.violations } : undefined;
-  if (isForeign(state, event)) state.acp.violations.foreignSession += 1;
-  if (frame.kind === "invalid") state.acp.violations.noMessage += 1;
+  const before = event.source === "agent" ? { ...state.report.violations } : undefined;
+  if (isForeign(state, event)) state.report.violations.foreignSession += 1;
+  if (frame.kind === "invalid") state.report.violations.noMessage += 1;
   if (frame.kind === "request" && event.source === "agent") applyAgentRequest(state, frame, event);
   if (frame.kind === "response") applyAnswer(state, event);
   if (route.stop === "replay") state.lastReplayed = chunkText(frame);
@@ -57,7 +60,7 @@ function isForeign({ agent }: SessionState, { frame, source, route, context }: F
 }
 
 function countInTurn(state: SessionState, before: Violations): void {
-  const now = state.acp.violations;
+  const now = state.report.violations;
   for (const kind in now) {
     const more = now[kind as keyof Violations] - before[kind as keyof Violations];
     if (more > 0)
@@ -70,7 +73,7 @@ function applyAnswer(state: SessionState, { frame, route, source, seq }: FrameEv
   if (route.re !== undefined) {
     const pending = state.awaitingAgent[route.re];
     if (pending && source === "agent" && "result" in frame.value)
-      applyResult(state.acp, pending.method, pending.choice, frame.value.result, seq);
+      foldResult(state.report, pending.method, pending.choice, frame.value.result, seq);
     delete state.awaitingAgent[route.re];
     const prompt = state.prompts.find((known) => known.seq === route.re);
     if (prompt) prompt.answer ??= seq;
@@ -93,13 +96,13 @@ function rememberPrompt(state: SessionState, frame: Frame, { route, seq }: Frame
   const key = promptKey(frame);
   if (key === null || route.stop === "gateway") return;
   state.prompts.push({ key, seq, answer: null });
-  if (state.prompts.length > KEEP.promptKeys) state.prompts.shift();
+  if (state.prompts.length > STATE_BUDGET.promptKeys) state.prompts.shift();
 }
 
 /** The text of a message chunk worth comparing; null for anything else. */
 export function chunkText(frame: Frame): string | null {
   const { text } = recordOf(recordOf(paramsOf(frame).update).content);
-  return typeof text === "string" && text.length <= KEEP.replayedChars ? text : null;
+  return typeof text === "string" && text.length <= STATE_BUDGET.replayedChars ? text : null;
 }
 
 /** A request of the gateway may carry out a client's: then the answer is that client's. */
@@ -109,7 +112,7 @@ function requestToAgent(state: SessionState, frame: RequestFrame, route: Route):
   if (original) return { ...original, method };
   const pending: RequestToAgent =
     route.connection === undefined ? { method } : { method, connection: route.connection, id: frame.idText };
-  const choice = choiceOf(method, frame.value.params);
+  const choice = choiceIn(method, frame.value.params);
   if (choice !== undefined) pending.choice = choice;
   return pending;
 }
@@ -132,7 +135,7 @@ function applyAgentRequest(state: SessionState, frame: RequestFrame, { route, se
   if (frame.method === "session/request_permission") {
     const params = paramsOf(frame);
     pending.permission = permissionOf(params, seq, Object.keys(state.awaitingClient).length);
-    applyPermission(state.acp, params.toolCall, seq, at);
+    foldPermissionToolCall(state.report, params.toolCall, seq, at);
   }
   state.awaitingClient[seq] = pending;
 }
@@ -143,10 +146,10 @@ function applyAgentUpdate(state: SessionState, event: FrameEvent): void {
   if (source === "gateway" || route.stop !== undefined) return;
   if (frame.sessionId !== context.acpSessionId && context.acpSessionId !== null && state.agent === "ready")
     return;
-  const { acp, turn } = state;
+  const { report, turn } = state;
   const { update } = paramsOf(frame);
-  const calls = acp.toolCalls.total;
-  applyUpdate(acp, update, event.seq, event.at);
+  const calls = report.toolCalls.total;
+  foldUpdate(report, update, event.seq, event.at);
   const record = turn && findTurn(state.turns, turn);
-  if (record) countUpdate(record, update, acp.toolCalls.total - calls);
+  if (record) countUpdate(record, update, report.toolCalls.total - calls);
 }

@@ -1,9 +1,9 @@
-import { KEEP } from "../../../protocol/limits.ts";
 import { assertNever, type Facts } from "../events/catalogue.ts";
 import type { FactEvent } from "../events/event.ts";
 import type { PROCESS_FACTS } from "../events/facts/process-facts.ts";
 import { clip } from "./bounded-values.ts";
 import { type SessionState, stopRun } from "./state.ts";
+import { STATE_BUDGET } from "./state-budget.ts";
 
 /** Folds what happened to the agent's processes and to their hosts. */
 export function foldProcessFact(state: SessionState, event: FactEvent<keyof typeof PROCESS_FACTS>): void {
@@ -28,7 +28,7 @@ export function foldProcessFact(state: SessionState, event: FactEvent<keyof type
       if (event.payload.process !== "same") state.processRequest = event.seq;
       return;
     case "runtime.noise":
-      state.acp.violations.noMessage += 1;
+      state.report.violations.noMessage += 1;
       state.violations.noMessage = (state.violations.noMessage ?? 0) + 1;
       return;
     case "queue.owner.started":
@@ -93,12 +93,12 @@ function endRun(state: SessionState, exit: Facts["queue.owner.stopped"], at: num
   for (const [seq, pending] of Object.entries(state.awaitingAgent))
     if (pending.connection === undefined) delete state.awaitingAgent[seq];
   const { code, signal, reason } = exit;
-  state.lastExit = { code, signal, at, reason: clip(reason ?? "unknown", KEEP.reasonChars) };
+  state.lastExit = { code, signal, at, reason: clip(reason ?? "unknown", STATE_BUDGET.reasonChars) };
 }
 
 function foldError(state: SessionState, { violation, message, detailCode }: Facts["error"]): void {
   // A violation is passed on to clients; the agent goes on.
   if (violation !== undefined) return;
-  state.lastError = clip(message ?? "unknown", KEEP.reasonChars);
+  state.lastError = clip(message ?? "unknown", STATE_BUDGET.reasonChars);
   if (detailCode === "agent_unavailable" || detailCode === "crash_loop") state.agent = "failed";
 }

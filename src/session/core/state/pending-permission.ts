@@ -1,5 +1,5 @@
-import { KEEP } from "../../../protocol/limits.ts";
-import { clip, isRecord, type Kept, keep } from "./bounded-values.ts";
+import { type Bounded, bound, clip, isRecord } from "./bounded-values.ts";
+import { STATE_BUDGET } from "./state-budget.ts";
 
 /** What a person needs to know to answer a permission request. */
 export type Permission = {
@@ -7,22 +7,23 @@ export type Permission = {
   title: string | null;
   kind: string | null;
   /** Undefined when very many requests are open; then they are in the log alone. */
-  options?: Kept;
+  options?: Bounded;
 };
 
 /** Reads the parameters of a session/request_permission that came as event `seq`. */
 export function permissionOf(params: unknown, seq: number, alreadyOpen: number): Permission {
   const toolCall = isRecord(params) && isRecord(params.toolCall) ? params.toolCall : {};
   const permission: Permission = {
-    toolCallId: typeof toolCall.toolCallId === "string" ? clip(toolCall.toolCallId, KEEP.idChars) : null,
+    toolCallId:
+      typeof toolCall.toolCallId === "string" ? clip(toolCall.toolCallId, STATE_BUDGET.idChars) : null,
     title: label(toolCall.title),
     kind: label(toolCall.kind),
   };
-  if (isRecord(params) && Array.isArray(params.options) && alreadyOpen < KEEP.permissions)
-    permission.options = keep(params.options, seq);
+  if (isRecord(params) && Array.isArray(params.options) && alreadyOpen < STATE_BUDGET.permissions)
+    permission.options = bound(params.options, seq);
   return permission;
 }
 
 function label(value: unknown): string | null {
-  return typeof value === "string" ? clip(value, KEEP.labelChars) : null;
+  return typeof value === "string" ? clip(value, STATE_BUDGET.labelChars) : null;
 }

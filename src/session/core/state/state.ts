@@ -1,9 +1,10 @@
 import type { IoServer } from "../../../protocol/methods.ts";
 import { ASK_ALWAYS, type PermissionPolicy } from "../../../protocol/permission-policy.ts";
 import type { Context } from "../events/event.ts";
-import { type AcpState, initialAcpState, type Violations } from "./agent-report.ts";
+import { type AgentReport, initialAgentReport } from "./agent-report.ts";
 import type { Permission } from "./pending-permission.ts";
 import { initialTurnHistory, type TurnHistory } from "./turn-history.ts";
+import type { Violations } from "./violations.ts";
 
 /**
  * The state of a session, a fold over its log. `apply` is the only writer and depends on nothing but the event, so a log
@@ -57,7 +58,7 @@ export type SessionState = {
   /** Prompts that came with an idempotency key, the newest last. */
   prompts: KeyedPrompt[];
   /** Modes, commands, plans, tool calls and the like, as the agent reported them. */
-  acp: AcpState;
+  report: AgentReport;
   /** Violations since the turn began or the last one ended, by kind. */
   violations: Partial<Record<keyof Violations, number>>;
   lastError: string | null;
@@ -176,7 +177,7 @@ export function initialState(sessionId: string): SessionState {
     awaitingClient: {},
     policy: ASK_ALWAYS,
     prompts: [],
-    acp: initialAcpState(),
+    report: initialAgentReport(),
     violations: {},
     lastError: null,
     lastExit: null,

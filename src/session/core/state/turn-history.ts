@@ -1,5 +1,5 @@
-import { KEEP } from "../../../protocol/limits.ts";
 import { clip, isRecord } from "./bounded-values.ts";
+import { STATE_BUDGET } from "./state-budget.ts";
 
 /** The latest turns with a glimpse of what was said, so that a list of them needs no look into the log. */
 export type TurnHistory = {
@@ -58,7 +58,7 @@ export function addTurn(
     updates: 0,
     toolCalls: 0,
   };
-  if (turn.requestId !== undefined) record.requestId = clip(turn.requestId, KEEP.labelChars);
+  if (turn.requestId !== undefined) record.requestId = clip(turn.requestId, STATE_BUDGET.labelChars);
   history.recent.push(record);
   history.total += 1;
   makeRoom(history.recent);
@@ -125,11 +125,11 @@ export function countUpdate(record: TurnRecord, update: unknown, newToolCalls: n
   if (newToolCalls > 0) {
     record.toolCalls += newToolCalls;
     // What is said after a tool call is another message.
-    if (preview !== "" && preview.length < KEEP.previewChars && !preview.endsWith("\n"))
+    if (preview !== "" && preview.length < STATE_BUDGET.previewChars && !preview.endsWith("\n"))
       record.replyPreview = `${preview}\n`;
     return;
   }
-  if (preview.length >= KEEP.previewChars || !isRecord(update)) return;
+  if (preview.length >= STATE_BUDGET.previewChars || !isRecord(update)) return;
   const { sessionUpdate, content } = update;
   if (sessionUpdate === "agent_message_chunk" && isRecord(content) && typeof content.text === "string")
     record.replyPreview = extend(preview, content.text);
@@ -140,7 +140,7 @@ function promptPreview(params: unknown): string {
   if (!Array.isArray(blocks)) return "";
   let preview = "";
   for (const block of blocks) {
-    if (preview.length >= KEEP.previewChars) break;
+    if (preview.length >= STATE_BUDGET.previewChars) break;
     if (!isRecord(block) || block.type !== "text" || typeof block.text !== "string") continue;
     preview = extend(preview === "" ? preview : `${preview}\n`, block.text);
   }
@@ -149,18 +149,18 @@ function promptPreview(params: unknown): string {
 
 /** A preview with more text; once it has been cut, it is as long as it gets. */
 function extend(preview: string, more: string): string {
-  const room = KEEP.previewChars - preview.length;
+  const room = STATE_BUDGET.previewChars - preview.length;
   return more.length <= room ? preview + more : `${preview}${clip(more, room)}…`;
 }
 
 /** Turns that have not ended are the last to go. */
 function makeRoom(recent: TurnRecord[]): void {
-  if (recent.length <= KEEP.endedTurns) return;
+  if (recent.length <= STATE_BUDGET.endedTurns) return;
   const ended = recent.findIndex((record) => record.endedAt !== null);
   if (ended >= 0) recent.splice(ended, 1);
-  else if (recent.length > KEEP.turns) recent.shift();
+  else if (recent.length > STATE_BUDGET.turns) recent.shift();
 }
 
 function label(value: string | null | undefined): string | null {
-  return value == null ? null : clip(value, KEEP.labelChars);
+  return value == null ? null : clip(value, STATE_BUDGET.labelChars);
 }

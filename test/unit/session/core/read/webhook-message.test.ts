@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { KEEP, LIMITS } from "../../../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../../../src/protocol/limits.ts";
 import { ASK_ALWAYS } from "../../../../../src/protocol/permission-policy.ts";
 import { NOTICE_TYPES, type NoticeType } from "../../../../../src/protocol/webhook-messages.ts";
 import { processEnded, unavailable } from "../../../../../src/session/core/decide/agent-process.ts";
@@ -9,6 +9,7 @@ import { rulingOn } from "../../../../../src/session/core/decide/policy.ts";
 import { dropQueued, endTurn } from "../../../../../src/session/core/decide/turns.ts";
 import { noticesOf } from "../../../../../src/session/core/read/webhook-message.ts";
 import { initialState, type RequestToAgent } from "../../../../../src/session/core/state/state.ts";
+import { STATE_BUDGET } from "../../../../../src/session/core/state/state-budget.ts";
 
 const AT = Date.parse("2030-01-01T00:00:00Z");
 const TIME = "2030-01-01T00:00:00.000Z";
@@ -21,7 +22,7 @@ const OPTIONS = [
 /** A session in mid-turn, and a step that is yet to be recorded. */
 function running() {
   const state = initialState("s");
-  const before = new Batch(state, 1000, () => undefined);
+  const before = new Batch(state, 1000, DEFAULT_LIMITS, () => undefined);
   const identity = { tenant: "t", owner: "o", workspace: "w", agent: "codex", cwd: "/w", request: 1 };
   before.fact("gateway", "session.requested", identity);
   const context = { acpSessionId: "agent-session", agentSessionId: null, turnId: null };
@@ -29,11 +30,13 @@ function running() {
   const turn = { ...context, turnId: "turn_1" };
   const prompt = before.frame("client", "out", request("session/prompt", {}), { connection: "c" }, turn);
   before.fact("gateway", "turn.started", { turnId: "turn_1", prompt }, turn);
-  state.acp.info.title = "A title";
+  state.report.info.title = "A title";
   state.run = { id: "r", initialized: true, io: "host" } as NonNullable<typeof state.run>;
-  const batch = new Batch(state, AT, (seq) => before.events.find((event) => event.seq === seq));
+  const batch = new Batch(state, AT, DEFAULT_LIMITS, (seq) =>
+    before.events.find((event) => event.seq === seq),
+  );
   const notices = (wanted: readonly NoticeType[] = NOTICE_TYPES) =>
-    noticesOf(state, batch.events, wanted).map(({ notice }) => notice);
+    noticesOf(state, batch.events, wanted, DEFAULT_LIMITS.answerLinks).map(({ notice }) => notice);
   return { state, batch, notices, prompt };
 }
 
@@ -112,10 +115,10 @@ describe("permission.pending", () => {
     ask(batch, { options, toolCall: { toolCallId: "t", title: "y".repeat(1e6) } });
     const [notice] = notices();
     if (notice?.type !== "permission.pending") throw new Error("There is no notice");
-    expect(notice.data.permission.options).toHaveLength(LIMITS.answerLinks);
+    expect(notice.data.permission.options).toHaveLength(DEFAULT_LIMITS.answerLinks);
     expect(notice.data.permission.options[0]).toEqual({
       optionId: "o0",
-      name: "x".repeat(KEEP.labelChars),
+      name: "x".repeat(STATE_BUDGET.labelChars),
       kind: null,
     });
     expect(JSON.stringify(notice).length).toBeLessThan(10_000);

@@ -1,29 +1,27 @@
 import type { NewSessionResponse, SessionUpdate } from "@agentclientprotocol/sdk";
 import type { SessionUpdate as UnstableUpdate } from "@agentclientprotocol/sdk/unstable";
 import { describe, expect, test } from "vitest";
-import { KEEP } from "../../../../../src/protocol/limits.ts";
 import {
-  type AcpState,
-  applyPermission,
-  applyResult,
-  applySetup,
-  applyUpdate,
-  choiceOf,
-  currentSetup,
-  initialAcpState,
+  type AgentReport,
+  foldResult,
+  foldUpdate,
+  initialAgentReport,
 } from "../../../../../src/session/core/state/agent-report.ts";
+import { choiceIn, currentSetup, foldSetup } from "../../../../../src/session/core/state/agent-settings.ts";
+import { STATE_BUDGET } from "../../../../../src/session/core/state/state-budget.ts";
+import { foldPermissionToolCall } from "../../../../../src/session/core/state/tool-calls.ts";
 
 /** Folds updates, the first as event 1 at time 1000. */
-function after(...updates: (SessionUpdate | UnstableUpdate)[]): AcpState {
-  return fold(initialAcpState(), ...updates);
+function after(...updates: (SessionUpdate | UnstableUpdate)[]): AgentReport {
+  return fold(initialAgentReport(), ...updates);
 }
 
-function fold(acp: AcpState, ...updates: unknown[]): AcpState {
-  for (const [i, update] of updates.entries()) applyUpdate(acp, update, i + 1, (i + 1) * 1000);
+function fold(acp: AgentReport, ...updates: unknown[]): AgentReport {
+  for (const [i, update] of updates.entries()) foldUpdate(acp, update, i + 1, (i + 1) * 1000);
   return acp;
 }
 
-function call(acp: AcpState, id = "t") {
+function call(acp: AgentReport, id = "t") {
   return acp.toolCalls.items.find(({ toolCallId }) => toolCallId === id);
 }
 
@@ -132,21 +130,21 @@ describe("a tool call", () => {
   });
 
   test("keeps details up to a size, and the event number of longer ones", () => {
-    const fits = "x".repeat(KEEP.detailChars - 2);
+    const fits = "x".repeat(STATE_BUDGET.detailChars - 2);
     const acp = after(
       { sessionUpdate: "tool_call", toolCallId: "t", title: "a", rawInput: fits, rawOutput: `${fits}x` },
       { sessionUpdate: "tool_call_update", toolCallId: "t", content: output("\n".repeat(3000)) },
     );
     expect(call(acp)?.details).toEqual({
-      rawInput: { seq: 1, chars: KEEP.detailChars, value: fits },
+      rawInput: { seq: 1, chars: STATE_BUDGET.detailChars, value: fits },
       rawOutput: { seq: 1, chars: 0 },
       content: { seq: 2, chars: 0 },
     });
   });
 
   test("is dropped when there are too many, the oldest finished one first", () => {
-    const acp = initialAcpState();
-    for (let i = 0; i < KEEP.toolCalls; i += 1)
+    const acp = initialAgentReport();
+    for (let i = 0; i < STATE_BUDGET.toolCalls; i += 1)
       fold(acp, {
         sessionUpdate: "tool_call",
         toolCallId: `${i}`,
@@ -154,20 +152,20 @@ describe("a tool call", () => {
         status: i % 2 ? "completed" : "pending",
       });
     fold(acp, { sessionUpdate: "tool_call", toolCallId: "new", title: "", status: "completed" });
-    expect(acp.toolCalls).toMatchObject({ total: KEEP.toolCalls + 1, dropped: 1 });
-    expect(acp.toolCalls.items).toHaveLength(KEEP.toolCalls);
+    expect(acp.toolCalls).toMatchObject({ total: STATE_BUDGET.toolCalls + 1, dropped: 1 });
+    expect(acp.toolCalls.items).toHaveLength(STATE_BUDGET.toolCalls);
     expect(call(acp, "0")).toBeDefined();
     expect(call(acp, "1")).toBeUndefined();
     expect(call(acp, "new")).toBeDefined();
   });
 
   test("loses old details when all details together are too long", () => {
-    const acp = initialAcpState();
+    const acp = initialAgentReport();
     const rawInput = "x".repeat(4000);
     for (let i = 0; i < 200; i += 1)
       fold(acp, { sessionUpdate: "tool_call", toolCallId: `${i}`, title: "", rawInput });
     expect(acp.toolCalls.items).toHaveLength(200);
-    expect(JSON.stringify(acp).length).toBeLessThan(KEEP.toolCallsChars + 200 * 250);
+    expect(JSON.stringify(acp).length).toBeLessThan(STATE_BUDGET.toolCallsChars + 200 * 250);
     expect(call(acp, "0")?.details.rawInput).toEqual({ seq: 1, chars: 0 });
     expect(call(acp, "199")?.details.rawInput?.value).toBe(rawInput);
     const kept = acp.toolCalls.items.flatMap(({ toolCallId, details }) => [
@@ -178,17 +176,22 @@ describe("a tool call", () => {
   });
 
   test("stays bounded when the ids alone are too long", () => {
-    const acp = initialAcpState();
+    const acp = initialAgentReport();
     for (let i = 0; i < 1000; i += 1)
       fold(acp, { sessionUpdate: "tool_call", toolCallId: `${i}`.padEnd(1000, "-"), title: "" });
-    expect(acp.toolCalls.keptChars).toBeLessThanOrEqual(KEEP.toolCallsChars);
+    expect(acp.toolCalls.keptChars).toBeLessThanOrEqual(STATE_BUDGET.toolCallsChars);
     expect(acp.toolCalls.items.length + acp.toolCalls.dropped).toBe(1000);
   });
 
   test("is created by a permission request that comes first, and not changed by a later one", () => {
-    const acp = initialAcpState();
-    applyPermission(acp, { toolCallId: "t", title: "rm", kind: "delete", rawInput: { f: 1 } }, 1, 1000);
-    applyPermission(acp, { toolCallId: "t", title: "", rawInput: {} }, 2, 2000);
+    const acp = initialAgentReport();
+    foldPermissionToolCall(
+      acp,
+      { toolCallId: "t", title: "rm", kind: "delete", rawInput: { f: 1 } },
+      1,
+      1000,
+    );
+    foldPermissionToolCall(acp, { toolCallId: "t", title: "", rawInput: {} }, 2, 2000);
     expect(call(acp)).toMatchObject({ title: "rm", kind: "delete", announced: false });
     expect(call(acp)?.details.rawInput?.value).toEqual({ f: 1 });
   });
@@ -218,8 +221,8 @@ describe("the answer that opens an agent session", () => {
   } satisfies NewSessionResponse & Record<string, unknown>;
 
   test("reports modes, models and options for the next client", () => {
-    const acp = initialAcpState();
-    applySetup(acp, setup, 3);
+    const acp = initialAgentReport();
+    foldSetup(acp, setup, 3);
     expect(acp.modes?.current).toBe("ask");
     expect(acp.meta).toEqual({ seq: 3, chars: 15, value: { vendor: true } });
     const { modes, models, configOptions } = setup;
@@ -228,30 +231,30 @@ describe("the answer that opens an agent session", () => {
 
   test("leaves members it does not mention, because updates may have come before it", () => {
     const acp = after({ sessionUpdate: "current_mode_update", currentModeId: "plan" });
-    applySetup(acp, { sessionId: "s", modes: null }, 3);
+    foldSetup(acp, { sessionId: "s", modes: null }, 3);
     expect(acp.modes?.current).toBe("plan");
     expect(currentSetup(acp)).toEqual({ modes: { currentModeId: "plan", availableModes: [] } });
-    expect(currentSetup(initialAcpState())).toEqual({});
+    expect(currentSetup(initialAgentReport())).toEqual({});
   });
 
   test("keeps names of over-long lists, and never half a list", () => {
-    const acp = initialAcpState();
+    const acp = initialAgentReport();
     const availableModels = Array.from({ length: 3000 }, (_, i) => ({
       modelId: `m${i}`,
       name: `Model ${i}`,
     }));
-    applySetup(acp, { models: { currentModelId: "m1", availableModels } }, 1);
+    foldSetup(acp, { models: { currentModelId: "m1", availableModels } }, 1);
     expect(acp.models?.available).toMatchObject({ total: 3000, truncated: true });
     expect(acp.models?.available.items[1]).toEqual({ modelId: "m1", name: "Model 1" });
-    expect(JSON.stringify(acp.models).length).toBeLessThan(KEEP.modelsChars + 100);
+    expect(JSON.stringify(acp.models).length).toBeLessThan(STATE_BUDGET.modelsChars + 100);
     expect(currentSetup(acp)).toEqual({});
   });
 
   test("is followed by the choices of clients, whether or not the agent sends an update", () => {
-    const acp = initialAcpState();
-    applySetup(acp, setup, 1);
+    const acp = initialAgentReport();
+    foldSetup(acp, setup, 1);
     const answer = (method: string, params: unknown, result: unknown) =>
-      applyResult(acp, method, choiceOf(method, params), result, 2);
+      foldResult(acp, method, choiceIn(method, params), result, 2);
     answer("session/set_mode", { sessionId: "s", modeId: "code" }, {});
     answer("session/set_model", { sessionId: "s", modelId: "m2" }, null);
     answer(
@@ -301,7 +304,7 @@ describe("an update", () => {
     fold(acp, { sessionUpdate: "available_commands_update", availableCommands });
     expect(acp.commands).toMatchObject({ total: 500, truncated: true });
     expect(acp.commands?.items[0]).toEqual({ name: "command-0", description: "0 ".repeat(100) });
-    expect(JSON.stringify(acp.commands).length).toBeLessThan(KEEP.commandsChars + 100);
+    expect(JSON.stringify(acp.commands).length).toBeLessThan(STATE_BUDGET.commandsChars + 100);
   });
 
   test("changes the mode and the options", () => {
@@ -336,7 +339,7 @@ describe("an update", () => {
       { sessionUpdate: "usage_update", used: 100, size: 1000, cost: { amount: 0.5, currency: "USD" } },
       { sessionUpdate: "usage_update", used: 150, size: 1000 },
     );
-    applyResult(
+    foldResult(
       acp,
       "session/prompt",
       undefined,
@@ -373,20 +376,20 @@ describe("an update", () => {
       { sessionUpdate: "notice", severity: "info", title: "n" },
     );
     fold(acp, { sessionUpdate: "_vendor", plan: [] }, { sessionUpdate: "constructor" });
-    expect(acp).toEqual(initialAcpState());
+    expect(acp).toEqual(initialAgentReport());
   });
 
   test.each([null, 1, "tool_call", [], [{ sessionUpdate: "plan" }], {}, { sessionUpdate: {} }])(
     "that is malformed (%j) changes nothing",
     (garbage) => {
-      expect(fold(initialAcpState(), garbage)).toEqual(initialAcpState());
+      expect(fold(initialAgentReport(), garbage)).toEqual(initialAgentReport());
     },
   );
 
   test("nested deeper than the stack is left in the log", () => {
     const deep = JSON.parse(`${"[".repeat(200_000)}${"]".repeat(200_000)}`) as unknown;
     const acp = fold(
-      initialAcpState(),
+      initialAgentReport(),
       { sessionUpdate: "tool_call", toolCallId: "t", rawInput: deep, content: deep },
       { sessionUpdate: "plan", entries: deep },
       { sessionUpdate: "available_commands_update", availableCommands: [{ name: "x", input: deep }] },

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { isFault, readFrame } from "../../../../../src/protocol/frame.ts";
+import { DEFAULT_LIMITS } from "../../../../../src/protocol/limits.ts";
 import { Batch } from "../../../../../src/session/core/decide/batch.ts";
 import type { Context, FrameEvent, LogEvent, Route } from "../../../../../src/session/core/events/event.ts";
 import { readFact } from "../../../../../src/session/core/events/fact-reader.ts";
@@ -10,7 +11,7 @@ import { initialState } from "../../../../../src/session/core/state/state.ts";
 /** A session whose first turn is running. */
 export function session() {
   const state = initialState("s");
-  const batch = new Batch(state, 1000, () => undefined);
+  const batch = new Batch(state, 1000, DEFAULT_LIMITS, () => undefined);
   const identity = { tenant: "t", owner: "o", workspace: "w", agent: "codex", cwd: "/w", request: 1 };
   batch.fact("gateway", "session.requested", identity);
   const context = { acpSessionId: "agent-session", agentSessionId: null, turnId: null };

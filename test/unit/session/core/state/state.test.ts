@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { KEEP, LIMITS } from "../../../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../../../src/protocol/limits.ts";
 import { Batch } from "../../../../../src/session/core/decide/batch.ts";
 import type { FrameEvent, LogEvent } from "../../../../../src/session/core/events/event.ts";
 import { project } from "../../../../../src/session/core/read/projection.ts";
 import { apply } from "../../../../../src/session/core/state/fold.ts";
 import { initialState, type SessionState } from "../../../../../src/session/core/state/state.ts";
+import { STATE_BUDGET } from "../../../../../src/session/core/state/state-budget.ts";
 import { propertyRuns } from "../../../../fixtures/property-runs.ts";
 import { factEvent, frameEvent, log, request, session, sessionUpdate, update } from "./fixtures.ts";
 
@@ -51,8 +52,8 @@ describe("the state of a session", () => {
       if (i % 500 === 0) largest = Math.max(largest, JSON.stringify(state).length);
     }
     expect(state.turns).toMatchObject({ total: 250 });
-    expect(state.acp.toolCalls.items.length).toBeLessThanOrEqual(KEEP.toolCalls);
-    expect(largest).toBeLessThan(LIMITS.rowChars);
+    expect(state.report.toolCalls.items.length).toBeLessThanOrEqual(STATE_BUDGET.toolCalls);
+    expect(largest).toBeLessThan(DEFAULT_LIMITS.rowChars);
   });
 });
 
@@ -63,18 +64,18 @@ describe("a report of the agent", () => {
     agent(sessionUpdate(call), { stop: "replay" });
     agent(sessionUpdate(call), { stop: "duplicate" });
     agent(sessionUpdate(call, "child"));
-    expect(state.acp.toolCalls.total).toBe(0);
+    expect(state.report.toolCalls.total).toBe(0);
     expect(state.turns.recent[0]).toMatchObject({ updates: 0, toolCalls: 0 });
     agent(sessionUpdate(call));
-    expect(state.acp.toolCalls.total).toBe(1);
+    expect(state.report.toolCalls.total).toBe(1);
     expect(state.turns.recent[0]).toMatchObject({ updates: 1, toolCalls: 1 });
   });
 
   test("belongs to the session although it comes before the session is open", () => {
     const state = initialState("s");
-    const batch = new Batch(state, 1000, () => undefined);
+    const batch = new Batch(state, 1000, DEFAULT_LIMITS, () => undefined);
     batch.frame("agent", "in", sessionUpdate({ sessionUpdate: "current_mode_update", currentModeId: "m" }));
-    expect(state.acp.modes?.current).toBe("m");
+    expect(state.report.modes?.current).toBe("m");
   });
 
   test("includes a mode that was set and only acknowledged", () => {
@@ -84,17 +85,17 @@ describe("a report of the agent", () => {
         connection: "c",
       });
     const first = set("code");
-    expect(state.acp.modes).toBeNull();
+    expect(state.report.modes).toBeNull();
     agent(JSON.stringify({ id: first, result: {} }), { re: first, to: "c", id: "1" });
-    expect(state.acp.modes?.current).toBe("code");
+    expect(state.report.modes?.current).toBe("code");
     const second = set("wrong");
     agent(JSON.stringify({ id: second, error: { code: 1 } }), { re: second, to: "c", id: "1" });
-    expect(state.acp.modes?.current).toBe("code");
+    expect(state.report.modes?.current).toBe("code");
   });
 
   test("includes the members of the answer that opened the session", () => {
     const state = initialState("s");
-    const batch = new Batch(state, 1000, () => undefined);
+    const batch = new Batch(state, 1000, DEFAULT_LIMITS, () => undefined);
     const asked = batch.frame("gateway", "out", request("session/load", {}));
     const result = { modes: { currentModeId: "a", availableModes: [] }, configOptions: [{ id: "o" }] };
     batch.frame("agent", "in", JSON.stringify({ id: asked, result }), { re: asked, stop: "gateway" });

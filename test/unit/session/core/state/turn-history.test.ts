@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { KEEP } from "../../../../../src/protocol/limits.ts";
+import { STATE_BUDGET } from "../../../../../src/session/core/state/state-budget.ts";
 import {
   addTurn,
   countUpdate,
@@ -67,7 +67,7 @@ describe("the history of turns", () => {
     const record = addTurn(history, { turnId: "a", prompt: 1, at: 1, params: prompt(long) });
     for (let i = 0; i < 1000; i += 1) countUpdate(record, chunk("😀b"), 0);
     expect(record.promptPreview).toBe(`${"ab😀".repeat(50)}…`);
-    expect(record.replyPreview.length).toBeLessThanOrEqual(KEEP.previewChars + 1);
+    expect(record.replyPreview.length).toBeLessThanOrEqual(STATE_BUDGET.previewChars + 1);
     expect(record.replyPreview.isWellFormed()).toBe(true);
     expect(record.updates).toBe(1000);
   });
@@ -80,7 +80,7 @@ describe("the history of turns", () => {
       finishTurn(history, "completed", { turnId: `t${i}`, prompt: i }, i);
     }
     expect(history.total).toBe(199);
-    expect(history.recent).toHaveLength(KEEP.endedTurns);
+    expect(history.recent).toHaveLength(STATE_BUDGET.endedTurns);
     expect(history.recent[0]?.turnId).toBe("waiting");
     expect(history.recent.at(-1)?.turnId).toBe("t199");
   });
