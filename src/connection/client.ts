@@ -10,7 +10,7 @@ export function rightsOf(caller: Caller, { looksOn }: Pick<Handover, "looksOn">)
 
 /** What its session is to tell it besides the messages of ACP. */
 export function subscriptionsOf({ dialect, control, serves = [] }: ClientState): Subscriptions {
-  return { turnEnds: dialect === "seed-000", agent: control === true, serves };
+  return { turnEnds: dialect === "container", agent: control === true, serves };
 }
 
 /** One client as the router sees it. */

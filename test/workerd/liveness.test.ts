@@ -3,8 +3,8 @@ import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { objectName } from "../../src/durable/object-names.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
-import * as seed000 from "../fixtures/dialects/container-data-model.ts";
-import * as seed002 from "../fixtures/dialects/web-gateway.ts";
+import * as container from "../fixtures/dialects/container-data-model.ts";
+import * as webGateway from "../fixtures/dialects/web-gateway.ts";
 import { events, get, type Opened, openSession, send, sessionStub } from "./fixtures.ts";
 import { setLimits } from "./limits.ts";
 import { permissionRequest } from "./peers/agent.ts";
@@ -185,8 +185,8 @@ describe("a silent client", () => {
 
 describe("a client that cannot be pinged", () => {
   const FORMS = [
-    ["seed 000", "/acp", seed000.initialize],
-    ["seed 002 on /agent/ws", "/agent/ws", seed002.initialize],
+    ["the container data model", "/acp", container.initialize],
+    ["the web gateway on /agent/ws", "/agent/ws", webGateway.initialize],
   ] as const;
 
   async function open(path: string, initialize: string) {
@@ -224,7 +224,7 @@ describe("a client that cannot be pinged", () => {
     // The platform notes the real time.
     const now = Date.now();
     vi.setSystemTime(now - socketIdleMs - 2 * MINUTE);
-    const { opened: _, ...quiet } = await open("/agent/ws", seed002.initialize);
+    const { opened: _, ...quiet } = await open("/agent/ws", webGateway.initialize);
     quiet.client.send('{"type":"ping"}');
     expect(await quiet.client.takeJson()).toEqual({ type: "pong" });
     await pass(now - Date.now(), quiet);

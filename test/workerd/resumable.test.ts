@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type EventCursor, parseCursor } from "../../src/protocol/cursor.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { RESUMABLE } from "../../src/protocol/resumable-wire.ts";
-import * as seed000 from "../fixtures/dialects/container-data-model.ts";
+import * as container from "../fixtures/dialects/container-data-model.ts";
 import type { Json } from "../fixtures/json.ts";
 import { events, get, holdUp, prompt, send, sessionStub, texts, workspaceName } from "./fixtures.ts";
 import { setLimits } from "./limits.ts";
@@ -266,7 +266,7 @@ describe("a resumable connection", () => {
   test("serves a client of a dialect in its dialect, interrupted or not", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
-    const { params } = JSON.parse(seed000.initialize) as { params: Json };
+    const { params } = JSON.parse(container.initialize) as { params: Json };
     const client = await Resumable.open(workspace, { params });
     const opening = client.request("session/new", { workspaceUri: "file:///path/to/repo", cwd: "/" });
     const agent = await host.agent();

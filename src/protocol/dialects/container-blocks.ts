@@ -1,25 +1,26 @@
 import { MetaKey } from "../extensions.ts";
+import { isRecord, type JsonObject, recordOf, textOf } from "../json-value.ts";
 import { unifiedDiff } from "./diff.ts";
 import { fileUri } from "./file-uri.ts";
-import { type Fields, fields, InvalidParams, isFields, text, without } from "./message.ts";
+import { InvalidParams, without } from "./message.ts";
 import { link } from "./requests.ts";
 
 /**
- * Content blocks of seed 000, `{type, content: string, metadata?}`, from and to canonical ones. What does not
- * fit travels in `metadata` one way and in `_meta` the other.
+ * Content blocks of the container data model, `{type, content: string, metadata?}`, from and to canonical blocks.
+ * Members without a counterpart travel in `metadata` to the client and in `_meta` to the agent.
  */
 
 const DIFF_TYPE = "text/x-diff";
 
 // ---- from the client ------------------------------------------------------------------------------------
 
-export function readBlock(block: unknown): Fields {
-  if (!isFields(block)) throw new InvalidParams("A content block must be an object");
+export function readBlock(block: unknown): JsonObject {
+  if (!isRecord(block)) throw new InvalidParams("A content block must be an object");
   const { type, content, metadata, ...rest } = block;
   if (content === undefined && isCanonical(block)) return block;
   if (typeof content !== "string") throw new InvalidParams("content of a content block must be a string");
-  const known = fields(metadata);
-  const kept: Fields = { ...fields(rest._meta) };
+  const known = recordOf(metadata);
+  const kept: Record<string, unknown> = { ...recordOf(rest._meta) };
   if (metadata !== undefined) kept[MetaKey.blockMetadata] = metadata;
   if (type === "diff" || type === "thought") kept[MetaKey.blockType] = type;
   return {
@@ -29,7 +30,7 @@ export function readBlock(block: unknown): Fields {
   };
 }
 
-function canonicalBlock(type: unknown, content: string, metadata: Fields): Fields {
+function canonicalBlock(type: unknown, content: string, metadata: JsonObject): JsonObject {
   switch (type) {
     case "text":
     case "thought":
@@ -39,7 +40,7 @@ function canonicalBlock(type: unknown, content: string, metadata: Fields): Field
     case "diff":
       return resource(content, placeOf(metadata) ?? "urn:acp-edge:diff", DIFF_TYPE, metadata);
     case "file": {
-      // Content and a place: the file itself. Content alone: where it is.
+      // With a place, the content is the file. Alone, the content is the place.
       const uri = placeOf(metadata);
       return uri === undefined || content === ""
         ? fileLink(uri ?? content, metadata)
@@ -50,15 +51,20 @@ function canonicalBlock(type: unknown, content: string, metadata: Fields): Field
   }
 }
 
-function resource(content: string, uri: string, ownType: string | undefined, metadata: Fields): Fields {
-  const mimeType = text(metadata.mimeType) ?? ownType;
+function resource(
+  content: string,
+  uri: string,
+  ownType: string | undefined,
+  metadata: JsonObject,
+): JsonObject {
+  const mimeType = textOf(metadata.mimeType) ?? ownType;
   const body = metadata.encoding === "base64" ? { blob: content } : { text: content };
   return { type: "resource", resource: { uri, ...(mimeType === undefined ? {} : { mimeType }), ...body } };
 }
 
-function fileLink(place: string, metadata: Fields): Fields {
-  const name = text(metadata.name);
-  const mimeType = text(metadata.mimeType);
+function fileLink(place: string, metadata: JsonObject): JsonObject {
+  const name = textOf(metadata.name);
+  const mimeType = textOf(metadata.mimeType);
   return {
     ...link(place),
     ...(name === undefined ? {} : { name }),
@@ -66,21 +72,21 @@ function fileLink(place: string, metadata: Fields): Fields {
   };
 }
 
-function placeOf(metadata: Fields): string | undefined {
-  const path = text(metadata.path);
-  return text(metadata.uri) ?? (path === undefined ? undefined : fileUri(path));
+function placeOf(metadata: JsonObject): string | undefined {
+  const path = textOf(metadata.path);
+  return textOf(metadata.uri) ?? (path === undefined ? undefined : fileUri(path));
 }
 
-function imageData(content: string, metadata: Fields): { data: string; mimeType: string } {
+function imageData(content: string, metadata: JsonObject): { data: string; mimeType: string } {
   const inline = /^data:([^;,]+);base64,/.exec(content);
   if (inline) return { mimeType: inline[1] as string, data: content.slice(inline[0].length) };
   const [, sniffed] = IMAGE_TYPES.find(([start]) => content.startsWith(start)) ?? [];
-  const mimeType = text(metadata.mimeType) ?? sniffed;
+  const mimeType = textOf(metadata.mimeType) ?? sniffed;
   if (mimeType === undefined) throw new InvalidParams("An image needs metadata.mimeType or a data: URI");
   return { data: content, mimeType };
 }
 
-/** How images begin in base64. */
+/** The first base64 characters of each image format. */
 const IMAGE_TYPES = [
   ["iVBORw0KGgo", "image/png"],
   ["/9j/", "image/jpeg"],
@@ -88,7 +94,7 @@ const IMAGE_TYPES = [
   ["UklGR", "image/webp"],
 ] as const;
 
-function isCanonical({ type, text: said, data, uri, resource: embedded }: Fields): boolean {
+function isCanonical({ type, text: said, data, uri, resource: embedded }: JsonObject): boolean {
   switch (type) {
     case "text":
       return typeof said === "string";
@@ -98,7 +104,7 @@ function isCanonical({ type, text: said, data, uri, resource: embedded }: Fields
     case "resource_link":
       return typeof uri === "string";
     case "resource":
-      return isFields(embedded);
+      return isRecord(embedded);
     default:
       return false;
   }
@@ -106,54 +112,54 @@ function isCanonical({ type, text: said, data, uri, resource: embedded }: Fields
 
 // ---- to the client --------------------------------------------------------------------------------------
 
-/** A canonical content block; `more` belongs to its metadata as well. */
-export function plainBlock(block: unknown, more: Fields = {}): Fields {
-  const { type, content, metadata } = shown(fields(block));
+/** A canonical content block as this dialect shows it, with `more` added to its metadata. */
+export function plainBlock(block: unknown, more: JsonObject = {}): JsonObject {
+  const { type, content, metadata } = shown(recordOf(block));
   const all = { ...returned(metadata), ...more };
   return { type, content, ...(Object.keys(all).length > 0 ? { metadata: all } : {}) };
 }
 
-/** Content of a tool call: a content block, a diff or a terminal. */
-export function toolBlock(item: unknown, more: Fields): Fields {
-  const { type, content, ...rest } = fields(item);
+/** One item of a tool call's content: a content block, a diff or a terminal. */
+export function toolBlock(item: unknown, more: JsonObject): JsonObject {
+  const { type, content, ...rest } = recordOf(item);
   switch (type) {
     case "content":
       return plainBlock(content, { ...rest, ...more });
     case "diff":
       return {
         type: "diff",
-        content: unifiedDiff(text(rest.path) ?? "", text(rest.oldText) ?? "", text(rest.newText) ?? ""),
+        content: unifiedDiff(textOf(rest.path) ?? "", textOf(rest.oldText) ?? "", textOf(rest.newText) ?? ""),
         metadata: { ...rest, ...more },
       };
     default:
-      return { type: "text", content: "", metadata: { ...fields(item), ...more } };
+      return { type: "text", content: "", metadata: { ...recordOf(item), ...more } };
   }
 }
 
-function shown(block: Fields): { type: string; content: string; metadata: Fields } {
+function shown(block: JsonObject): { type: string; content: string; metadata: JsonObject } {
   const { type, ...rest } = block;
   switch (type) {
     case "text": {
-      const sort = fields(rest._meta)[MetaKey.blockType] === "thought" ? "thought" : "text";
-      return { type: sort, content: text(rest.text) ?? "", metadata: without(rest, "text") };
+      const sort = recordOf(rest._meta)[MetaKey.blockType] === "thought" ? "thought" : "text";
+      return { type: sort, content: textOf(rest.text) ?? "", metadata: without(rest, "text") };
     }
     case "image":
-      return { type: "image", content: text(rest.data) ?? "", metadata: without(rest, "data") };
+      return { type: "image", content: textOf(rest.data) ?? "", metadata: without(rest, "data") };
     case "audio":
       return {
         type: "file",
-        content: text(rest.data) ?? "",
+        content: textOf(rest.data) ?? "",
         metadata: { type, encoding: "base64", ...without(rest, "data") },
       };
     case "resource_link":
-      return { type: "file", content: text(rest.uri) ?? "", metadata: without(rest, "uri") };
+      return { type: "file", content: textOf(rest.uri) ?? "", metadata: without(rest, "uri") };
     case "resource": {
-      const { text: said, blob, ...about } = fields(rest.resource);
+      const { text: said, blob, ...about } = recordOf(rest.resource);
       const sort = about.mimeType === DIFF_TYPE ? "diff" : "file";
-      const encoding = text(said) === undefined ? { encoding: "base64" } : {};
+      const encoding = textOf(said) === undefined ? { encoding: "base64" } : {};
       return {
         type: sort,
-        content: text(said) ?? text(blob) ?? "",
+        content: textOf(said) ?? textOf(blob) ?? "",
         metadata: { ...about, ...encoding, ...without(rest, "resource") },
       };
     }
@@ -162,14 +168,14 @@ function shown(block: Fields): { type: string; content: string; metadata: Fields
   }
 }
 
-/** What a client of this dialect had sent as metadata is metadata again. */
-function returned(metadata: Fields): Fields {
-  const meta = fields(metadata._meta);
+/** Metadata that a client of this dialect sent becomes metadata again. */
+function returned(metadata: JsonObject): JsonObject {
+  const meta = recordOf(metadata._meta);
   if (!(MetaKey.blockMetadata in meta) && !(MetaKey.blockType in meta)) return metadata;
   const rest = without(meta, MetaKey.blockMetadata, MetaKey.blockType);
   return {
     ...without(metadata, "_meta"),
-    ...fields(meta[MetaKey.blockMetadata]),
+    ...recordOf(meta[MetaKey.blockMetadata]),
     ...(Object.keys(rest).length > 0 ? { _meta: rest } : {}),
   };
 }

@@ -1,18 +1,19 @@
 import { notification } from "../errors.ts";
 import { ExtensionMethod, MetaKey } from "../extensions.ts";
 import type { Frame } from "../frame.ts";
+import { type JsonObject, recordOf, textOf } from "../json-value.ts";
 import { plainBlock, readBlock, toolBlock } from "./container-blocks.ts";
 import type { Dialect } from "./dialect.ts";
-import { type Fields, fields, InvalidParams, text, withMeta, without } from "./message.ts";
+import { InvalidParams, withMeta, without } from "./message.ts";
 import { askPermission } from "./permission.ts";
 import { openingParams, type Translation, translateRequest } from "./requests.ts";
 
-/** Seed 000: the data model of an ACP container, where an update is a list of blocks and a status. */
-export const seed000: Dialect = { initialize, initialized, fromClient, toClient };
+/** The data model of an ACP container: an update is a list of content blocks and a status. */
+export const containerDataModel: Dialect = { initialize, initialized, fromClient, toClient };
 
 type Status = "thinking" | "working" | "completed" | "error";
 
-/** What every workspace behind this gateway can do, whatever its agent. */
+/** Capabilities of every workspace behind this gateway, whatever its agent. */
 const CAPABILITIES = {
   editWorkspace: true,
   filesRead: true,
@@ -22,29 +23,30 @@ const CAPABILITIES = {
   githubIntegration: false,
 };
 
-export function hasOwnNames(capabilities: unknown): boolean {
-  const names = fields(capabilities);
+/** Whether capabilities have the names that only this dialect uses. */
+export function hasContainerNames(capabilities: unknown): boolean {
+  const names = recordOf(capabilities);
   return "editWorkspace" in names || "filesRead" in names || "filesWrite" in names;
 }
 
-function initialize(params: Fields): Fields {
+function initialize(params: JsonObject): JsonObject {
   const { capabilities, ...rest } = params;
-  const { editWorkspace, filesRead, filesWrite, ...others } = fields(
+  const { editWorkspace, filesRead, filesWrite, ...others } = recordOf(
     params.clientCapabilities ?? capabilities,
   );
   const fs = {
     readTextFile: filesRead === true,
     writeTextFile: filesWrite === true || editWorkspace === true,
-    ...fields(others.fs),
+    ...recordOf(others.fs),
   };
   return { ...rest, protocolVersion: 1, clientCapabilities: { ...others, fs } };
 }
 
-function initialized(result: Fields, offered: Fields): Fields {
+function initialized(result: JsonObject, offered: JsonObject): JsonObject {
   return {
     ...result,
     protocolVersion: offered.protocolVersion,
-    agentCapabilities: { ...CAPABILITIES, ...fields(result.agentCapabilities) },
+    agentCapabilities: { ...CAPABILITIES, ...recordOf(result.agentCapabilities) },
   };
 }
 
@@ -52,7 +54,7 @@ function fromClient(frame: Frame): Translation {
   return translateRequest(frame, { readBlock, open });
 }
 
-function open(params: Fields): Fields {
+function open(params: JsonObject): JsonObject {
   const { mode, ...rest } = params;
   if (mode === undefined) return openingParams(params);
   if (mode !== "conversation" && mode !== "development")
@@ -61,14 +63,14 @@ function open(params: Fields): Fields {
 }
 
 function toClient(raw: string, sessionId: string): string[] {
-  const message = JSON.parse(raw) as Fields;
+  const message = JSON.parse(raw) as JsonObject;
   switch (message.method) {
     case "session/update":
       return [update(message)];
     case "session/request_permission":
       return [JSON.stringify(askPermission(message))];
     case ExtensionMethod.turnEnded:
-      return turnEnd(fields(message.params), sessionId);
+      return turnEnd(recordOf(message.params), sessionId);
     case undefined:
       return [...turnEnd(message, sessionId), raw];
     default:
@@ -77,29 +79,29 @@ function toClient(raw: string, sessionId: string): string[] {
 }
 
 /**
- * The end of a turn is told before the prompt's response, and to those who do not get that; a request that failed,
- * before its error.
+ * The last update of a turn. The prompting client gets it before its response, the other clients get it alone. A failed
+ * request of any kind has such an update before its error.
  */
-function turnEnd({ result, error }: Fields, sessionId: string): string[] {
-  const say = (content: Fields[], status: Status) => [
+function turnEnd({ result, error }: JsonObject, sessionId: string): string[] {
+  const say = (content: JsonObject[], status: Status) => [
     notification("session/update", { sessionId, content, status }),
   ];
   if (error !== undefined) {
-    const { message, ...metadata } = fields(error);
-    return say([{ type: "text", content: text(message) ?? "", metadata }], "error");
+    const { message, ...metadata } = recordOf(error);
+    return say([{ type: "text", content: textOf(message) ?? "", metadata }], "error");
   }
-  return typeof fields(result).stopReason === "string" ? say([], "completed") : [];
+  return typeof recordOf(result).stopReason === "string" ? say([], "completed") : [];
 }
 
-/** An update that is no progress of a turn has no place in this contract: it goes by an extension's name. */
-function update(message: Fields): string {
-  const params = fields(message.params);
-  const shown = blocks(fields(params.update));
+/** This dialect has updates for the progress of a turn only. Any other update travels under an extension method. */
+function update(message: JsonObject): string {
+  const params = recordOf(message.params);
+  const shown = blocks(recordOf(params.update));
   if (!shown) return JSON.stringify({ ...message, method: "_session/update" });
   return JSON.stringify({ ...message, params: { ...without(params, "update"), ...shown } });
 }
 
-function blocks(update: Fields): { content: Fields[]; status: Status } | undefined {
+function blocks(update: JsonObject): { content: JsonObject[]; status: Status } | undefined {
   const { sessionUpdate, content, ...rest } = update;
   switch (sessionUpdate) {
     case "agent_thought_chunk":
@@ -111,7 +113,7 @@ function blocks(update: Fields): { content: Fields[]; status: Status } | undefin
     case "tool_call":
     case "tool_call_update": {
       const { title, ...metadata } = rest;
-      const head = { type: "text", content: text(title) ?? "", metadata: { sessionUpdate, ...metadata } };
+      const head = { type: "text", content: textOf(title) ?? "", metadata: { sessionUpdate, ...metadata } };
       const output = Array.isArray(content) ? content : [];
       return {
         content: [head, ...output.map((item) => toolBlock(item, { toolCallId: rest.toolCallId }))],
@@ -119,9 +121,9 @@ function blocks(update: Fields): { content: Fields[]; status: Status } | undefin
       };
     }
     case "plan": {
-      const entries = Array.isArray(rest.entries) ? rest.entries.map(fields) : [];
+      const entries = Array.isArray(rest.entries) ? rest.entries.map(recordOf) : [];
       const steps = entries.map(
-        ({ status, content: step }) => `${status === "completed" ? "[x]" : "[ ]"} ${text(step) ?? ""}`,
+        ({ status, content: step }) => `${status === "completed" ? "[x]" : "[ ]"} ${textOf(step) ?? ""}`,
       );
       return {
         content: [{ type: "text", content: steps.join("\n"), metadata: { sessionUpdate, ...rest } }],
@@ -133,6 +135,6 @@ function blocks(update: Fields): { content: Fields[]; status: Status } | undefin
   }
 }
 
-function thought(block: Fields): Fields {
+function thought(block: JsonObject): JsonObject {
   return block.type === "text" ? { ...block, type: "thought" } : block;
 }

@@ -1,16 +1,18 @@
 import type { Frame } from "../frame.ts";
-import type { Fields } from "./message.ts";
+import type { JsonObject } from "../json-value.ts";
 import type { Translation } from "./requests.ts";
 
 /**
- * Older forms of ACP, spoken with a client at the edge: the log and the agent see canonical ACP v1 only.
- * Which one it is is known from `initialize` and does not change; a canonical client has none.
+ * An older form of ACP, spoken with a client at the edge only: the log and the agent see canonical ACP v1. The client's
+ * `initialize` decides its dialect for good. A canonical client has no dialect.
  */
 export type Dialect = {
-  /** The client's `initialize` in canonical ACP, and our answer in its own terms. */
-  initialize(params: Fields): Fields;
-  initialized(result: Fields, offered: Fields): Fields;
-  /** Throws InvalidParams. */
+  /** The parameters of the client's `initialize` in canonical ACP. */
+  initialize(params: JsonObject): JsonObject;
+  /** The result of `initialize` in the dialect. */
+  initialized(result: JsonObject, offered: JsonObject): JsonObject;
+  /** Throws InvalidParams for parameters that the dialect does not have. */
   fromClient(frame: Frame): Translation;
+  /** One canonical message as the messages of the dialect. */
   toClient(raw: string, sessionId: string): string[];
 };

@@ -1,6 +1,6 @@
-/** Paths and the URIs of files, for peers that use the one where the other is meant. */
+/** Paths and `file:` URIs, for peers that use one in place of the other. */
 
-/** The path a `file://` URI of this machine names; undefined for anything else. */
+/** The path that a `file://` URI names on its own machine; undefined for any other value. */
 export function pathOf(uri: unknown): string | undefined {
   if (typeof uri !== "string" || !/^file:\/\//i.test(uri) || !URL.canParse(uri)) return undefined;
   const { host, pathname, search, hash } = new URL(uri);
@@ -13,7 +13,7 @@ export function pathOf(uri: unknown): string | undefined {
   }
 }
 
-/** A relative path stays a relative reference: what it is relative to, only the workspace knows. */
+/** A relative path becomes a relative reference, because only the workspace knows its base. A URI stays as it is. */
 export function fileUri(path: string): string {
   if (/^[a-z][a-z0-9+.-]*:/i.test(path)) return path;
   const escaped = path.toWellFormed().split("/").map(encodeURIComponent).join("/");

@@ -1,15 +1,16 @@
-import type { Frame } from "../frame.ts";
-import { type Fields, fields, InvalidParams, isFields, text, without, withParams } from "./message.ts";
+import { type Frame, paramsOf } from "../frame.ts";
+import { isRecord, type JsonObject, textOf } from "../json-value.ts";
+import { InvalidParams, without, withParams } from "./message.ts";
 
 /**
- * Seed 003, OpenCode and Zed: canonical ACP v1 but for one thing. An MCP server may be
- * `{type: "local", command: ["bun", "x", …]}`. Its initialize does not tell such a client from any other, so
- * these are looked for whenever a session is opened, and only then.
+ * The form of MCP servers that OpenCode and Zed use, `{type: "local", command: ["bun", "x", …]}`, in otherwise
+ * canonical ACP v1. Their `initialize` does not give them away, so every request that opens a session is searched for
+ * such servers.
  */
 
-/** The frame with each local server as canonical ACP has it; the same frame if there is none. */
+/** The frame with each local server in canonical form; the frame itself if it has none. */
 export function withStdioServers(frame: Frame): Frame {
-  const params = fields(frame.value.params);
+  const params = paramsOf(frame);
   return hasLocalServer(params.mcpServers)
     ? withParams(frame, { ...params, mcpServers: stdioServers(params.mcpServers) })
     : frame;
@@ -19,18 +20,18 @@ function hasLocalServer(servers: unknown): boolean {
   return Array.isArray(servers) && servers.some(isLocal);
 }
 
-/** A list of servers, the local ones as canonical ACP has them; anything but a list stays as it is. */
+/** A list of servers with the local ones in canonical form. A value that is no list stays as it is. */
 export function stdioServers(servers: unknown): unknown {
   return Array.isArray(servers)
     ? servers.map((server) => (isLocal(server) ? stdio(server) : server))
     : servers;
 }
 
-function isLocal(server: unknown): server is Fields {
-  return isFields(server) && server.type === "local";
+function isLocal(server: unknown): server is JsonObject {
+  return isRecord(server) && server.type === "local";
 }
 
-function stdio(server: Fields): Fields {
+function stdio(server: JsonObject): JsonObject {
   const words = typeof server.command === "string" ? [server.command] : server.command;
   const args = server.args ?? [];
   if (!isTexts(words) || words[0] === undefined)
@@ -46,10 +47,10 @@ function stdio(server: Fields): Fields {
   };
 }
 
-/** A list of names and values, or an object of them. */
+/** Canonical variables are a list of names and values; local servers may have an object. */
 function variables(env: unknown): unknown {
-  return isFields(env)
-    ? Object.entries(env).map(([name, value]) => ({ name, value: text(value) ?? JSON.stringify(value) }))
+  return isRecord(env)
+    ? Object.entries(env).map(([name, value]) => ({ name, value: textOf(value) ?? JSON.stringify(value) }))
     : env;
 }
 

@@ -1,9 +1,9 @@
-import { type Fields, fields } from "./message.ts";
+import { type JsonObject, recordOf } from "../json-value.ts";
 
-/** session/request_permission as the older forms have it, beside what canonical ACP says. */
-export function askPermission(message: Fields): Fields {
-  const params = fields(message.params);
-  const call = fields(params.toolCall);
+/** `session/request_permission` with the members of the older forms beside the canonical ones. */
+export function askPermission(message: JsonObject): JsonObject {
+  const params = recordOf(message.params);
+  const call = recordOf(params.toolCall);
   const asked = {
     requestId: message.id,
     toolName: call.name ?? call.kind ?? call.title ?? call.toolCallId,

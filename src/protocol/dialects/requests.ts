@@ -1,19 +1,20 @@
 import { MetaKey } from "../extensions.ts";
-import type { Frame } from "../frame.ts";
+import { type Frame, paramsOf } from "../frame.ts";
+import { isRecord, type JsonObject } from "../json-value.ts";
 import { fileUri, pathOf } from "./file-uri.ts";
 import { stdioServers } from "./local-mcp-servers.ts";
-import { type Fields, fields, InvalidParams, isFields, withMeta, without, withParams } from "./message.ts";
+import { InvalidParams, withMeta, without, withParams } from "./message.ts";
 
-/** What clients of the older forms ask for, in canonical ACP. */
+/** Requests of clients, from the older forms to canonical ACP. */
 
-/** One prompt block of a dialect as canonical ACP has it; throws InvalidParams for what the dialect has not. */
+/** Reads one prompt block of a dialect into a canonical block. Throws InvalidParams. */
 export type ReadBlock = (block: unknown) => unknown;
 
 /**
- * What opens a session, new or again. The host puts every session into the root of its workspace, whatever
- * directory the client names, so one that names none has lost nothing.
+ * Parameters that open a session, new or again. The host puts every session into the root of its workspace, whatever
+ * directory the client names, so a client that names no directory loses nothing.
  */
-export function openingParams(params: Fields): Fields {
+export function openingParams(params: JsonObject): JsonObject {
   const { workspaceUri } = params;
   const path = workspaceUri === undefined || workspaceUri === null ? undefined : pathOf(workspaceUri);
   if (workspaceUri !== undefined && workspaceUri !== null && path === undefined)
@@ -25,8 +26,8 @@ export function openingParams(params: Fields): Fields {
   };
 }
 
-function promptParams(params: Fields, readBlock: ReadBlock): Fields {
-  const { name, content, rest } = saidIn(params);
+function promptParams(params: JsonObject, readBlock: ReadBlock): JsonObject {
+  const { name, content, rest } = promptContent(params);
   const blocks = typeof content === "string" ? [{ type: "text", text: content }] : content;
   if (!Array.isArray(blocks))
     throw new InvalidParams(`params.${name} must be a string or a list of content blocks`);
@@ -38,8 +39,8 @@ function promptParams(params: Fields, readBlock: ReadBlock): Fields {
   return { ...others, prompt };
 }
 
-/** Where a prompt's content is, and the parameters without it. */
-function saidIn(params: Fields): { name: string; content: unknown; rest: Fields } {
+/** A prompt's content, the name of its member, and the other parameters. */
+function promptContent(params: JsonObject): { name: string; content: unknown; rest: JsonObject } {
   if (params.prompt !== undefined)
     return { name: "prompt", content: params.prompt, rest: without(params, "prompt") };
   if (params.message === undefined)
@@ -48,7 +49,7 @@ function saidIn(params: Fields): { name: string; content: unknown; rest: Fields 
     role = "user",
     content,
     ...more
-  } = isFields(params.message) ? params.message : { content: params.message };
+  } = isRecord(params.message) ? params.message : { content: params.message };
   if (role !== "user") throw new InvalidParams('params.message.role must be "user"');
   const rest = without(params, "message");
   return {
@@ -58,25 +59,25 @@ function saidIn(params: Fields): { name: string; content: unknown; rest: Fields 
   };
 }
 
-function links(files: unknown): Fields[] {
+function links(files: unknown): JsonObject[] {
   if (!Array.isArray(files) || !files.every((file) => typeof file === "string"))
     throw new InvalidParams("params.contextFiles must be a list of paths");
   return files.map((file: string) => link(file));
 }
 
-export function link(file: string): Fields {
+export function link(file: string): JsonObject {
   const name = file.split("/").findLast((part) => part !== "") ?? file;
   return { type: "resource_link", uri: fileUri(file), name };
 }
 
-function setModeParams(params: Fields): Fields {
+function setModeParams(params: JsonObject): JsonObject {
   return params.modeId === undefined && params.mode !== undefined
     ? { ...without(params, "mode"), modeId: params.mode }
     : params;
 }
 
-/** The answer to a permission, by the kind of the option that is chosen. */
-function permissionAnswer(params: Fields): { requestId: string; kind: string } {
+/** The answer to a permission request: the chosen option by its kind. */
+function permissionAnswer(params: JsonObject): { requestId: string; kind: string } {
   const { requestId, response } = params;
   if (typeof requestId !== "string") throw new InvalidParams("params.requestId must be a string");
   if (typeof response !== "string" || !PERMISSION_KINDS.has(response))
@@ -91,10 +92,10 @@ const PERMISSION_KINDS: ReadonlySet<string> = new Set([
   "reject_always",
 ]);
 
-/** What becomes of a client's frame: it goes on as a canonical one, or it settles a permission. */
+/** A client's frame in canonical ACP, or the answer to a permission request. */
 export type Translation = { frame: Frame } | { permission: { requestId: string; kind: string } };
 
-/** Requests that open a session share their parameters. */
+/** Requests that open a session have their parameters in common. */
 const OPENING: ReadonlySet<string> = new Set([
   "session/new",
   "session/load",
@@ -102,12 +103,12 @@ const OPENING: ReadonlySet<string> = new Set([
   "session/fork",
 ]);
 
-/** Throws InvalidParams. A frame that is canonical already keeps its text. */
+/** Translates one frame of a client. Throws InvalidParams. A frame of any other method keeps its text. */
 export function translateRequest(
   frame: Frame,
-  { readBlock, open = openingParams }: { readBlock: ReadBlock; open?: (params: Fields) => Fields },
+  { readBlock, open = openingParams }: { readBlock: ReadBlock; open?: (params: JsonObject) => JsonObject },
 ): Translation {
-  const params = fields(frame.value.params);
+  const params = paramsOf(frame);
   const { method } = frame;
   if (method === undefined) return { frame };
   if (OPENING.has(method)) return { frame: withParams(frame, open(params)) };

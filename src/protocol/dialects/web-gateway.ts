@@ -1,24 +1,25 @@
 import { MetaKey } from "../extensions.ts";
 import type { Frame } from "../frame.ts";
+import { isRecord, type JsonObject, recordOf } from "../json-value.ts";
 import type { Dialect } from "./dialect.ts";
-import { type Fields, fields, isFields, withMeta, without } from "./message.ts";
+import { withMeta, without } from "./message.ts";
 import { askPermission } from "./permission.ts";
 import { type Translation, translateRequest } from "./requests.ts";
 
-/** Seed 002: the web client of a WebSocket gateway. */
-export const seed002: Dialect = { initialize, initialized, fromClient, toClient };
+/** The web client of a WebSocket gateway: canonical ACP with other names. */
+export const webGateway: Dialect = { initialize, initialized, fromClient, toClient };
 
-function initialize(params: Fields): Fields {
+function initialize(params: JsonObject): JsonObject {
   const { capabilities, ...rest } = params;
   return { ...rest, protocolVersion: 1, clientCapabilities: params.clientCapabilities ?? capabilities ?? {} };
 }
 
 /**
- * `capabilities` is what agents of that form called `agentCapabilities`. Terminals are those of the workspace:
- * its host has them for every agent. Modes belong to a session in canonical ACP, so most agents name none yet.
+ * `capabilities` is this dialect's name for `agentCapabilities`. The workspace's host has terminals for every agent.
+ * Canonical modes belong to a session, so most agents name none before the first one.
  */
-function initialized(result: Fields, offered: Fields): Fields {
-  const agentCapabilities = fields(result.agentCapabilities);
+function initialized(result: JsonObject, offered: JsonObject): JsonObject {
+  const agentCapabilities = recordOf(result.agentCapabilities);
   return {
     ...result,
     protocolVersion: offered.protocolVersion,
@@ -31,12 +32,12 @@ function fromClient(frame: Frame): Translation {
 }
 
 function toClient(raw: string): string[] {
-  const message = JSON.parse(raw) as Fields;
+  const message = JSON.parse(raw) as JsonObject;
   switch (message.method) {
     case "session/update": {
-      const params = fields(message.params);
+      const params = recordOf(message.params);
       return [
-        JSON.stringify({ ...message, params: { ...params, update: olderUpdate(fields(params.update)) } }),
+        JSON.stringify({ ...message, params: { ...params, update: olderUpdate(recordOf(params.update)) } }),
       ];
     }
     case "session/request_permission":
@@ -46,34 +47,34 @@ function toClient(raw: string): string[] {
   }
 }
 
-function olderUpdate(update: Fields): Fields {
+function olderUpdate(update: JsonObject): JsonObject {
   const { sessionUpdate, content, ...rest } = update;
   const tool = sessionUpdate === "tool_call" || sessionUpdate === "tool_call_update";
   if (tool) return { kind: sessionUpdate, ...olderToolCall(rest, sessionUpdate === "tool_call", content) };
   if (content === undefined) return { kind: sessionUpdate, ...kindToMeta(rest) };
-  return { kind: sessionUpdate, [isFields(content) ? "delta" : "content"]: content, ...kindToMeta(rest) };
+  return { kind: sessionUpdate, [isRecord(content) ? "delta" : "content"]: content, ...kindToMeta(rest) };
 }
 
-/** A new call always has a name and an input; an update has what changed. */
-function olderToolCall(call: Fields, isNew: boolean, content: unknown): Fields {
+/** A new call always has a name and an input. An update has the members that changed. */
+function olderToolCall(call: JsonObject, isNew: boolean, content: unknown): JsonObject {
   const { name, title, rawInput, ...rest } = call;
   return {
     ...kindToMeta(without(rest, "toolCallId")),
     toolCallId: call.toolCallId,
     ...(isNew || name !== undefined || title !== undefined ? { name: name ?? title } : {}),
-    // A title that is more than the name stays.
+    // A title beside a name stays a title.
     ...(name !== undefined && title !== undefined ? { title } : {}),
     ...(isNew || rawInput !== undefined ? { input: rawInput ?? {} } : {}),
     ...(Array.isArray(content) ? { output: content.map(unwrapped) } : {}),
   };
 }
 
-/** Tool content wraps content blocks; diffs and terminals stand for themselves. */
+/** Tool content wraps content blocks, but not diffs and terminals. */
 function unwrapped(item: unknown): unknown {
-  return isFields(item) && item.type === "content" ? item.content : item;
+  return isRecord(item) && item.type === "content" ? item.content : item;
 }
 
-function kindToMeta(update: Fields): Fields {
+function kindToMeta(update: JsonObject): JsonObject {
   const { kind, ...rest } = update;
   return kind === undefined ? rest : withMeta(rest, { [MetaKey.toolKind]: kind });
 }

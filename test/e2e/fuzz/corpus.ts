@@ -1,9 +1,9 @@
 /** Good messages of every kind, to be spoilt. */
 import { randomUUID } from "node:crypto";
 import { LINK_VERSION } from "../../../src/protocol/host-wire.ts";
-import * as seed000 from "../../fixtures/dialects/container-data-model.ts";
-import * as seed003 from "../../fixtures/dialects/local-mcp-servers.ts";
-import * as seed002 from "../../fixtures/dialects/web-gateway.ts";
+import * as container from "../../fixtures/dialects/container-data-model.ts";
+import * as localServers from "../../fixtures/dialects/local-mcp-servers.ts";
+import * as webGateway from "../../fixtures/dialects/web-gateway.ts";
 
 const request = (method: string, params: unknown, id: unknown = 7) =>
   JSON.stringify({ jsonrpc: "2.0", id, method, params });
@@ -33,7 +33,7 @@ export function clientFrames(sessionId: string): string[] {
     JSON.stringify({ jsonrpc: "2.0", id: `${sessionId}:9`, error: { code: -1, message: "no" } }),
     '{"type":"ping"}',
     '{"type":"select_agent","agentType":"demo"}',
-    ...[seed000, seed002, seed003]
+    ...[container, webGateway, localServers]
       .flatMap(printed)
       .filter((one) => !/session\/(new|load|fork)/.test(one))
       .map((one) => one.replaceAll("session-abc123", sessionId).replaceAll("session-uuid", sessionId)),

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import * as seed000 from "../../fixtures/dialects/container-data-model.ts";
+import * as container from "../../fixtures/dialects/container-data-model.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { workspaceName } from "../fixtures.ts";
 import { Client } from "../peers/client.ts";
@@ -24,17 +24,17 @@ describe("a client of the container data model", () => {
     return {
       workspace,
       client,
-      ...(await openPrinted(client, host, seed000.initialize, seed000.newSession)),
+      ...(await openPrinted(client, host, container.initialize, container.newSession)),
     };
   }
 
   test("exchanges every message as its specification prints it", async () => {
     const { workspace, client, agent, initialized, request, response, sessionId } = await opened();
-    expect(initialized).toMatchObject(json(seed000.initializeResult));
+    expect(initialized).toMatchObject(json(container.initializeResult));
     expect(request.params).toMatchObject({ mcpServers: [] });
     expect(response).toEqual({ jsonrpc: "2.0", id: 2, result: { sessionId } });
 
-    client.send(forSession(seed000.prompt, sessionId));
+    client.send(forSession(container.prompt, sessionId));
     const prompt = await agent.line();
     expect((prompt.params as { prompt: Json[] }).prompt.map(({ type }) => type)).toEqual([
       "text",
@@ -50,7 +50,7 @@ describe("a client of the container data model", () => {
     agent.answer(prompt, { stopReason: "end_turn" });
     const { response: answer, before } = await client.until(3);
     expect(before).toEqual(
-      [seed000.thinking, seed000.working, seed000.completed].map((printed) =>
+      [container.thinking, container.working, container.completed].map((printed) =>
         json(forSession(printed, sessionId)),
       ),
     );
@@ -63,7 +63,7 @@ describe("a client of the container data model", () => {
 
   test("gets an error as a status first, then as the error", async () => {
     const { client, agent, sessionId } = await opened();
-    client.send(forSession(seed000.prompt, sessionId));
+    client.send(forSession(container.prompt, sessionId));
     const { id } = await agent.line();
     agent.items(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32603, message: "no luck" } }));
     const { response, before } = await client.until(3);
@@ -82,7 +82,7 @@ describe("a client of the container data model", () => {
 
     async function watcher(workspace: string, sessionId: string): Promise<Client> {
       const client = await Client.raw(workspace);
-      await sendPrinted(client, seed000.initialize);
+      await sendPrinted(client, container.initialize);
       await client.request("session/resume", { sessionId });
       return client;
     }

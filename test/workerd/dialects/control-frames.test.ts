@@ -1,6 +1,6 @@
 import { exports } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
-import * as seed002 from "../../fixtures/dialects/web-gateway.ts";
+import * as webGateway from "../../fixtures/dialects/web-gateway.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { workspaceName } from "../fixtures.ts";
 import { Client } from "../peers/client.ts";
@@ -28,7 +28,7 @@ describe("a control frame", () => {
       expect(await client.takeJson()).toMatchObject({ id: null, error: { code: -32600 } });
     }
     const other = await Client.open(workspaceName());
-    for (const frame of [seed002.selectAgent, '{"type":"ping"}']) {
+    for (const frame of [webGateway.selectAgent, '{"type":"ping"}']) {
       other.send(frame);
       expect(await other.takeJson()).toMatchObject({ id: null, error: { code: -32600 } });
     }
@@ -38,7 +38,7 @@ describe("a control frame", () => {
     const workspace = workspaceName();
     await hostOf(workspace, ["one", "two"]);
     const client = await agentSocket(workspace);
-    client.send(seed002.selectAgent);
+    client.send(webGateway.selectAgent);
     expect(await client.takeJson()).toEqual({
       type: "agent_status",
       status: "error",
@@ -57,7 +57,7 @@ describe("a control frame", () => {
     expect(await client.takeJson()).toMatchObject({ status: "error", error: "it has no key" });
 
     const lonely = await agentSocket(workspaceName());
-    lonely.send(seed002.selectAgent);
+    lonely.send(webGateway.selectAgent);
     expect(await lonely.takeJson()).toMatchObject({ status: "starting" });
     expect(await lonely.takeJson()).toMatchObject({
       status: "error",
@@ -69,8 +69,8 @@ describe("a control frame", () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["one", "two"]);
     const client = await agentSocket(workspace);
-    const first = await openPrinted(client, host, seed002.initialize, seed002.newSession);
-    client.send(forSession(seed002.prompt, first.sessionId));
+    const first = await openPrinted(client, host, webGateway.initialize, webGateway.newSession);
+    client.send(forSession(webGateway.prompt, first.sessionId));
     await first.agent.line();
 
     client.send('{"type":"select_agent","agentType":"two"}');
@@ -98,10 +98,15 @@ describe("a control frame", () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["one"]);
     const client = await agentSocket(workspace);
-    const { agent, sessionId } = await openPrinted(client, host, seed002.initialize, seed002.newSession);
+    const { agent, sessionId } = await openPrinted(
+      client,
+      host,
+      webGateway.initialize,
+      webGateway.newSession,
+    );
     client.send('{"type":"select_agent","agentType":"two"}');
     expect(await client.takeJson()).toMatchObject({ type: "agent_status", status: "error" });
-    client.send(forSession(seed002.prompt, sessionId));
+    client.send(forSession(webGateway.prompt, sessionId));
     expect((await agent.line()).method).toBe("session/prompt");
   });
 
@@ -109,8 +114,8 @@ describe("a control frame", () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["one"]);
     const client = await agentSocket(workspace);
-    await sendPrinted(client, seed002.initialize);
-    client.send(seed002.newSession);
+    await sendPrinted(client, webGateway.initialize);
+    client.send(webGateway.newSession);
     const agent = await host.agent();
     await agent.line();
     agent.items(JSON.stringify(["exit", { code: 3, signal: null, stderr: "no key" }]));
@@ -131,7 +136,12 @@ describe("a control frame", () => {
     const host = await hostOf(workspace, ["one"]);
     const client = await agentSocket(workspace);
     const canonical = await Client.open(workspace);
-    const { agent, sessionId } = await openPrinted(client, host, seed002.initialize, seed002.newSession);
+    const { agent, sessionId } = await openPrinted(
+      client,
+      host,
+      webGateway.initialize,
+      webGateway.newSession,
+    );
     await canonical.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
     agent.items(JSON.stringify(["exit", { code: null, signal: "SIGKILL", stderr: "" }]));
     expect(await client.takeJson()).toEqual({
@@ -140,7 +150,7 @@ describe("a control frame", () => {
       agentType: "one",
       error: "The agent process ended: killed by SIGKILL",
     });
-    client.send(forSession(seed002.prompt, sessionId));
+    client.send(forSession(webGateway.prompt, sessionId));
     expect(await client.takeJson()).toEqual({ type: "agent_status", status: "restarting", agentType: "one" });
     const next = await host.agent();
     next.answer(await next.line(), { sessionId: "another" });
@@ -158,8 +168,13 @@ describe("a control frame", () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["one"]);
     const client = await agentSocket(workspace);
-    const { agent, sessionId } = await openPrinted(client, host, seed002.initialize, seed002.newSession);
-    client.send(forSession(seed002.prompt, sessionId));
+    const { agent, sessionId } = await openPrinted(
+      client,
+      host,
+      webGateway.initialize,
+      webGateway.newSession,
+    );
+    client.send(forSession(webGateway.prompt, sessionId));
     const { id } = await agent.line();
     agent.items(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32603, message: "no luck" } }));
     expect((await client.until(3)).response.error).toMatchObject({ message: "no luck" });
@@ -171,12 +186,17 @@ describe("a control frame", () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["one"]);
     const client = await agentSocket(workspace);
-    const { agent, sessionId } = await openPrinted(client, host, seed002.initialize, seed002.newSession);
-    client.send(forSession(seed002.prompt, sessionId));
+    const { agent, sessionId } = await openPrinted(
+      client,
+      host,
+      webGateway.initialize,
+      webGateway.newSession,
+    );
+    client.send(forSession(webGateway.prompt, sessionId));
     const prompt = await agent.line();
     client.socket.close();
     const second = await agentSocket(workspace);
-    await sendPrinted(second, seed002.initialize);
+    await sendPrinted(second, webGateway.initialize);
     const { response } = await second.request("session/load", { sessionId });
     expect(response.error).toBeUndefined();
     agent.answer(prompt, { stopReason: "end_turn" });

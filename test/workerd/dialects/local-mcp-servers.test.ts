@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import * as seed003 from "../../fixtures/dialects/local-mcp-servers.ts";
+import * as localServers from "../../fixtures/dialects/local-mcp-servers.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { workspaceName } from "../fixtures.ts";
 import { Client } from "../peers/client.ts";
@@ -19,56 +19,59 @@ describe("a protocol version that is a string", () => {
 describe("a client with local MCP servers", () => {
   async function opened() {
     const workspace = workspaceName();
-    const printed = json(seed003.initializeResult).result as Json;
+    const printed = json(localServers.initializeResult).result as Json;
     const host = await hostOf(workspace, ["opencode"], printed);
     const client = await Client.raw(workspace);
-    const { sessionId: _, ...setup } = json(seed003.newSessionResult).result as Json;
-    const session = await openPrinted(client, host, seed003.initialize, seed003.newSession, setup);
+    const { sessionId: _, ...setup } = json(localServers.newSessionResult).result as Json;
+    const session = await openPrinted(client, host, localServers.initialize, localServers.newSession, setup);
     return { workspace, client, ...session };
   }
 
   test("exchanges every message as its specification prints it", async () => {
     const { workspace, client, agent, initialized, request, response, sessionId } = await opened();
     const printed = (message: string) => json(forSession(message, sessionId));
-    expect(initialized).toMatchObject(json(seed003.initializeResult));
+    expect(initialized).toMatchObject(json(localServers.initializeResult));
     expect(request.params).toMatchObject({
       mcpServers: [{ name: "weather", command: "bun", args: ["x", "@h1deya/mcp-server-weather"], env: [] }],
     });
-    expect(response).toEqual(printed(seed003.newSessionResult));
+    expect(response).toEqual(printed(localServers.newSessionResult));
 
-    client.send(forSession(seed003.prompt, sessionId));
+    client.send(forSession(localServers.prompt, sessionId));
     const prompt = await agent.line();
-    expect(prompt.params?.prompt).toEqual((json(seed003.prompt).params as Json).prompt);
-    for (const message of [seed003.messageChunk, seed003.toolCall, seed003.toolCallUpdate]) {
+    expect(prompt.params?.prompt).toEqual((json(localServers.prompt).params as Json).prompt);
+    for (const message of [localServers.messageChunk, localServers.toolCall, localServers.toolCallUpdate]) {
       agent.items(JSON.stringify(json(forSession(message, "agent-session"))));
       expect(await client.takeJson()).toEqual(printed(message));
     }
-    agent.items(JSON.stringify(json(forSession(seed003.permissionRequest, "agent-session"))));
+    agent.items(JSON.stringify(json(forSession(localServers.permissionRequest, "agent-session"))));
     const asked = await client.takeJson();
-    expect(asked).toEqual({ ...printed(seed003.permissionRequest), id: asked.id });
-    client.send(JSON.stringify({ ...json(seed003.permissionResponse), id: asked.id }));
-    expect(await agent.line()).toEqual(json(seed003.permissionResponse));
+    expect(asked).toEqual({ ...printed(localServers.permissionRequest), id: asked.id });
+    client.send(JSON.stringify({ ...json(localServers.permissionResponse), id: asked.id }));
+    expect(await agent.line()).toEqual(json(localServers.permissionResponse));
 
     // Files are the workspace's own: its host answers, and gets the path as the agent wrote it.
-    for (const message of [seed003.readFile, seed003.writeFile]) {
+    for (const message of [localServers.readFile, localServers.writeFile]) {
       agent.items(JSON.stringify(json(forSession(message, "agent-session"))));
       agent.items(
-        JSON.stringify(["answer", JSON.stringify({ ...json(seed003.readFileResult), id: json(message).id })]),
+        JSON.stringify([
+          "answer",
+          JSON.stringify({ ...json(localServers.readFileResult), id: json(message).id }),
+        ]),
       );
-      expect(await agent.line()).toEqual({ ...json(seed003.readFileResult), id: json(message).id });
+      expect(await agent.line()).toEqual({ ...json(localServers.readFileResult), id: json(message).id });
     }
-    agent.answer(prompt, json(seed003.promptResponse).result);
-    expect(await client.takeJson()).toEqual(printed(seed003.promptResponse));
+    agent.answer(prompt, json(localServers.promptResponse).result);
+    expect(await client.takeJson()).toEqual(printed(localServers.promptResponse));
 
     for (const [message, method] of [
-      [seed003.setMode, "session/set_mode"],
-      [seed003.setModel, "session/set_model"],
+      [localServers.setMode, "session/set_mode"],
+      [localServers.setModel, "session/set_model"],
     ] as const) {
       client.send(forSession(message, sessionId));
       const line = await agent.line();
       expect(line).toEqual({ ...json(forSession(message, "agent-session")), id: line.id });
       expect(line.method).toBe(method);
-      const { error } = json(seed003.error);
+      const { error } = json(localServers.error);
       agent.items(JSON.stringify({ jsonrpc: "2.0", id: line.id, error }));
       expect(await client.takeJson()).toEqual({ jsonrpc: "2.0", id: json(message).id, error });
     }
@@ -77,16 +80,16 @@ describe("a client with local MCP servers", () => {
     });
 
     const second = await Client.open(workspace);
-    second.send(forSession(seed003.load, sessionId));
+    second.send(forSession(localServers.load, sessionId));
     expect((await second.until(3)).response.error).toBeUndefined();
   });
 
   test("cancels as its specification prints it", async () => {
     const { client, agent, sessionId } = await opened();
-    client.send(forSession(seed003.prompt, sessionId));
+    client.send(forSession(localServers.prompt, sessionId));
     await agent.line();
-    client.send(forSession(seed003.cancel, sessionId));
-    expect(await agent.line()).toEqual(json(forSession(seed003.cancel, "agent-session")));
+    client.send(forSession(localServers.cancel, sessionId));
+    expect(await agent.line()).toEqual(json(forSession(localServers.cancel, "agent-session")));
   });
 
   test("is refused a local server without a program", async () => {

@@ -1,7 +1,7 @@
 import { exports } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
-import * as seed000 from "../../fixtures/dialects/container-data-model.ts";
-import * as seed003 from "../../fixtures/dialects/local-mcp-servers.ts";
+import * as container from "../../fixtures/dialects/container-data-model.ts";
+import * as localServers from "../../fixtures/dialects/local-mcp-servers.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { workspaceName } from "../fixtures.ts";
 import type { Host } from "../peers/host.ts";
@@ -20,10 +20,10 @@ describe("a dialect over HTTP", () => {
         headers: { Authorization: bearer, "Content-Type": "application/json", ...headers },
         body,
       });
-    const initialized = await call("POST", {}, seed000.initialize);
+    const initialized = await call("POST", {}, container.initialize);
     expect(((await initialized.json()) as Json).result).toMatchObject({ protocolVersion: "0.3.1" });
     const connection = { "Acp-Connection-Id": initialized.headers.get("Acp-Connection-Id") as string };
-    const opening = call("POST", connection, seed000.newSession);
+    const opening = call("POST", connection, container.newSession);
     const agent = await host.agent();
     agent.answer(await agent.line(), { sessionId: "agent-session" });
     expect((await opening).status).toBe(202);
@@ -32,15 +32,15 @@ describe("a dialect over HTTP", () => {
     const { sessionId } = json(opened?.data as string).result as { sessionId: string };
 
     const session = { "Acp-Session-Id": sessionId };
-    const prompt = forSession(seed000.prompt, sessionId);
+    const prompt = forSession(container.prompt, sessionId);
     expect((await call("POST", { ...connection, ...session }, prompt)).status).toBe(202);
     const request = await agent.line();
     fromAgent(agent, { sessionUpdate: "agent_thought_chunk", content: text("Let me see") });
     agent.answer(request, { stopReason: "end_turn" });
     const events = await streamed(await call("GET", { ...stream, ...session }), 3);
     expect(events.map(({ data }) => json(data as string))).toEqual([
-      json(forSession(seed000.thinking, sessionId)),
-      json(forSession(seed000.completed, sessionId)),
+      json(forSession(container.thinking, sessionId)),
+      json(forSession(container.completed, sessionId)),
       { jsonrpc: "2.0", id: 3, result: { stopReason: "end_turn" } },
     ]);
     // What is said in two messages is done with after the second: who goes on from the first gets both.
@@ -72,21 +72,21 @@ describe("a dialect over HTTP", () => {
   test("carries errors, permissions, replays and watched turns of the container data model", async () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["claude"]);
-    const peer = await HttpPeer.open(workspace, seed000.initialize);
-    const { agent, sessionId } = await openOverHttp(peer, host, seed000.newSession);
+    const peer = await HttpPeer.open(workspace, container.initialize);
+    const { agent, sessionId } = await openOverHttp(peer, host, container.newSession);
     const stream = await peer.stream(sessionId);
-    const other = await HttpPeer.open(workspace, seed000.initialize);
+    const other = await HttpPeer.open(workspace, container.initialize);
     const watched = await other.stream(sessionId);
     const resumed = await other.call("session/resume", { sessionId });
     await watched.until(resumed);
 
-    await postPrinted(peer, seed000.prompt, sessionId);
+    await postPrinted(peer, container.prompt, sessionId);
     const prompt = await agent.line();
     fromAgent(agent, { sessionUpdate: "agent_message_chunk", content: text("It says hello.") });
     const options = [{ optionId: "o", kind: "allow_once", name: "Allow" }];
     const params = { sessionId: "agent-session", toolCall: { toolCallId: "t", title: "Write" }, options };
     agent.items(JSON.stringify({ jsonrpc: "2.0", id: 9, method: "session/request_permission", params }));
-    const working = json(forSession(seed000.working, sessionId));
+    const working = json(forSession(container.working, sessionId));
     expect(await stream.take()).toEqual(working);
     const asked = (await stream.take()).params as Json;
     expect(asked).toMatchObject({ requestId: expect.any(String), toolName: expect.any(String) });
@@ -95,7 +95,7 @@ describe("a dialect over HTTP", () => {
     expect(await agent.line()).toMatchObject({ id: 9, result: { outcome: { optionId: "o" } } });
     expect((await stream.until(answered)).at(-1)?.message.result).toEqual({});
     agent.answer(prompt, { stopReason: "end_turn" });
-    const completed = json(forSession(seed000.completed, sessionId));
+    const completed = json(forSession(container.completed, sessionId));
     expect(await messages(stream, 3)).toEqual([
       completed,
       { jsonrpc: "2.0", id: 3, result: { stopReason: "end_turn" } },
@@ -107,15 +107,18 @@ describe("a dialect over HTTP", () => {
     expect(seen.at(-1)).toEqual(completed);
     expect(seen.every(({ method }) => method !== undefined)).toBe(true);
 
-    const bad = JSON.stringify({ ...json(seed000.prompt), id: 4, params: { sessionId, content: 7 } });
+    const bad = JSON.stringify({ ...json(container.prompt), id: 4, params: { sessionId, content: 7 } });
     await postPrinted(peer, bad, sessionId);
     expect((await messages(stream, 4)).at(-1)).toMatchObject({ error: { code: -32602 } });
 
-    const late = await HttpPeer.open(workspace, seed000.initialize);
+    const late = await HttpPeer.open(workspace, container.initialize);
     const own = await late.stream();
     const replay = await late.stream(sessionId);
     const loaded = await late.call("session/load", { sessionId });
-    for (let blocks = (json(seed000.prompt).params as { content: Json[] }).content.length + 2; blocks > 0; ) {
+    for (
+      let blocks = (json(container.prompt).params as { content: Json[] }).content.length + 2;
+      blocks > 0;
+    ) {
       expect(await replay.take()).toMatchObject({
         params: { status: "working", content: [expect.anything()] },
       });
@@ -127,49 +130,53 @@ describe("a dialect over HTTP", () => {
 
   test("carries every message of a client with local MCP servers as printed", async () => {
     const workspace = workspaceName();
-    const host = await hostOf(workspace, ["opencode"], json(seed003.initializeResult).result as Json);
-    const peer = await HttpPeer.open(workspace, seed003.initialize);
-    expect(peer.initialized).toMatchObject(json(seed003.initializeResult));
-    const { sessionId: _, ...setup } = json(seed003.newSessionResult).result as Json;
-    const opened = await openOverHttp(peer, host, seed003.newSession, setup);
+    const host = await hostOf(workspace, ["opencode"], json(localServers.initializeResult).result as Json);
+    const peer = await HttpPeer.open(workspace, localServers.initialize);
+    expect(peer.initialized).toMatchObject(json(localServers.initializeResult));
+    const { sessionId: _, ...setup } = json(localServers.newSessionResult).result as Json;
+    const opened = await openOverHttp(peer, host, localServers.newSession, setup);
     const { agent, request, response, sessionId } = opened;
     expect(request.params).toMatchObject({
       mcpServers: [{ name: "weather", command: "bun", args: ["x", "@h1deya/mcp-server-weather"], env: [] }],
     });
     const printed = (message: string) => json(forSession(message, sessionId));
-    expect(response).toEqual(printed(seed003.newSessionResult));
+    expect(response).toEqual(printed(localServers.newSessionResult));
 
     const stream = await peer.stream(sessionId);
-    await postPrinted(peer, seed003.prompt, sessionId);
+    await postPrinted(peer, localServers.prompt, sessionId);
     const prompt = await agent.line();
-    expect(prompt.params?.prompt).toEqual((json(seed003.prompt).params as Json).prompt);
-    for (const message of [seed003.messageChunk, seed003.toolCall, seed003.toolCallUpdate]) {
+    expect(prompt.params?.prompt).toEqual((json(localServers.prompt).params as Json).prompt);
+    for (const message of [localServers.messageChunk, localServers.toolCall, localServers.toolCallUpdate]) {
       agent.items(JSON.stringify(json(forSession(message, "agent-session"))));
       expect(await stream.take()).toEqual(printed(message));
     }
-    agent.items(JSON.stringify(json(forSession(seed003.permissionRequest, "agent-session"))));
+    agent.items(JSON.stringify(json(forSession(localServers.permissionRequest, "agent-session"))));
     const asked = await stream.take();
-    expect(asked).toEqual({ ...printed(seed003.permissionRequest), id: asked.id });
-    await postPrinted(peer, JSON.stringify({ ...json(seed003.permissionResponse), id: asked.id }), sessionId);
-    expect(await agent.line()).toEqual(json(seed003.permissionResponse));
-    agent.answer(prompt, json(seed003.promptResponse).result);
-    expect(await stream.take()).toEqual(printed(seed003.promptResponse));
-    for (const message of [seed003.setMode, seed003.setModel]) {
+    expect(asked).toEqual({ ...printed(localServers.permissionRequest), id: asked.id });
+    await postPrinted(
+      peer,
+      JSON.stringify({ ...json(localServers.permissionResponse), id: asked.id }),
+      sessionId,
+    );
+    expect(await agent.line()).toEqual(json(localServers.permissionResponse));
+    agent.answer(prompt, json(localServers.promptResponse).result);
+    expect(await stream.take()).toEqual(printed(localServers.promptResponse));
+    for (const message of [localServers.setMode, localServers.setModel]) {
       await postPrinted(peer, message, sessionId);
       const line = await agent.line();
       expect(line).toEqual({ ...json(forSession(message, "agent-session")), id: line.id });
-      const { error } = json(seed003.error);
+      const { error } = json(localServers.error);
       agent.items(JSON.stringify({ jsonrpc: "2.0", id: line.id, error }));
       expect(await stream.take()).toEqual({ jsonrpc: "2.0", id: json(message).id, error });
     }
-    await postPrinted(peer, seed003.prompt, sessionId);
+    await postPrinted(peer, localServers.prompt, sessionId);
     await agent.line();
-    await postPrinted(peer, seed003.cancel, sessionId);
-    expect(await agent.line()).toEqual(json(forSession(seed003.cancel, "agent-session")));
+    await postPrinted(peer, localServers.cancel, sessionId);
+    expect(await agent.line()).toEqual(json(forSession(localServers.cancel, "agent-session")));
 
-    const second = await HttpPeer.open(workspace, seed003.initialize);
+    const second = await HttpPeer.open(workspace, localServers.initialize);
     const own = await second.stream();
-    await postPrinted(second, seed003.load, sessionId);
+    await postPrinted(second, localServers.load, sessionId);
     expect((await messages(own, 3)).at(-1)?.error).toBeUndefined();
   });
 

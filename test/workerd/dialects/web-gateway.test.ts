@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import * as seed002 from "../../fixtures/dialects/web-gateway.ts";
+import * as webGateway from "../../fixtures/dialects/web-gateway.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { workspaceName } from "../fixtures.ts";
 import { Client } from "../peers/client.ts";
@@ -22,23 +22,23 @@ describe("a client of the web gateway", () => {
     const agentInfo = { name: "Claude Code", version: "1.0.0" };
     const host = await hostOf(workspace, ["claude-code"], { agentInfo, ...capabilities });
     const client = await agentSocket(workspace);
-    client.send(seed002.selectAgent);
+    client.send(webGateway.selectAgent);
     const statuses = [await client.takeJson(), await client.takeJson()];
-    const session = await openPrinted(client, host, seed002.initialize, seed002.newSession);
+    const session = await openPrinted(client, host, webGateway.initialize, webGateway.newSession);
     return { workspace, host, client, statuses, ...session };
   }
 
   test("chooses an agent and exchanges every message as its specification prints it", async () => {
     const { workspace, client, agent, statuses, initialized, request, sessionId } = await opened();
-    for (const status of statuses) expect(seed002.agentStatus).toContain(`"${status.status}"`);
+    for (const status of statuses) expect(webGateway.agentStatus).toContain(`"${status.status}"`);
     expect(statuses).toEqual([
       { type: "agent_status", status: "starting", agentType: "claude-code" },
       { type: "agent_status", status: "ready", agentType: "claude-code" },
     ]);
-    expect(initialized).toMatchObject(json(seed002.initializeResult));
+    expect(initialized).toMatchObject(json(webGateway.initializeResult));
     expect(request).toMatchObject({ method: "session/new", params: { cwd: "/workspace", mcpServers: [] } });
 
-    client.send(forSession(seed002.prompt, sessionId));
+    client.send(forSession(webGateway.prompt, sessionId));
     const prompt = await agent.line();
     expect(prompt).toMatchObject({
       method: "session/prompt",
@@ -52,15 +52,15 @@ describe("a client of the web gateway", () => {
       sessionUpdate: "agent_message_chunk",
       content: text("Let me read the README file..."),
     });
-    await received(seed002.messageChunk);
+    await received(webGateway.messageChunk);
     fromAgent(agent, {
       sessionUpdate: "agent_thought_chunk",
       content: text("I should look at the README.md file first..."),
     });
-    await received(seed002.thoughtChunk);
+    await received(webGateway.thoughtChunk);
     const rawInput = { path: "/workspace/README.md" };
     fromAgent(agent, { sessionUpdate: "tool_call", toolCallId: "tc-001", title: "read_file", rawInput });
-    await received(seed002.toolCall);
+    await received(webGateway.toolCall);
     const output = text("# Simple Agent Manager\n\nA serverless platform...");
     fromAgent(agent, {
       sessionUpdate: "tool_call_update",
@@ -68,12 +68,12 @@ describe("a client of the web gateway", () => {
       status: "completed",
       content: [{ type: "content", content: output }],
     });
-    await received(seed002.toolCallUpdate);
+    await received(webGateway.toolCallUpdate);
 
-    agent.answer(prompt, json(seed002.promptResponse).result);
-    await received(seed002.promptResponse);
+    agent.answer(prompt, json(webGateway.promptResponse).result);
+    await received(webGateway.promptResponse);
 
-    client.send(forSession(seed002.setMode, sessionId));
+    client.send(forSession(webGateway.setMode, sessionId));
     const setMode = await agent.line();
     expect(setMode).toMatchObject({ method: "session/set_mode", params: { modeId: "code" } });
     agent.answer(setMode, {});
@@ -89,21 +89,24 @@ describe("a client of the web gateway", () => {
 
   test("cancels as its specification prints it", async () => {
     const { client, agent, sessionId } = await opened();
-    client.send(forSession(seed002.prompt, sessionId));
+    client.send(forSession(webGateway.prompt, sessionId));
     const prompt = await agent.line();
-    client.send(forSession(seed002.cancel, sessionId));
-    expect(await agent.line()).toEqual({ ...json(seed002.cancel), params: { sessionId: "agent-session" } });
+    client.send(forSession(webGateway.cancel, sessionId));
+    expect(await agent.line()).toEqual({
+      ...json(webGateway.cancel),
+      params: { sessionId: "agent-session" },
+    });
     agent.answer(prompt, { stopReason: "cancelled" });
     expect((await client.takeJson()).result).toEqual({ stopReason: "cancelled" });
   });
 
-  const printedRequest = json(seed002.permissionRequest).params as Json;
+  const printedRequest = json(webGateway.permissionRequest).params as Json;
 
   /** The agent asks; the client sees the question. */
   async function asked(kinds: string[]) {
     const session = await opened();
     const { client, agent, sessionId } = session;
-    client.send(forSession(seed002.prompt, sessionId));
+    client.send(forSession(webGateway.prompt, sessionId));
     await agent.line();
     const { toolName, description, input } = printedRequest;
     const toolCall = { toolCallId: "t", name: toolName, title: description, rawInput: input };
@@ -122,7 +125,7 @@ describe("a client of the web gateway", () => {
     const { requestId: _, ...printed } = printedRequest;
     expect(request).toMatchObject({ method: "session/request_permission", id: requestId, params: printed });
     expect(request.params).toHaveProperty("options");
-    client.send(seed002.respondToPermission.replace("perm-xyz789", requestId));
+    client.send(webGateway.respondToPermission.replace("perm-xyz789", requestId));
     expect((await client.until(4)).response).toEqual({ jsonrpc: "2.0", id: 4, result: {} });
     expect(await agent.line()).toEqual({
       jsonrpc: "2.0",
@@ -166,7 +169,12 @@ describe("a client of the web gateway", () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["claude-code"], capabilities);
     const client = await Client.raw(workspace);
-    const { agent, sessionId } = await openPrinted(client, host, seed002.initialize, seed002.newSession);
+    const { agent, sessionId } = await openPrinted(
+      client,
+      host,
+      webGateway.initialize,
+      webGateway.newSession,
+    );
     fromAgent(agent, { sessionUpdate: "agent_message_chunk", content: text("a") });
     expect((await client.takeJson()).params).toEqual({
       sessionId,

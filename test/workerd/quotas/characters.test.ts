@@ -4,8 +4,8 @@ import { packTar } from "modern-tar";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import { limitOf } from "../../../src/tenant/allowance.ts";
-import * as seed000 from "../../fixtures/dialects/container-data-model.ts";
-import * as seed002 from "../../fixtures/dialects/web-gateway.ts";
+import * as container from "../../fixtures/dialects/container-data-model.ts";
+import * as webGateway from "../../fixtures/dialects/web-gateway.ts";
 import { get, openSession, prompt, sessionStub } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
 import { permissionRequest } from "../peers/agent.ts";
@@ -148,8 +148,8 @@ describe("a quota over HTTP", () => {
 
 describe("a client of a dialect", () => {
   test.each([
-    ["seed 000", "/acp", seed000.initialize, seed000.prompt, "session-abc123"],
-    ["seed 002", "/agent/ws", seed002.initialize, seed002.prompt, "session-uuid"],
+    ["the container data model", "/acp", container.initialize, container.prompt, "session-abc123"],
+    ["the web gateway", "/agent/ws", webGateway.initialize, webGateway.prompt, "session-uuid"],
   ])("(%s) is counted like any client", async (_, path, initialize, asking, name) => {
     setLimits({ promptsPerHour: 2 });
     const { client } = await connect(await user(), "", path);
@@ -166,8 +166,8 @@ describe("a client of a dialect", () => {
   test("may answer a permission request after it has used up its quota", async () => {
     setLimits({ charsPerHour: 64_000 });
     const { client } = await connect(await user(), "", "/agent/ws");
-    client.send(seed002.initialize);
-    await client.until((JSON.parse(seed002.initialize) as { id: unknown }).id);
+    client.send(webGateway.initialize);
+    await client.until((JSON.parse(webGateway.initialize) as { id: unknown }).id);
     let code = 0;
     for (let n = 0; code !== REFUSED; n += 1) {
       client.send(asking(3000, n));

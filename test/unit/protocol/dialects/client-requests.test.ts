@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { translate, translateOpening } from "../../../../src/protocol/dialects/index.ts";
-import * as seed000 from "../../../fixtures/dialects/container-data-model.ts";
-import * as seed003 from "../../../fixtures/dialects/local-mcp-servers.ts";
-import * as seed002 from "../../../fixtures/dialects/web-gateway.ts";
+import * as container from "../../../fixtures/dialects/container-data-model.ts";
+import * as localServers from "../../../fixtures/dialects/local-mcp-servers.ts";
+import * as webGateway from "../../../fixtures/dialects/web-gateway.ts";
 import type { Json } from "../../../fixtures/json.ts";
 import { forwarded, frame, json, request } from "./fixtures.ts";
 
@@ -15,15 +15,15 @@ function opened(raw: string): Json {
 
 describe("session/new", () => {
   test("of the web gateway is translated as printed", () => {
-    expect(forwarded("seed-002", seed002.newSession)).toEqual({
-      ...json(seed002.newSession),
+    expect(forwarded("web-gateway", webGateway.newSession)).toEqual({
+      ...json(webGateway.newSession),
       params: { cwd: "/workspace", mcpServers: [] },
     });
   });
 
   test("of the container data model is translated as printed", () => {
-    expect(forwarded("seed-000", seed000.newSession)).toEqual({
-      ...json(seed000.newSession),
+    expect(forwarded("container", container.newSession)).toEqual({
+      ...json(container.newSession),
       params: { cwd: "/path/to/repo", mcpServers: [], _meta: { "acp-edge/mode": "development" } },
     });
   });
@@ -31,7 +31,7 @@ describe("session/new", () => {
   test("keeps unknown members, and the id as it was written", () => {
     const raw =
       '{"jsonrpc":"2.0","id":12345678901234567890,"method":"session/new","params":{"x":[1],"_meta":{"a":1}},"y":2}';
-    const translation = translate("seed-000", frame(raw));
+    const translation = translate("container", frame(raw));
     expect("frame" in translation && translation.frame.raw).toBe(
       '{"jsonrpc":"2.0","id":12345678901234567890,"method":"session/new","params":{"x":[1],"_meta":{"a":1},"cwd":"/","mcpServers":[]},"y":2}',
     );
@@ -42,7 +42,7 @@ describe("session/new", () => {
     ["file://localhost/a", "/a"],
     ["FILE:///a", "/a"],
   ])("with the workspaceUri %s has the directory %s", (workspaceUri, cwd) => {
-    expect(forwarded("seed-000", request("session/new", { workspaceUri })).params).toMatchObject({ cwd });
+    expect(forwarded("container", request("session/new", { workspaceUri })).params).toMatchObject({ cwd });
   });
 
   test.each([
@@ -61,14 +61,14 @@ describe("session/new", () => {
     { mcpServers: [{ type: "local", name: "x" }] },
     { mcpServers: [{ type: "local", name: "x", command: ["a"], args: "b" }] },
   ])("is refused with %j", (params) => {
-    expect(translate("seed-000", frame(request("session/new", params)))).toMatchObject({
+    expect(translate("container", frame(request("session/new", params)))).toMatchObject({
       refuse: { code: -32602 },
     });
   });
 
   test("prefers the directory in its canonical place", () => {
     const params = { cwd: "/c", workspaceUri: "file:///w" };
-    expect(forwarded("seed-002", request("session/new", params)).params).toEqual({
+    expect(forwarded("web-gateway", request("session/new", params)).params).toEqual({
       cwd: "/c",
       mcpServers: [],
     });
@@ -77,7 +77,7 @@ describe("session/new", () => {
 
 describe("local MCP servers", () => {
   test("are translated as printed for an otherwise canonical client", () => {
-    expect(opened(seed003.newSession)).toEqual({
+    expect(opened(localServers.newSession)).toEqual({
       jsonrpc: "2.0",
       id: 2,
       method: "session/new",
@@ -94,7 +94,7 @@ describe("local MCP servers", () => {
       { type: "http", name: "h", url: "https://h", headers: [] },
     ];
     expect(
-      forwarded("seed-002", request("session/load", { sessionId: "s", cwd: "/", mcpServers })).params,
+      forwarded("web-gateway", request("session/load", { sessionId: "s", cwd: "/", mcpServers })).params,
     ).toEqual({
       sessionId: "s",
       cwd: "/",
@@ -130,7 +130,7 @@ describe("local MCP servers", () => {
 
 describe("session/prompt", () => {
   test("of the web gateway is translated as printed", () => {
-    expect(forwarded("seed-002", seed002.prompt)).toEqual({
+    expect(forwarded("web-gateway", webGateway.prompt)).toEqual({
       jsonrpc: "2.0",
       id: 3,
       method: "session/prompt",
@@ -142,7 +142,7 @@ describe("session/prompt", () => {
   });
 
   test("of the container data model is translated as printed", () => {
-    expect(forwarded("seed-000", seed000.prompt).params).toEqual({
+    expect(forwarded("container", container.prompt).params).toEqual({
       sessionId: "session-abc123",
       prompt: [
         { type: "text", text: "What does this do?" },
@@ -173,21 +173,21 @@ describe("session/prompt", () => {
     [{ content: "a" }, [{ type: "text", text: "a" }]],
     [{ content: [{ type: "text", text: "a" }], prompt: [] }, []],
   ])("with %j says %j", (params, prompt) => {
-    for (const name of ["seed-000", "seed-002"] as const)
+    for (const name of ["container", "web-gateway"] as const)
       expect(forwarded(name, request("session/prompt", params)).params).toMatchObject({ prompt });
   });
 
   test("keeps unknown members", () => {
     const message = { role: "user", content: "a", id: "m1" };
     const params = { sessionId: "s", message, _meta: { k: 1 }, x: 2 };
-    expect(forwarded("seed-002", request("session/prompt", params)).params).toEqual({
+    expect(forwarded("web-gateway", request("session/prompt", params)).params).toEqual({
       sessionId: "s",
       prompt: [{ type: "text", text: "a" }],
       _meta: { k: 1, "acp-edge/message": { id: "m1" } },
       x: 2,
     });
     const block = { type: "future", anything: 1 };
-    expect(forwarded("seed-002", request("session/prompt", { prompt: [block] })).params).toEqual({
+    expect(forwarded("web-gateway", request("session/prompt", { prompt: [block] })).params).toEqual({
       prompt: [block],
     });
   });
@@ -216,7 +216,7 @@ describe("session/prompt", () => {
       { type: "resource_link", uri: "file:///x", name: "x" },
     ],
   ])("translates the container block %j to %j", (block, canonical) => {
-    const { params } = forwarded("seed-000", request("session/prompt", { content: [block] }));
+    const { params } = forwarded("container", request("session/prompt", { content: [block] }));
     expect((params as { prompt: unknown[] }).prompt[0]).toMatchObject(canonical);
   });
 
@@ -235,7 +235,7 @@ describe("session/prompt", () => {
     { content: ["a"] },
     { content: [{ type: "image", content: "????" }] },
   ])("is refused with %j", (params) => {
-    expect(translate("seed-000", frame(request("session/prompt", params)))).toMatchObject({
+    expect(translate("container", frame(request("session/prompt", params)))).toMatchObject({
       refuse: { code: -32602 },
     });
   });
@@ -243,7 +243,7 @@ describe("session/prompt", () => {
 
 describe("any other frame of a client", () => {
   test("set_mode of the web gateway is translated as printed", () => {
-    expect(forwarded("seed-002", seed002.setMode)).toEqual({
+    expect(forwarded("web-gateway", webGateway.setMode)).toEqual({
       jsonrpc: "2.0",
       id: 5,
       method: "session/set_mode",
@@ -252,7 +252,7 @@ describe("any other frame of a client", () => {
   });
 
   test("respond_to_permission of the web gateway is translated as printed", () => {
-    expect(translate("seed-002", frame(seed002.respondToPermission))).toEqual({
+    expect(translate("web-gateway", frame(webGateway.respondToPermission))).toEqual({
       permission: { requestId: "perm-xyz789", kind: "allow_once" },
     });
   });
@@ -263,17 +263,17 @@ describe("any other frame of a client", () => {
     { requestId: 1, response: "allow_once" },
     { requestId: "a", response: "allow" },
   ])("respond_to_permission %j is refused", (params) => {
-    expect(translate("seed-002", frame(request("session/respond_to_permission", params)))).toMatchObject({
+    expect(translate("web-gateway", frame(request("session/respond_to_permission", params)))).toMatchObject({
       refuse: { code: -32602 },
     });
   });
 
   test.each([
-    seed002.cancel,
-    seed003.permissionResponse,
+    webGateway.cancel,
+    localServers.permissionResponse,
     '{"jsonrpc":"2.0", "id":1.0,"method":"_vendor/x","params":{"big":12345678901234567890}}',
   ])("that is canonical keeps its text: %s", (raw) => {
-    for (const name of ["seed-000", "seed-002"] as const) {
+    for (const name of ["container", "web-gateway"] as const) {
       const translation = translate(name, frame(raw));
       expect("frame" in translation && translation.frame.raw).toBe(raw);
     }

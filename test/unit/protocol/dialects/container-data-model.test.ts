@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { translateBack } from "../../../../src/protocol/dialects/index.ts";
-import * as seed000 from "../../../fixtures/dialects/container-data-model.ts";
-import * as seed003 from "../../../fixtures/dialects/local-mcp-servers.ts";
-import * as seed002 from "../../../fixtures/dialects/web-gateway.ts";
+import * as container from "../../../fixtures/dialects/container-data-model.ts";
+import * as localServers from "../../../fixtures/dialects/local-mcp-servers.ts";
+import * as webGateway from "../../../fixtures/dialects/web-gateway.ts";
 import type { Json } from "../../../fixtures/json.ts";
 import { forwarded, json, paramsOf, updated } from "./fixtures.ts";
 
@@ -11,21 +11,21 @@ describe("an update in the container data model", () => {
 
   test("is thinking or working, as printed", () => {
     expect(
-      updated("seed-000", { sessionUpdate: "agent_thought_chunk", content: text("Let me see") }),
-    ).toEqual(json(seed000.thinking));
+      updated("container", { sessionUpdate: "agent_thought_chunk", content: text("Let me see") }),
+    ).toEqual(json(container.thinking));
     expect(
-      updated("seed-000", { sessionUpdate: "agent_message_chunk", content: text("It says hello.") }),
-    ).toEqual(json(seed000.working));
+      updated("container", { sessionUpdate: "agent_message_chunk", content: text("It says hello.") }),
+    ).toEqual(json(container.working));
   });
 
   test("is completed, as printed, before the prompt's response", () => {
-    const [completed, response] = translateBack("seed-000", seed002.promptResponse, "session-abc123");
-    expect(json(completed as string)).toEqual(json(seed000.completed));
-    expect(response).toBe(seed002.promptResponse);
+    const [completed, response] = translateBack("container", webGateway.promptResponse, "session-abc123");
+    expect(json(completed as string)).toEqual(json(container.completed));
+    expect(response).toBe(webGateway.promptResponse);
   });
 
   test("is a status before an error itself", () => {
-    const [failed, response] = translateBack("seed-000", seed003.error, "s");
+    const [failed, response] = translateBack("container", localServers.error, "s");
     expect(json(failed as string)).toEqual({
       jsonrpc: "2.0",
       method: "session/update",
@@ -41,11 +41,13 @@ describe("an update in the container data model", () => {
         status: "error",
       },
     });
-    expect(response).toBe(seed003.error);
+    expect(response).toBe(localServers.error);
   });
 
   test("does not come with any other response", () => {
-    expect(translateBack("seed-000", seed003.newSessionResult, "s")).toEqual([seed003.newSessionResult]);
+    expect(translateBack("container", localServers.newSessionResult, "s")).toEqual([
+      localServers.newSessionResult,
+    ]);
   });
 
   test.each<[Json, Json]>([
@@ -82,15 +84,15 @@ describe("an update in the container data model", () => {
       { type: "text", content: "", metadata: { type: "future", x: 1 } },
     ],
   ])("has the block %j as %j", (content, block) => {
-    expect(updated("seed-000", { sessionUpdate: "agent_message_chunk", content }).params).toMatchObject({
+    expect(updated("container", { sessionUpdate: "agent_message_chunk", content }).params).toMatchObject({
       content: [block],
     });
   });
 
   test("repeats a prompt of this dialect as it was", () => {
-    const { prompt } = forwarded("seed-000", seed000.prompt).params as { prompt: Json[] };
+    const { prompt } = forwarded("container", container.prompt).params as { prompt: Json[] };
     const back = prompt.slice(0, 5).map((content) => {
-      const { params } = updated("seed-000", { sessionUpdate: "user_message_chunk", content });
+      const { params } = updated("container", { sessionUpdate: "user_message_chunk", content });
       return (params as { content: Json[] }).content[0];
     });
     expect(back).toMatchObject([
@@ -103,9 +105,9 @@ describe("an update in the container data model", () => {
   });
 
   test("shows a tool call as a line of text and its content", () => {
-    const update = (paramsOf(seed003.toolCallUpdate) as { update: Json }).update;
+    const update = (paramsOf(localServers.toolCallUpdate) as { update: Json }).update;
     const titled = { ...update, title: "Write fibonacci function", kind: "edit" };
-    const { params } = updated("seed-000", titled);
+    const { params } = updated("container", titled);
     expect(params).toMatchObject({
       status: "working",
       content: [
@@ -131,7 +133,7 @@ describe("an update in the container data model", () => {
   test("shows a terminal and a plan", () => {
     const terminal = { type: "terminal", terminalId: "t1" };
     expect(
-      updated("seed-000", { sessionUpdate: "tool_call", toolCallId: "t", title: "Run", content: [terminal] })
+      updated("container", { sessionUpdate: "tool_call", toolCallId: "t", title: "Run", content: [terminal] })
         .params,
     ).toMatchObject({
       content: [{ content: "Run" }, { type: "text", metadata: { ...terminal, toolCallId: "t" } }],
@@ -140,7 +142,7 @@ describe("an update in the container data model", () => {
       { content: "a", priority: "high", status: "completed" },
       { content: "b", priority: "low", status: "pending" },
     ];
-    expect(updated("seed-000", { sessionUpdate: "plan", entries }).params).toMatchObject({
+    expect(updated("container", { sessionUpdate: "plan", entries }).params).toMatchObject({
       content: [{ type: "text", content: "[x] a\n[ ] b", metadata: { sessionUpdate: "plan", entries } }],
       status: "working",
     });
@@ -148,7 +150,7 @@ describe("an update in the container data model", () => {
 
   test("that is no progress has another name, so that no client takes it for work", () => {
     const update = { sessionUpdate: "session_info_update", title: "T" };
-    expect(updated("seed-000", update)).toEqual({
+    expect(updated("container", update)).toEqual({
       jsonrpc: "2.0",
       method: "_session/update",
       params: { sessionId: "session-abc123", update },
@@ -159,7 +161,7 @@ describe("an update in the container data model", () => {
 describe("a diff in the container data model", () => {
   const diff = (oldText: string | null, newText: string) => {
     const content = [{ type: "diff", path: "/w/a", oldText, newText }];
-    const { params } = updated("seed-000", { sessionUpdate: "tool_call_update", toolCallId: "t", content });
+    const { params } = updated("container", { sessionUpdate: "tool_call_update", toolCallId: "t", content });
     return (params as { content: Json[] }).content[1]?.content;
   };
 

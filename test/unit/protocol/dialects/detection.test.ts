@@ -1,26 +1,26 @@
 import { describe, expect, test } from "vitest";
 import { type DialectName, readOffer } from "../../../../src/protocol/dialects/index.ts";
-import * as seed000 from "../../../fixtures/dialects/container-data-model.ts";
-import * as seed003 from "../../../fixtures/dialects/local-mcp-servers.ts";
-import * as seed002 from "../../../fixtures/dialects/web-gateway.ts";
+import * as container from "../../../fixtures/dialects/container-data-model.ts";
+import * as localServers from "../../../fixtures/dialects/local-mcp-servers.ts";
+import * as webGateway from "../../../fixtures/dialects/web-gateway.ts";
 import type { Json } from "../../../fixtures/json.ts";
 import { json, paramsOf } from "./fixtures.ts";
 
 describe("the dialect of initialize params", () => {
   test.each<[unknown, DialectName | null]>([
-    [paramsOf(seed000.initialize), "seed-000"],
-    [paramsOf(seed002.initialize), "seed-002"],
-    [paramsOf(seed003.initialize), null],
+    [paramsOf(container.initialize), "container"],
+    [paramsOf(webGateway.initialize), "web-gateway"],
+    [paramsOf(localServers.initialize), null],
     [{ protocolVersion: 1 }, null],
     [{ protocolVersion: 1, clientCapabilities: {} }, null],
-    [{ protocolVersion: 1, capabilities: {} }, "seed-002"],
+    [{ protocolVersion: 1, capabilities: {} }, "web-gateway"],
     [{ protocolVersion: 1, capabilities: {}, clientCapabilities: {} }, null],
     [{ protocolVersion: 2, capabilities: {} }, null],
-    [{ protocolVersion: 1, clientCapabilities: { filesRead: false } }, "seed-000"],
-    [{ protocolVersion: "1" }, "seed-002"],
-    [{ protocolVersion: "1", clientCapabilities: { editWorkspace: true } }, "seed-000"],
-    [{ protocolVersion: "0.3.1" }, "seed-000"],
-    [{ protocolVersion: "0.9", capabilities: { fs: {} } }, "seed-002"],
+    [{ protocolVersion: 1, clientCapabilities: { filesRead: false } }, "container"],
+    [{ protocolVersion: "1" }, "web-gateway"],
+    [{ protocolVersion: "1", clientCapabilities: { editWorkspace: true } }, "container"],
+    [{ protocolVersion: "0.3.1" }, "container"],
+    [{ protocolVersion: "0.9", capabilities: { fs: {} } }, "web-gateway"],
     // Refused later on, as any version that is no integer.
     [{ protocolVersion: "2", capabilities: {} }, null],
     [{ protocolVersion: "1.0" }, null],
@@ -43,14 +43,14 @@ describe("initialize", () => {
   };
 
   test("of the web gateway is translated both ways as printed", () => {
-    const offered = paramsOf(seed002.initialize);
+    const offered = paramsOf(webGateway.initialize);
     expect(readOffer(offered).offer).toEqual({
       protocolVersion: 1,
       clientInfo: { name: "SAM Web Client", version: "1.0.0" },
       clientCapabilities: { terminal: true, fs: { readTextFile: true, writeTextFile: true } },
     });
     const answer = readOffer(offered).answered(canonical);
-    expect(answer).toMatchObject(json(seed002.initializeResult).result as object);
+    expect(answer).toMatchObject(json(webGateway.initializeResult).result as object);
     expect(answer).toMatchObject({ agentCapabilities: canonical.agentCapabilities, authMethods: [] });
   });
 
@@ -62,14 +62,14 @@ describe("initialize", () => {
   });
 
   test("of the container data model is translated both ways as printed", () => {
-    const offered = paramsOf(seed000.initialize);
+    const offered = paramsOf(container.initialize);
     expect(readOffer(offered).offer).toEqual({
       protocolVersion: 1,
       clientCapabilities: { fs: { readTextFile: true, writeTextFile: true } },
     });
     const agentInfo = { name: "Claude Code Container", version: "1.0.0" };
     const answer = readOffer(offered).answered({ ...canonical, agentInfo });
-    expect(answer).toMatchObject(json(seed000.initializeResult).result as object);
+    expect(answer).toMatchObject(json(container.initializeResult).result as object);
     expect(answer).toMatchObject({ agentCapabilities: { loadSession: true, githubIntegration: false } });
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { translateBack } from "../../../../src/protocol/dialects/index.ts";
-import * as seed003 from "../../../fixtures/dialects/local-mcp-servers.ts";
-import * as seed002 from "../../../fixtures/dialects/web-gateway.ts";
+import * as localServers from "../../../fixtures/dialects/local-mcp-servers.ts";
+import * as webGateway from "../../../fixtures/dialects/web-gateway.ts";
 import type { Json } from "../../../fixtures/json.ts";
 import { json, paramsOf, updated } from "./fixtures.ts";
 
@@ -12,12 +12,12 @@ describe("an update for the web gateway", () => {
     [
       "a message chunk",
       { sessionUpdate: "agent_message_chunk", content: text("Let me read the README file...") },
-      seed002.messageChunk,
+      webGateway.messageChunk,
     ],
     [
       "a thought chunk",
       { sessionUpdate: "agent_thought_chunk", content: text("I should look at the README.md file first...") },
-      seed002.thoughtChunk,
+      webGateway.thoughtChunk,
     ],
     [
       "a tool call",
@@ -27,7 +27,7 @@ describe("an update for the web gateway", () => {
         title: "read_file",
         rawInput: { path: "/workspace/README.md" },
       },
-      seed002.toolCall,
+      webGateway.toolCall,
     ],
     [
       "a tool's result",
@@ -37,10 +37,10 @@ describe("an update for the web gateway", () => {
         status: "completed",
         content: [{ type: "content", content: text("# Simple Agent Manager\n\nA serverless platform...") }],
       },
-      seed002.toolCallUpdate,
+      webGateway.toolCallUpdate,
     ],
   ])("%s is translated as printed", (_, update, printed) => {
-    expect(updated("seed-002", update)).toEqual(json(printed));
+    expect(updated("web-gateway", update)).toEqual(json(printed));
   });
 
   test("has a tool's kind in _meta and keeps the rest", () => {
@@ -56,7 +56,7 @@ describe("an update for the web gateway", () => {
       locations: [{ path: "a" }],
       _meta: { k: 1 },
     };
-    expect(updated("seed-002", update).params).toMatchObject({
+    expect(updated("web-gateway", update).params).toMatchObject({
       update: {
         kind: "tool_call",
         toolCallId: "t",
@@ -73,16 +73,16 @@ describe("an update for the web gateway", () => {
 
   test("of any other sort has its name as kind", () => {
     const entries = [{ content: "a", priority: "high", status: "pending" }];
-    expect(updated("seed-002", { sessionUpdate: "plan", entries }).params).toMatchObject({
+    expect(updated("web-gateway", { sessionUpdate: "plan", entries }).params).toMatchObject({
       update: { kind: "plan", entries },
     });
-    expect(updated("seed-002", { sessionUpdate: "future", content: [1], x: 2 }).params).toMatchObject({
+    expect(updated("web-gateway", { sessionUpdate: "future", content: [1], x: 2 }).params).toMatchObject({
       update: { kind: "future", content: [1], x: 2 },
     });
   });
 
   test("for a permission request is translated as printed, beside the canonical request", () => {
-    const printed = json(seed002.permissionRequest);
+    const printed = json(webGateway.permissionRequest);
     const { toolName, description, input } = printed.params as Json;
     const params = {
       sessionId: "s",
@@ -90,13 +90,13 @@ describe("an update for the web gateway", () => {
       options: [{ optionId: "once", kind: "allow_once", name: "Allow" }],
     };
     const raw = JSON.stringify({ ...printed, id: "perm-xyz789", params });
-    const [message] = translateBack("seed-002", raw, "s");
+    const [message] = translateBack("web-gateway", raw, "s");
     expect(json(message as string)).toMatchObject({ ...printed, id: "perm-xyz789" });
     expect(paramsOf(message as string)).toMatchObject(params);
   });
 
   test("that is anything else keeps its text", () => {
-    for (const raw of [seed002.promptResponse, seed003.error, '{"method":"_x","params":{"n":1.0}}'])
-      expect(translateBack("seed-002", raw, "s")).toEqual([raw]);
+    for (const raw of [webGateway.promptResponse, localServers.error, '{"method":"_x","params":{"n":1.0}}'])
+      expect(translateBack("web-gateway", raw, "s")).toEqual([raw]);
   });
 });
