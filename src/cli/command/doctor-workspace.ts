@@ -1,4 +1,4 @@
-import type { WorkspaceView } from "../../protocol/rest.ts";
+import type { HostView, WorkspaceView } from "../../protocol/rest.ts";
 import { EXIT } from "../cli-error.ts";
 import type { Target } from "../gateway/target.ts";
 import { brief } from "../text-format.ts";
@@ -7,7 +7,10 @@ import { type Check, failedCheck } from "./doctor-check.ts";
 /** The checks of `doctor` on a workspace as the gateway reports it. */
 
 export function checkHost(
-  { hosts, containerState }: Pick<WorkspaceView, "hosts" | "containerState">,
+  {
+    hosts,
+    containerState,
+  }: { hosts: readonly Pick<HostView, "name" | "root" | "state">[] } & Pick<WorkspaceView, "containerState">,
   { url }: Pick<Target, "url">,
   workspace: string,
 ): Check {

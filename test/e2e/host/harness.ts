@@ -1,6 +1,4 @@
-import { mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import type { OfferedAgent } from "../../../src/host/agent/offered-agents.ts";
@@ -8,6 +6,7 @@ import { Host, type HostOptions } from "../../../src/host/host.ts";
 import type { Gateway } from "../../../src/node/gateway-socket.ts";
 import { DEFAULT_TIMING, type Timing } from "../../../src/node/timing.ts";
 import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
+import { temporaryDirectory } from "../../fixtures/temporary-directory.ts";
 import { FakeGateway } from "./fake-gateway.ts";
 
 const QUICK: Timing = {
@@ -65,12 +64,6 @@ export async function startHost(
     gateway.close();
   });
   return { gateway, host, root, log, refusals };
-}
-
-export function temporaryDirectory(): string {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), "acp-edge-host-")));
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
-  return directory;
 }
 
 /** Whether a process exists, a zombie not counting. */

@@ -2,8 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { temporaryDirectory } from "../../fixtures/temporary-directory.ts";
 import { FakeGateway } from "./fake-gateway.ts";
-import { FIXTURE, isAlive, temporaryDirectory } from "./harness.ts";
+import { FIXTURE, isAlive } from "./harness.ts";
 
 const MAIN = fileURLToPath(new URL("../../../src/host/main.ts", import.meta.url));
 

@@ -6,8 +6,9 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { findProcess, processScope } from "../../../src/host/os/linux-processes.ts";
 import { ProcessGroupRecords } from "../../../src/host/os/process-group-records.ts";
+import { temporaryDirectory } from "../../fixtures/temporary-directory.ts";
 import { FakeGateway } from "./fake-gateway.ts";
-import { FIXTURE, isAlive, temporaryDirectory } from "./harness.ts";
+import { FIXTURE, isAlive } from "./harness.ts";
 
 const MAIN = fileURLToPath(new URL("../../../src/host/main.ts", import.meta.url));
 

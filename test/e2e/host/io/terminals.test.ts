@@ -1,9 +1,9 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { OutputTail } from "../../../../src/host/io/output-tail.ts";
 import { Terminals } from "../../../../src/host/io/terminals.ts";
-import { isAlive, temporaryDirectory } from "../harness.ts";
+import { temporaryDirectory } from "../../../fixtures/temporary-directory.ts";
+import { isAlive } from "../harness.ts";
 
 function terminals(terminalMs = 60_000): { terminals: Terminals; root: string } {
   const root = temporaryDirectory();
@@ -155,22 +155,5 @@ describe("a terminal", () => {
       code: -32603,
       message: expect.stringContaining("ENOENT"),
     });
-  });
-});
-
-describe("the tail of an output", () => {
-  test("begins and ends with whole characters", () => {
-    const bytes = Buffer.from("aé🙂ü");
-    for (let limit = 0; limit <= bytes.length; limit++) {
-      const tail = new OutputTail(limit);
-      for (const byte of bytes) tail.push(Buffer.from([byte]));
-      const { output, truncated } = tail.read();
-      expect("aé🙂ü".endsWith(output)).toBe(true);
-      expect(Buffer.byteLength(output)).toBeGreaterThan(limit - 4);
-      expect(truncated).toBe(limit < bytes.length);
-    }
-    const tail = new OutputTail(100);
-    tail.push(bytes.subarray(0, 5));
-    expect(tail.read()).toEqual({ output: "aé", truncated: false });
   });
 });

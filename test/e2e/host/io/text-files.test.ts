@@ -15,7 +15,7 @@ import { describe, expect, test } from "vitest";
 import { openDirectoryBeneath } from "../../../../src/host/io/open-beneath.ts";
 import { readTextFile, writeTextFile } from "../../../../src/host/io/text-files.ts";
 import { resolveInWorkspace } from "../../../../src/host/io/workspace-path.ts";
-import { temporaryDirectory } from "../harness.ts";
+import { temporaryDirectory } from "../../../fixtures/temporary-directory.ts";
 
 /** A workspace next to a file that is none of its business. */
 function workspace(): { root: string; secret: string } {

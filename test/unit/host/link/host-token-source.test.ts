@@ -2,17 +2,17 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { UnsecuredJWT } from "jose";
 import { describe, expect, test } from "vitest";
-import { hostTokenSource } from "../../../src/host/link/host-token-source.ts";
-import { temporaryDirectory } from "./harness.ts";
+import { hostTokenSource } from "../../../../src/host/link/host-token-source.ts";
+import { temporaryDirectory } from "../../../fixtures/temporary-directory.ts";
 
 describe("a host's token", () => {
-  test("is what the command line says rather than the environment", () => {
+  test("comes from the command line rather than from the environment", () => {
     expect(hostTokenSource({ command: "echo option" }, { token: "environment" })()).toBe("option");
     expect(hostTokenSource({}, { token: "environment" })()).toBe("environment");
     expect(() => hostTokenSource({}, {})).toThrow("ACP_EDGE_HOST_TOKEN is missing");
   });
 
-  test("is read from its file each time, and outlives it", () => {
+  test("is read from its file each time, and survives an empty file", () => {
     const file = join(temporaryDirectory(), "token");
     expect(() => hostTokenSource({ file })).toThrow("ENOENT");
     writeFileSync(file, "one\n");
@@ -24,8 +24,8 @@ describe("a host's token", () => {
   });
 
   test.each([
-    ["is asked for again when it is about to expire", "30 seconds", 3],
-    ["is kept while it is good", "1 hour", 1],
+    ["is requested again before it expires", "30 seconds", 3],
+    ["is kept while it is valid", "1 hour", 1],
   ])("from a command %s", (_, lifetime, runs) => {
     const jwt = new UnsecuredJWT({}).setExpirationTime(lifetime).encode();
     const counter = join(temporaryDirectory(), "count");
@@ -35,7 +35,7 @@ describe("a host's token", () => {
     expect(hostTokenSource({ command: `wc -l < ${counter}` })()).toBe(String(runs));
   });
 
-  test("from a command is asked for again when it is refused, once for all who were", () => {
+  test("from a command is requested again when it is refused, once for all sockets", () => {
     const jwt = (jti: string) => new UnsecuredJWT({ jti }).setExpirationTime("1 hour").encode();
     const file = join(temporaryDirectory(), "token");
     writeFileSync(file, jwt("one"));
