@@ -6,11 +6,11 @@ import { limitBody } from "./middleware/request-body.ts";
 import { limitLength } from "./middleware/request-length.ts";
 import { setResponseHeaders } from "./middleware/response-headers.ts";
 import { refuseForeignSockets } from "./middleware/socket-origin.ts";
-import { errorResponse } from "./refusal-response.ts";
+import { respondToError } from "./refusal-response.ts";
 import { acpRoutes } from "./routes/acp/acp.ts";
 import { agentWsRoutes } from "./routes/acp/agent-ws.ts";
 import { answerLinkRoutes } from "./routes/answer-link/answer-link.ts";
-import { api } from "./routes/api.ts";
+import { apiRoutes } from "./routes/api.ts";
 import { hostRoutes } from "./routes/host.ts";
 import { loginRoutes } from "./routes/login.ts";
 
@@ -26,7 +26,7 @@ app.route("/agent/ws", agentWsRoutes);
 app.route("/host", hostRoutes);
 app.route("/answer", answerLinkRoutes);
 app.route("/api", loginRoutes);
-app.route("/api", api);
+app.route("/api", apiRoutes);
 
 app.notFound((c) => c.json({ error: { code: "not_found", message: "Not found" } }, 404));
-app.onError((error, c) => errorResponse(c, error));
+app.onError((error, c) => respondToError(c, error));

@@ -50,7 +50,7 @@ export function httpErrorOf(refusal: Refusal): { status: ContentfulStatusCode; b
 }
 
 /** Answers a request that ended with an exception. Only an HTTPException has a message that the caller may read. */
-export function errorResponse(c: Context, error: Error): Response {
+export function respondToError(c: Context, error: Error): Response {
   if (error instanceof RefusalException) {
     const { status, body } = httpErrorOf(error.refusal);
     if (error.refusal.reason === "too-many" && error.refusal.retryAfterMs !== undefined)

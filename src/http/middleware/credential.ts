@@ -1,14 +1,16 @@
-/** A token, and whether the bearer sent it: browsers add some by themselves, whoever's page makes the request. */
+/**
+ * The token of a request, and who put it there. A browser adds cookies and the assertion of Access by itself, for
+ * every page that makes a request.
+ */
 export type Credential = { token: string; sentBy: "bearer" | "cookie" | "access" };
 
-/** The cookie of the page. */
+/** The cookie of the gateway's own page. */
 export const SESSION_COOKIE = "acp_edge_session";
 
-/** What clients of a WebSocket name as the protocol; one of this form beside it has the token. */
+/** The WebSocket subprotocol of the gateway. A client may offer its token as a second one with the prefix. */
 const SUBPROTOCOL = "acp-edge";
 const TOKEN_PROTOCOL = "acp-edge.token.";
 
-/** The token of a request, wherever it is. */
 export function credentialOf(request: Request): Credential | undefined {
   const { headers } = request;
   const sent =
@@ -16,10 +18,10 @@ export function credentialOf(request: Request): Credential | undefined {
     protocolsOf(headers)
       .find((name) => name.startsWith(TOKEN_PROTOCOL))
       ?.slice(TOKEN_PROTOCOL.length) ??
-    // Browsers cannot set headers on a WebSocket or an event stream.
+    // A browser cannot set headers for a WebSocket or an EventSource.
     new URL(request.url).searchParams.get("token");
   if (sent) return { token: sent, sentBy: "bearer" };
-  // Set by Cloudflare Access, from its own cookie or from a service token.
+  // Cloudflare Access sets this header, for its own cookie or for a service token.
   const access = headers.get("Cf-Access-Jwt-Assertion");
   if (access) return { token: access, sentBy: "access" };
   const cookie = cookieOf(headers, SESSION_COOKIE);
@@ -38,7 +40,7 @@ function protocolsOf(headers: Headers): string[] {
   return (headers.get("Sec-WebSocket-Protocol") ?? "").split(",").map((name) => name.trim());
 }
 
-/** The protocol to agree on, if the client offers ours; a browser hangs up when it offers some and gets none. */
+/** Our subprotocol, if the client offers it. A browser fails a socket whose offers are all ignored. */
 export function agreedProtocol(headers: Headers): string | undefined {
   return protocolsOf(headers).find((name) => name === SUBPROTOCOL);
 }

@@ -1,7 +1,7 @@
 import { isPattern, matchesPattern } from "../../protocol/name-pattern.ts";
 import type { Credential } from "./credential.ts";
 
-/** Which page makes a request: ours, another one, or none that we know of. */
+/** Whether the gateway's own page makes a request, a page of another origin, or a sender that names no origin. */
 export function originOf(request: Request): "own" | "foreign" | "unknown" {
   const origin = request.headers.get("Origin");
   if (origin !== null) return origin === new URL(request.url).origin ? "own" : "foreign";
@@ -10,10 +10,7 @@ export function originOf(request: Request): "own" | "foreign" | "unknown" {
   return site === "same-origin" ? "own" : "foreign";
 }
 
-/**
- * Whether a request comes from a page of another origin that may use this gateway: ALLOWED_ORIGINS names them, or
- * gives patterns with a `*`, with spaces or commas between.
- */
+/** ALLOWED_ORIGINS lists origins, or patterns with one `*`, separated by spaces or commas. */
 export function isAllowedOrigin(
   { ALLOWED_ORIGINS = "" }: { ALLOWED_ORIGINS?: string },
   request: Request,
@@ -26,14 +23,14 @@ export function isAllowedOrigin(
 }
 
 /**
- * Whether a request may act with this token. What a browser adds by itself says nothing about who wants it: to
- * change something, or to open a socket, the request must come from our own page. A request with a token of Access
- * may come from a program as well, which says nothing of origins.
+ * Whether a request may act with its token. A token that the browser adds by itself does not prove that the user
+ * wants the request, so a change or a WebSocket must come from the gateway's own page. A token of Access may also be
+ * a program's service token, and programs send no origin.
  */
 export function mayActWith({ sentBy }: Credential, request: Request): boolean {
   if (sentBy !== "bearer" && request.headers.has("Origin") && originOf(request) === "foreign") return false;
-  const reads = request.method === "GET" || request.method === "HEAD";
-  if (sentBy === "bearer" || (reads && request.headers.get("Upgrade") === null)) return true;
+  const isRead = request.method === "GET" || request.method === "HEAD";
+  if (sentBy === "bearer" || (isRead && request.headers.get("Upgrade") === null)) return true;
   const origin = originOf(request);
   return origin === "own" || (sentBy === "access" && origin === "unknown");
 }

@@ -14,20 +14,20 @@ import { webhookRoutes } from "./workspaces/webhooks.ts";
 import { workspaceRoutes } from "./workspaces/workspaces.ts";
 
 /** The REST API. Every route needs `session:read`; a route that needs more says so itself. */
-export const api = new Hono<AppEnv>();
+export const apiRoutes = new Hono<AppEnv>();
 
-api.use(requireScope("session:read"));
+apiRoutes.use(requireScope("session:read"));
 
-api.route("/", transferRoutes);
-api.route("/", sessionRoutes);
-api.route("/", eventRoutes);
-api.route("/", shareRoutes);
-api.route("/", permissionRoutes);
+apiRoutes.route("/", transferRoutes);
+apiRoutes.route("/", sessionRoutes);
+apiRoutes.route("/", eventRoutes);
+apiRoutes.route("/", shareRoutes);
+apiRoutes.route("/", permissionRoutes);
 
-api.route("/", workspaceRoutes);
-api.route("/", agentRoutes);
-api.route("/", secretRoutes);
-api.route("/", webhookRoutes);
+apiRoutes.route("/", workspaceRoutes);
+apiRoutes.route("/", agentRoutes);
+apiRoutes.route("/", secretRoutes);
+apiRoutes.route("/", webhookRoutes);
 
-api.route("/", revocationRoutes);
-api.route("/", auditRoutes);
+apiRoutes.route("/", revocationRoutes);
+apiRoutes.route("/", auditRoutes);

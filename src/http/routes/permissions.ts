@@ -3,7 +3,7 @@ import { makeAnswerLinks } from "../../auth/answer-link.ts";
 import { listPermissions } from "../../index/permission-index.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { type AgentRequest, parseClientRequestId } from "../../protocol/ids.ts";
-import type { PermissionOption } from "../../protocol/permission.ts";
+import { type PermissionOption, redactOptions } from "../../protocol/permission.ts";
 import { unknownPermission } from "../../protocol/refusal.ts";
 import {
   type AnsweredPermission,
@@ -13,7 +13,6 @@ import {
   PERMISSIONS_QUERY,
   type PermissionList,
 } from "../../protocol/rest.ts";
-import { redactedOptions } from "../../session/core/read/redaction/redaction.ts";
 import { audit } from "../../tenant/client/audit.ts";
 import type { AppEnv } from "../app-env.ts";
 import { parse, parseBody, parseQuery } from "../input.ts";
@@ -80,7 +79,7 @@ function requestOf(c: Context<AppEnv, "/permissions/:id">): AgentRequest {
 
 /** The agent's options as the index keeps them, without the parts that a redacted caller may not see. */
 function optionsFor({ redacted }: Caller, options: string): PermissionOption[] {
-  return JSON.parse(redacted ? redactedOptions(options) : options) as PermissionOption[];
+  return JSON.parse(redacted ? redactOptions(options) : options) as PermissionOption[];
 }
 
 function noLinks(): RefusalException {

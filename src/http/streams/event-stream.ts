@@ -1,63 +1,64 @@
-import { CloseCode } from "../../protocol/close-codes.ts";
-
-/** The reading end of a watcher's socket, as little of it as is needed here. */
-export type WatchSocket = {
+/** The part of a socket that an event stream needs. */
+export type PageSocket = {
   send(text: string): void;
   close(code?: number, reason?: string): void;
   addEventListener(type: "message", listener: (event: { data: unknown }) => void): void;
   addEventListener(type: "close" | "error", listener: () => void): void;
 };
 
-/** Silence that is filled, a reader that takes nothing for too long, and when it all ends. */
-type Times = { keepAliveMs: number; stallMs: number; endsAt: number };
+/**
+ * `keepAliveMs`: the longest silence before a comment is sent. `stallMs`: how long a reader may take nothing.
+ * `endsAt`: when the stream ends in any case.
+ */
+type Timing = { keepAliveMs: number; stallMs: number; endsAt: number };
 
 /**
- * An event stream from a watcher's socket. Asks for a page only when the reader has taken the last one, so
- * at most one page is in memory however slow the reader. When the socket ends (a deploy, a deleted session)
- * the stream ends too: an EventSource comes back by itself, with the id of its last event.
+ * An event stream from a socket that sends one page per request. The stream requests a page only after the reader has
+ * taken the last one, so memory holds at most one page, however slow the reader is. The stream ends with its socket
+ * (a deploy, a deleted session); an EventSource then reconnects with the id of its last event.
  */
 export function eventStream(
-  socket: WatchSocket,
-  { keepAliveMs, stallMs, endsAt, signal }: Times & { signal: AbortSignal },
+  socket: PageSocket,
+  { keepAliveMs, stallMs, endsAt, signal }: Timing & { signal: AbortSignal },
 ): ReadableStream<Uint8Array> {
-  const arrived: string[] = [];
-  let asked = false;
-  let over = false;
+  const pages: string[] = [];
+  let isRequested = false;
+  let hasEnded = false;
   let wake = () => {};
-  let taken = () => {};
+  let stopStallTimer = () => {};
   socket.addEventListener("message", ({ data }) => {
-    arrived.push(data as string);
-    asked = false;
+    pages.push(data as string);
+    isRequested = false;
     wake();
   });
   const end = () => {
-    over = true;
+    hasEnded = true;
     wake();
-    taken();
+    stopStallTimer();
   };
   socket.addEventListener("close", end);
   socket.addEventListener("error", end);
-  const letGo = (reason: string) => {
-    socket.close(CloseCode.normal, reason);
+  const release = (reason: string) => {
+    socket.close(1000, reason);
     end();
   };
-  // A client that vanishes aborts its request; the stream itself is not cancelled then.
-  signal.addEventListener("abort", () => letGo("reader gone"));
+  // A client that vanishes aborts its request; the runtime does not cancel the stream.
+  signal.addEventListener("abort", () => release("reader gone"));
 
-  /** One that does not read has a place that others may want: not for ever, and not beyond its token. */
-  const awaitReader = (controller: ReadableStreamDefaultController) => {
-    if (over) return;
+  /** A reader that takes nothing occupies a place that others may need, so it loses the stream. */
+  const startStallTimer = (controller: ReadableStreamDefaultController) => {
+    if (hasEnded) return;
     const left = endsAt - Date.now();
     const giveUp = () => {
-      letGo(left <= stallMs ? "token expired" : "reader gone");
+      release(left <= stallMs ? "token expired" : "reader gone");
       controller.close();
     };
     const timer = setTimeout(giveUp, Math.min(stallMs, left));
-    taken = () => clearTimeout(timer);
+    stopStallTimer = () => clearTimeout(timer);
   };
 
-  /** Waits for news; false when time has passed without any. */
-  const news = (ms: number) =>
+  /** Resolves to true with the next page or the end of the socket, to false when the time has passed. */
+  const waitForSocket = (ms: number) =>
     new Promise<boolean>((resolve) => {
       const timer = setTimeout(() => resolve(false), ms);
       wake = () => {
@@ -66,30 +67,30 @@ export function eventStream(
       };
     });
 
-  const give = (controller: ReadableStreamDefaultController<Uint8Array>, text: string) => {
+  const enqueue = (controller: ReadableStreamDefaultController<Uint8Array>, text: string) => {
     controller.enqueue(ENCODER.encode(text));
-    awaitReader(controller);
+    startStallTimer(controller);
   };
 
   return new ReadableStream<Uint8Array>(
     {
-      start: awaitReader,
+      start: startStallTimer,
       async pull(controller) {
-        taken();
+        stopStallTimer();
         for (;;) {
-          const text = arrived.shift();
-          if (text !== undefined) return give(controller, text);
+          const page = pages.shift();
+          if (page !== undefined) return enqueue(controller, page);
           const left = endsAt - Date.now();
-          if (left <= 0) letGo("token expired");
-          if (over) return controller.close();
-          if (!asked) socket.send("next");
-          asked = true;
-          const more = await news(Math.min(keepAliveMs, left));
-          if (!more && keepAliveMs <= left) return give(controller, ": keep-alive\n\n");
+          if (left <= 0) release("token expired");
+          if (hasEnded) return controller.close();
+          if (!isRequested) socket.send("next");
+          isRequested = true;
+          const isAwake = await waitForSocket(Math.min(keepAliveMs, left));
+          if (!isAwake && keepAliveMs <= left) return enqueue(controller, ": keep-alive\n\n");
         }
       },
       cancel() {
-        letGo("reader gone");
+        release("reader gone");
       },
     },
     { highWaterMark: 0 },

@@ -1,7 +1,7 @@
 import { Hono } from "hono";
 import { HTTPException } from "hono/http-exception";
 import { describe, expect, test, vi } from "vitest";
-import { errorResponse, httpErrorOf, RefusalException, unwrap } from "../../../src/http/refusal-response.ts";
+import { httpErrorOf, RefusalException, respondToError, unwrap } from "../../../src/http/refusal-response.ts";
 import { accepted, type Refusal, refused } from "../../../src/protocol/refusal.ts";
 
 const message = "because";
@@ -39,13 +39,13 @@ describe("unwrap", () => {
   });
 });
 
-describe("errorResponse", () => {
+describe("respondToError", () => {
   async function answerTo(error: Error): Promise<Response> {
     const app = new Hono();
     app.get("/", () => {
       throw error;
     });
-    app.onError((thrown, c) => errorResponse(c, thrown));
+    app.onError((thrown, c) => respondToError(c, thrown));
     return app.request("/");
   }
 

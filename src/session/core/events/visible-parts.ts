@@ -1,5 +1,6 @@
 import { each, members, scalars } from "../../../protocol/allow-list.ts";
 import { MetaKey } from "../../../protocol/extensions.ts";
+import { VISIBLE_OPTIONS } from "../../../protocol/permission.ts";
 
 /** What may be shown of the things that messages, notes and the projection have in common. */
 
@@ -13,7 +14,7 @@ export const TOOL_CALL_UPDATE = members({ ...OF_TOOL_CALL, sessionUpdate: "scala
 export const TOOL_CALL_KEPT = members({ ...OF_TOOL_CALL, ...scalars("seq", "startedAt", "endedAt") });
 
 /** The options of a permission request, and which was chosen. */
-export const OPTIONS = each(members(scalars("optionId", "name", "kind")));
+export const OPTIONS = VISIBLE_OPTIONS;
 export const OUTCOME = members(scalars("outcome", "optionId"));
 
 /** Content blocks of any type that ACP has. */

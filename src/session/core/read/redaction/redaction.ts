@@ -2,7 +2,6 @@ import { members, scalars, shown } from "../../../../protocol/allow-list.ts";
 import type { Caller } from "../../../../protocol/caller.ts";
 import { isFault, readFrame } from "../../../../protocol/frame.ts";
 import { isFrame, type LogEvent } from "../../events/event.ts";
-import { OPTIONS } from "../../events/visible-parts.ts";
 import { payloadOf } from "./facts.ts";
 import { messageOf, RESULT, ROUTE } from "./messages.ts";
 import { SESSION } from "./projection.ts";
@@ -45,11 +44,6 @@ const ENVELOPE = scalars(
 export function sessionFor({ redacted: isRedacted }: Caller, session: object): string {
   const text = JSON.stringify(session);
   return isRedacted ? shown(text, SESSION) : text;
-}
-
-/** Of the options of a permission request, as JSON text. */
-export function redactedOptions(options: string): string {
-  return shown(options, OPTIONS);
 }
 
 /** Of what an agent has answered, as JSON text. */

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { type Frame, readFrame } from "../../../../../../src/protocol/frame.ts";
+import { redactOptions } from "../../../../../../src/protocol/permission.ts";
 import type { LogEvent } from "../../../../../../src/session/core/events/event.ts";
 import {
   redacted,
   redactedLine,
-  redactedOptions,
   redactedResult,
 } from "../../../../../../src/session/core/read/redaction/redaction.ts";
 import type { Json } from "../../../../../fixtures/json.ts";
@@ -83,7 +83,7 @@ describe("tool data", () => {
       request: 1,
       ...left,
     });
-    expect(JSON.parse(redactedOptions(JSON.stringify(options)))).toEqual(left.options);
+    expect(JSON.parse(redactOptions(JSON.stringify(options)))).toEqual(left.options);
   });
 
   test("is no part of requests for files and terminals", () => {
