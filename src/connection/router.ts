@@ -1,3 +1,4 @@
+import { derivedUuid } from "../durable/derived-uuid.ts";
 import { sessionObject, workspaceObject } from "../durable/object-names.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { type DialectName, readOffer, translate, translateOpening } from "../protocol/dialects/index.ts";
@@ -10,7 +11,7 @@ import {
 } from "../protocol/errors.ts";
 import { ExtensionMethod } from "../protocol/extensions.ts";
 import type { Frame, RequestFrame } from "../protocol/frame.ts";
-import { derivedUuid, isUuid, parseClientRequestId } from "../protocol/ids.ts";
+import { isUuid, parseClientRequestId } from "../protocol/ids.ts";
 import { recordOf } from "../protocol/json-value.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { hasMcpServers, longestValue } from "../protocol/mcp-credentials.ts";

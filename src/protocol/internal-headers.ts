@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type Caller, SCOPES } from "./caller.ts";
+import { parseJson } from "./json-value.ts";
 import type { Handover } from "./rpc.ts";
 
 /**
@@ -78,7 +79,7 @@ function header<Value>(name: string, schema: z.ZodType<Value>): InternalHeader<V
     read: (headers) => {
       const text = headers.get(name);
       if (text === null) return undefined;
-      const read = schema.safeParse(parsed(text));
+      const read = schema.safeParse(parseJson(text));
       return read.success ? read.data : undefined;
     },
   };
@@ -90,12 +91,4 @@ function asciiJson(value: unknown): string {
     /[\u007f-\uffff]/g,
     (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

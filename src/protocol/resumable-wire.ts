@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseJson } from "./json-value.ts";
 
 /**
  * The wire of a client connection that outlives its sockets, spoken on `/acp` by who offers the subprotocol.
@@ -39,11 +40,7 @@ export type GatewayHead =
 /** Splits a message into its head, yet to be checked, and its frames. */
 export function splitMessage(message: string): { head: unknown; lines: string[] } {
   const [first = "", ...lines] = message.split("\n");
-  try {
-    return { head: JSON.parse(first), lines };
-  } catch {
-    return { head: undefined, lines };
-  }
+  return { head: parseJson(first), lines };
 }
 
 export function joinMessage(head: ClientHead | GatewayHead, lines: readonly string[] = []): string {
