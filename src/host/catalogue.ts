@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { z } from "zod";
 import { reasonOf } from "../node/log.ts";
+import { OFFER_LIMITS } from "../protocol/host-wire.ts";
 
 /**
  * The agents that a host knows. The format is that of the public ACP registry, so that entries, and even its whole
@@ -22,9 +23,9 @@ const ENTRY = z
   .object({
     id: z
       .string()
-      .max(100)
+      .max(OFFER_LIMITS.idChars)
       .regex(/^[a-z][a-z0-9-]*$/, "lower case letters, digits and hyphens"),
-    name: z.string().min(1).max(200),
+    name: z.string().min(1).max(OFFER_LIMITS.nameChars),
     version: z.string().optional(),
     description: z.string().optional(),
     distribution: z

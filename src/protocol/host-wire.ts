@@ -67,6 +67,9 @@ export type AgentOffer = {
   version?: string | undefined;
 };
 
+/** What one host may offer. The gateway refuses longer lists and texts, so the host shortens them. */
+export const OFFER_LIMITS = { agents: 100, idChars: 100, nameChars: 200, textChars: 1000 } as const;
+
 export type HostLoad = {
   /** Sessions that have an agent process here. */
   runs: number;
@@ -194,6 +197,12 @@ const HOST_EVENT = z.union([
     }),
   ]),
 ]);
+
+/**
+ * Characters kept of a line of an agent's stdout that is not a frame. The host cuts such a line before it sends it, and
+ * the session cuts it again, because an older host may send more. A few kilobytes identify any warning.
+ */
+export const NOISE_CHARS = 4 * 1024;
 
 /** A line for the agent: the log sequence number, a space, the frame. */
 export function splitNumbered(line: string): { seq: number; frame: string } {

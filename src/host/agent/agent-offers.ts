@@ -1,10 +1,8 @@
-import type { AgentOffer } from "../../protocol/host-wire.ts";
+import { type AgentOffer, OFFER_LIMITS } from "../../protocol/host-wire.ts";
 import type { AgentEnvironment } from "./agent-environment.ts";
 import type { OfferedAgent } from "./offered-agents.ts";
 
-/** The longest texts that the gateway accepts in an offer. */
-const NAME_CHARS = 200;
-const REASON_CHARS = 1000;
+/** Lists of agents show descriptions and versions in full, so they are shorter than the gateway allows. */
 const DESCRIPTION_CHARS = 500;
 const VERSION_CHARS = 100;
 
@@ -15,10 +13,10 @@ export function agentOffers(agents: readonly OfferedAgent[], environment: AgentE
     const reason = environment.unavailableReason(agent);
     return {
       id,
-      name: environment.redact(name).slice(0, NAME_CHARS),
+      name: environment.redact(name).slice(0, OFFER_LIMITS.nameChars),
       default: isDefault,
       available: reason === undefined,
-      ...(reason !== undefined && { reason: reason.slice(0, REASON_CHARS) }),
+      ...(reason !== undefined && { reason: reason.slice(0, OFFER_LIMITS.textChars) }),
       ...(description !== undefined && { description: description.slice(0, DESCRIPTION_CHARS) }),
       ...(version !== undefined && { version: version.slice(0, VERSION_CHARS) }),
     };

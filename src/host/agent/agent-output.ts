@@ -1,9 +1,9 @@
 import type { Line } from "../../node/line-splitter.ts";
+import { NOISE_CHARS } from "../../protocol/host-wire.ts";
+import { isRecord } from "../../protocol/json-value.ts";
 
 /** A line of an agent's stdout: a frame, or noise. */
 export type AgentOutput = { frame: string; message: Record<string, unknown> } | { noise: string };
-
-const NOISE_CHARS = 4 * 1024;
 
 /** A JSON object is a frame. Any other text is noise, and a blank line is nothing. */
 export function readOutput(line: Line): AgentOutput | null {
@@ -11,10 +11,8 @@ export function readOutput(line: Line): AgentOutput | null {
   const text = line.endsWith("\r") ? line.slice(0, -1) : line;
   try {
     const message: unknown = JSON.parse(text);
-    if (typeof message === "object" && message !== null && !Array.isArray(message)) {
-      // On the host link the first character distinguishes a frame from an event of the host.
-      return { frame: text.trimStart(), message: message as Record<string, unknown> };
-    }
+    // On the host link the first character distinguishes a frame from an event of the host.
+    if (isRecord(message)) return { frame: text.trimStart(), message };
   } catch {
     if (text.trim() === "") return null;
   }

@@ -1,3 +1,4 @@
+import { OFFER_LIMITS } from "../../protocol/host-wire.ts";
 import { type CatalogueEntry, type Need, readCatalogue } from "../catalogue.ts";
 import { findInstallation, type Machine } from "./installation.ts";
 
@@ -33,8 +34,6 @@ export type AgentOptions = {
 
 const CUSTOM = "custom";
 const DEMO = "demo";
-/** The number of agents that the gateway accepts from one host. */
-const AGENTS_MAX = 100;
 
 /** Throws if the options name an agent that is not in the catalogue. */
 export function offeredAgents(options: AgentOptions, machine: Machine): OfferedAgent[] {
@@ -44,8 +43,10 @@ export function offeredAgents(options: AgentOptions, machine: Machine): OfferedA
   const defaultId = options.defaultAgent ?? (command ? CUSTOM : (allowed?.[0] ?? DEMO));
   if (!ids.includes(defaultId))
     throw new Error(`the default agent ${defaultId} is not among ${ids.join(", ")}`);
-  if (ids.length > AGENTS_MAX)
-    throw new Error(`the catalogue has ${ids.length} agents: choose at most ${AGENTS_MAX} with --agents`);
+  if (ids.length > OFFER_LIMITS.agents)
+    throw new Error(
+      `the catalogue has ${ids.length} agents: choose at most ${OFFER_LIMITS.agents} with --agents`,
+    );
   return [...new Set(ids)].map((id) => {
     const isDefault = id === defaultId;
     if (command && id === CUSTOM)

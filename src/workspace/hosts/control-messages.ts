@@ -1,17 +1,17 @@
 import { z } from "zod";
-import { LINK_VERSION } from "../../protocol/host-wire.ts";
+import { LINK_VERSION, OFFER_LIMITS } from "../../protocol/host-wire.ts";
 import { parseJson } from "../../protocol/json-value.ts";
 
 /** What hosts say on their control socket, checked. */
 
 const count = z.number().int().nonnegative();
-const text = z.string().max(1000);
+const text = z.string().max(OFFER_LIMITS.textChars);
 
 const OFFERS = z
   .array(
     z.object({
-      id: z.string().max(100),
-      name: z.string().max(200),
+      id: z.string().max(OFFER_LIMITS.idChars),
+      name: z.string().max(OFFER_LIMITS.nameChars),
       default: z.boolean(),
       available: z.boolean().optional(),
       reason: text.optional(),
@@ -19,7 +19,7 @@ const OFFERS = z
       version: text.optional(),
     }),
   )
-  .max(100);
+  .max(OFFER_LIMITS.agents);
 
 const HELLO = z.object({
   t: z.literal("hello"),

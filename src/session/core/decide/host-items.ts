@@ -7,7 +7,7 @@ import {
   type ResponseFrame,
   readFrame,
 } from "../../../protocol/frame.ts";
-import { type HostEvent, type HostHead, parseHostEvent } from "../../../protocol/host-wire.ts";
+import { type HostEvent, type HostHead, NOISE_CHARS, parseHostEvent } from "../../../protocol/host-wire.ts";
 import type { Span } from "../../../protocol/json-text.ts";
 import { ioOf } from "../../../protocol/methods.ts";
 import type { Route } from "../events/event.ts";
@@ -99,8 +99,6 @@ function noise(batch: Batch, text: string): void {
     batch.fact("host", "runtime.noise", { text: text.slice(0, NOISE_CHARS) }),
   );
 }
-
-const NOISE_CHARS = 4096;
 
 function hostSent(batch: Batch, raw: string): void {
   const frame = readFrame(raw);
