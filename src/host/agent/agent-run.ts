@@ -27,7 +27,7 @@ type Spawn = (handlers: ProcessHandlers) => AgentProcess;
 export class AgentRun {
   readonly id = randomUUID();
   readonly outbox: NumberedOutbox;
-  /** Who serves the agent's files and terminals. It is decided before any client is known. */
+  /** The server of the agent's files and terminals. It is chosen before any client is known. */
   readonly io: IoServer;
   /** Resolves when no process of the agent or of its terminals is left. */
   readonly gone: Promise<void>;
@@ -234,7 +234,7 @@ export class AgentRun {
     void this.#io.close();
   }
 
-  /** Why the process ended, where the exit code does not tell. */
+  /** Why the process ended, if the exit code does not show it. */
   #endReason(): string | undefined {
     return this.#state === "initializing" ? "the agent ended before it answered initialize" : this.#failure;
   }

@@ -8,7 +8,7 @@ import { AgentRun } from "./agent-run.ts";
 import type { OfferedAgent } from "./offered-agents.ts";
 import { WarmPool } from "./warm-pool.ts";
 
-/** What an agent process has shown about its agent: the answer to `initialize`, or why there was none. */
+/** The result of starting an agent: its answer to `initialize`, or why there was none. */
 export type AgentReport = Extract<HostControl, { t: "agent" | "agent_failed" }>;
 
 export type AgentRunsOptions = {
@@ -41,7 +41,7 @@ export class AgentRuns {
   readonly #pool: WarmPool;
   /** A warm process could not be started because the host is at its maximum. */
   #crowded = false;
-  /** Who serves the files and terminals of agents that are started from now on. */
+  /** The server of files and terminals for agents that start from now on. */
   #io: IoServer = "host";
   #closing = false;
 
@@ -93,7 +93,7 @@ export class AgentRuns {
     this.warmDefault();
   }
 
-  /** Who serves files and terminals is fixed when an agent starts, so a change replaces all warm processes. */
+  /** The server of files and terminals is fixed when an agent starts, so a change replaces all warm processes. */
   serveIoBy(io: IoServer): void {
     if (this.#io === io) return;
     this.#io = io;
@@ -176,7 +176,7 @@ export class AgentRuns {
     this.#pool.refillAll();
   }
 
-  /** Most processes of an agent repeat what the first one reported; only a change is passed on. */
+  /** Most processes of an agent repeat the report of the first one; only a change is passed on. */
   #report(report: AgentReport): void {
     const known = this.#reports.get(report.id);
     if (known && JSON.stringify(known) === JSON.stringify(report)) return;

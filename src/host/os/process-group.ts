@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Is told when a process group starts and ends. */
+/** An observer of process groups. */
 export type ProcessGroupListener = { groupStarted(leader: number): void; groupEnded(leader: number): void };
 
 /**

@@ -29,7 +29,7 @@ describe("permission", () => {
       return { outcome: { outcome: "selected", optionId } };
     });
 
-  test("offers all four kinds and tells which option was chosen", async () => {
+  test("offers all four kinds of option and reports the chosen one", async () => {
     const seen: RequestPermissionRequest[] = [];
     const session = await start({ app: answering("allow-always", seen) });
     const { text, updates, stopReason } = await session.prompt("/permission Remove the roof");
@@ -106,7 +106,7 @@ describe("files", () => {
     expect(files.get("/tmp/a.txt")).toBe("one two\nEdited by the demo agent.\n");
   });
 
-  test("/read", async () => {
+  test("/read reports the content of a file", async () => {
     const session = await start({ app: withFiles(new Map([["/tmp/b.txt", "text"]])) });
     const { updates, text } = await session.prompt("/read b.txt");
     expect(updates[1]).toMatchObject({ content: [{ content: { type: "text", text: "text" } }] });
@@ -114,7 +114,7 @@ describe("files", () => {
     expect((await session.prompt("/read none.txt")).text).toContain("(-32002)");
   });
 
-  test("says so when the client lacks a capability, and asks nothing", async () => {
+  test("a missing capability of the client is named, and no request is sent", async () => {
     const session = await start({ capabilities: {} });
     const turn = await session.prompt(
       "/edit a\n/read a\n/terminal ls\n/elicit\n/elicit url\n/notice x\n/compact",
@@ -147,7 +147,7 @@ describe("terminal", () => {
         ({ params }) => void calls.push(`release ${params.terminalId}`),
       );
 
-  test("/terminal runs, reports and releases", async () => {
+  test("/terminal runs a command, reports its output and releases the terminal", async () => {
     const calls: string[] = [];
     const session = await start({ app: withTerminal(calls, async () => ({ exitCode: 7 })) });
     const { updates, text } = await session.prompt("/terminal echo hi; exit 7");
@@ -169,7 +169,7 @@ describe("terminal", () => {
 });
 
 describe("questions", () => {
-  test("/elicit by session, by request, and by url", async () => {
+  test("/elicit asks by session, by request, and by url", async () => {
     const seen: CreateElicitationRequest[] = [];
     const app = client().onRequest(methods.client.elicitation.create, ({ params }) => {
       seen.push(params);

@@ -53,7 +53,7 @@ export class DemoAgent {
     this.child.on("exit", () => this.#wake());
   }
 
-  /** Connects the SDK's client; `app` brings handlers for what the agent may ask. */
+  /** Connects the SDK's client; `app` has handlers for the agent's requests. */
   connect(app: ClientApp = client()): ClientContext {
     app.onNotification("*", () => {});
     const input = Readable.toWeb(this.child.stdout!) as ReadableStream<Uint8Array>;
@@ -155,7 +155,7 @@ export class DemoSession {
     return this.peer.notify(methods.agent.session.cancel, { sessionId: this.id });
   }
 
-  /** Runs a turn; its updates are those on the wire before its response. */
+  /** Runs a turn. Its updates are those on the wire before its response. */
   async prompt(prompt: string | ContentBlock[]): Promise<Turn> {
     const from = this.agent.lines.length;
     const blocks: ContentBlock[] = typeof prompt === "string" ? [{ type: "text", text: prompt }] : prompt;
@@ -169,7 +169,7 @@ export class DemoSession {
     return { stopReason, updates, text: textOf(updates), lines };
   }
 
-  /** Waits for text of a turn that is still running. */
+  /** Waits for a text of the running turn. */
   said(text: string): Promise<string> {
     return this.agent.until((line) => line.includes(text));
   }

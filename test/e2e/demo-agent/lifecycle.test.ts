@@ -38,7 +38,7 @@ describe("turns", () => {
     },
   );
 
-  test("/error answers with the given error, and the session goes on", async () => {
+  test("/error answers with the given error, and the session continues", async () => {
     const session = await start();
     await expect(session.prompt("/error -32000 please log in")).rejects.toMatchObject({
       code: -32000,
@@ -61,7 +61,7 @@ describe("turns", () => {
     },
   );
 
-  test("a cancel skips the commands that were still to come", async () => {
+  test("a cancel skips the remaining commands", async () => {
     const session = await start();
     const turn = session.prompt("/wait\n/think never");
     await session.said("Waiting");
@@ -100,7 +100,7 @@ describe("turns", () => {
     expect(settled).toBe(false);
   });
 
-  test("a session that does not exist", async () => {
+  test("a session that does not exist is refused", async () => {
     const session = await start();
     await expect(
       session.peer.request(methods.agent.session.prompt, { sessionId: "none", prompt: [] }),
@@ -117,7 +117,7 @@ describe("turns", () => {
 });
 
 describe("process", () => {
-  test("/crash exits in mid-turn after what it said", async () => {
+  test("/crash exits during the turn, after its message", async () => {
     const session = await start();
     const turn = session.prompt("/crash 9");
     await expect(turn).rejects.toThrow();
@@ -125,7 +125,7 @@ describe("process", () => {
     await session.said("Crashing");
   });
 
-  test("ends with stdin, even in a turn", async () => {
+  test("ends with stdin, even during a turn", async () => {
     const session = await start();
     session.prompt("/hang").catch(() => {});
     await session.said("Hanging");
@@ -170,7 +170,7 @@ describe("persistence", () => {
     ).rejects.toMatchObject({ code: -32601 });
   });
 
-  test("load replays the very lines, before it responds, after a crash too", async () => {
+  test("load replays the exact lines before it responds, even after a crash", async () => {
     const env = { DEMO_AGENT_STATE: await stateDirectory() };
     const first = await start({ env });
     const one = await first.prompt("/unknown\n/tool\n/mode code\n/notice gone");
@@ -225,7 +225,7 @@ describe("persistence", () => {
 });
 
 describe("bad habits", () => {
-  test("exit", async () => {
+  test("exit ends the process before any answer", async () => {
     const agent = launch("exit");
     expect(await agent.exit()).toEqual([3, null]);
     await agent.untilStderr("refusing to start");
@@ -255,13 +255,13 @@ describe("bad habits", () => {
     expect(session.agent.lines[2]).toContain('"availableModes"');
   });
 
-  test("version2", async () => {
+  test("version2 answers with protocol version 2", async () => {
     const peer = launch("version2").connect();
     const { protocolVersion } = await peer.request(methods.agent.initialize, { protocolVersion: 1 });
     expect(protocolVersion).toBe(2);
   });
 
-  test("ids are UUIDs at the end of the object, for answers and cancels alike", async () => {
+  test("ids are UUIDs at the end of the object, for responses and cancels", async () => {
     const answers = [{ outcome: { outcome: "selected" as const, optionId: "allow" } }];
     const app = client().onRequest(methods.client.session.requestPermission, () =>
       answers.length > 0 ? answers.pop()! : new Promise<never>(() => {}),

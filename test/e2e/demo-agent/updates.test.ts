@@ -11,7 +11,7 @@ afterAll(() => session.agent.stop());
 const kinds = (updates: { sessionUpdate: string }[]) => updates.map(({ sessionUpdate }) => sessionUpdate);
 
 describe("text", () => {
-  test("any text is echoed in a few chunks, with a pointer to /help", async () => {
+  test("any text is echoed in a few chunks that mention /help", async () => {
     const { updates, text, stopReason } = await session.prompt("hello there");
     expect(stopReason).toBe("end_turn");
     expect(updates.length).toBeGreaterThan(2);
@@ -38,11 +38,11 @@ describe("text", () => {
     }
   });
 
-  test("an unknown command is no error", async () => {
+  test("an unknown command is not an error", async () => {
     expect((await session.prompt("/nonsense")).text).toContain("no command /nonsense");
   });
 
-  test("several lines run one after another in one turn, up to one that ends it", async () => {
+  test("several lines run one after another in one turn, until one of them ends it", async () => {
     const turn = await session.prompt("/think first\n/plan\n\nplain\n/refuse\n/think never");
     expect(turn.stopReason).toBe("refusal");
     expect(kinds(turn.updates).slice(0, 5)).toEqual(["agent_thought_chunk", "plan", "plan", "plan", "plan"]);
@@ -68,7 +68,7 @@ describe("text", () => {
     expect(wrong).toBe(-1);
   });
 
-  test("/stream with a delay, /slow", async () => {
+  test("/stream and /slow spread their chunks over time", async () => {
     expect((await session.prompt("/stream 3 20 1")).updates.length).toBe(3);
     expect((await session.prompt("/slow 0.2")).text).toBe("tick 1 of 2\ntick 2 of 2\n");
   });
@@ -97,7 +97,7 @@ describe("tools", () => {
     expect(updates[3]).toMatchObject({ status: "completed", rawOutput: { ok: true } });
   });
 
-  test("/fail", async () => {
+  test("/fail fails its tool call", async () => {
     expect((await session.prompt("/fail")).updates.at(-1)).toMatchObject({ status: "failed" });
   });
 
@@ -123,7 +123,7 @@ describe("content", () => {
     expect(Buffer.from(update.content.data, "base64").toString("latin1")).toMatch(/^\x89PNG/);
   });
 
-  test("/audio /resource /link", async () => {
+  test("/audio, /resource and /link send their content", async () => {
     const { updates } = await session.prompt("/audio\n/resource\n/link");
     const contents = updates.map((u) =>
       u.sessionUpdate === "agent_message_chunk" ? u.content.type : u.sessionUpdate,
@@ -133,7 +133,7 @@ describe("content", () => {
 });
 
 describe("state", () => {
-  test("/mode and session/set_mode", async () => {
+  test("/mode and session/set_mode change the mode", async () => {
     expect((await session.prompt("/mode code")).updates).toEqual([
       { sessionUpdate: "current_mode_update", currentModeId: "code" },
     ]);
@@ -146,7 +146,7 @@ describe("state", () => {
     expect((await session.prompt("/mode nope")).text).toContain("no mode nope");
   });
 
-  test("/config and session/set_config_option", async () => {
+  test("/config and session/set_config_option change an option", async () => {
     const [update] = (await session.prompt("/config model demo-large")).updates;
     if (update?.sessionUpdate !== "config_option_update") throw new Error("no options");
     expect(update.configOptions).toContainEqual(
@@ -163,7 +163,7 @@ describe("state", () => {
     expect((await session.prompt("/config model nope")).text).toContain("no config option");
   });
 
-  test("/usage /title /notice /compact", async () => {
+  test("/usage, /title, /notice and /compact send their updates", async () => {
     const { updates } = await session.prompt("/usage\n/title A name\n/notice Look out\n/compact");
     expect(kinds(updates)).toEqual([
       "usage_update",
@@ -192,12 +192,12 @@ describe("state", () => {
 });
 
 describe("situation", () => {
-  test("/env never tells the value", async () => {
+  test("/env never shows the value", async () => {
     expect((await session.prompt("/env PATH")).text).toBe("PATH is set\n");
     expect((await session.prompt("/env NO_SUCH_VARIABLE")).text).toBe("NO_SUCH_VARIABLE is not set\n");
   });
 
-  test("/cwd /pid /client /mcp /echo", async () => {
+  test("/cwd, /pid, /client, /mcp and /echo report the situation", async () => {
     expect((await session.prompt("/cwd")).text).toBe(`session: /tmp\nprocess: ${process.cwd()}\n`);
     expect((await session.prompt("/pid")).text).toBe(`pid ${session.agent.child.pid}\n`);
     expect((await session.prompt("/client")).text).toContain('"terminal":true');
@@ -228,14 +228,14 @@ describe("bytes", () => {
     expect((await session.prompt("/split")).text).toBe("split: é 漢 🙂 done");
   });
 
-  test("messages of other sessions do not get into a split line", async () => {
+  test("messages of other sessions do not interrupt a split line", async () => {
     const splitting = session.prompt("/split");
     const answers = Array.from({ length: 20 }, (_, n) => session.peer.request("_demo/echo", { n }));
     expect((await splitting).text).toBe("split: é 漢 🙂 done");
     expect(await Promise.all(answers)).toContainEqual({ n: 19 });
   });
 
-  test("/garbage and /flood, then normal work", async () => {
+  test("/garbage and /flood do not disturb later turns", async () => {
     const garbage = await session.prompt("/garbage");
     expect(garbage.lines.slice(0, 2)).toEqual(["this line is not JSON", '{"jsonrpc":"2.0","method":']);
     expect(garbage.lines[3]).toBe("");
@@ -248,12 +248,12 @@ describe("bytes", () => {
     expect(flood.stopReason).toBe("end_turn");
   });
 
-  test("/stderr", async () => {
+  test("/stderr writes a line to stderr", async () => {
     await session.prompt("/stderr a line for the log");
     await session.agent.untilStderr("a line for the log\n");
   });
 
-  test("every update of a known kind is valid by the protocol's schema", () => {
+  test("every update of a known kind is valid against the schema of the protocol", () => {
     const notifications = session.agent.messages.filter(({ method }) => method === "session/update");
     const strange = (params: unknown) => /"sessionUpdate":"(demo_unknown|x)"/.test(JSON.stringify(params));
     const invalid = notifications.filter(({ params }) => !isSessionNotification(params) && !strange(params));

@@ -3,7 +3,7 @@ import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { fixture, isAlive, startHost } from "./harness.ts";
 
 describe("an agent process", () => {
-  test("is introduced by the host, and all it says is an item", async () => {
+  test("is initialized by the host, and all its output becomes items", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     session.tell("hello");
@@ -39,7 +39,7 @@ describe("an agent process", () => {
     });
   });
 
-  test("gets the host's environment without its secrets, and the workspace as its directory", async () => {
+  test("runs in the workspace with the host's environment, without secrets", async () => {
     process.env.ACP_EDGE_HOST_TOKEN = "secret";
     const { gateway, root } = await startHost();
     const session = await gateway.open("s");
@@ -50,7 +50,7 @@ describe("an agent process", () => {
     expect(cwd).toBe(root);
   });
 
-  test("reports its exit last, with the end of what it said on stderr", async () => {
+  test("reports its exit last, with the end of its stderr", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     session.tell("exit", { code: 7 });
@@ -77,7 +77,7 @@ describe("an agent process", () => {
     expect(session.exit).toEqual({ code: null, signal: "SIGKILL", stderr: "" });
   });
 
-  test("takes its whole process group with it", async () => {
+  test("ends together with its whole process group", async () => {
     const { gateway, host } = await startHost();
     const session = await gateway.open("s");
     session.tell("launch");
@@ -100,7 +100,7 @@ describe("an agent process", () => {
     expect(session.exit).toMatchObject({ code: 5 });
   });
 
-  test("that dies on its own leaves nothing behind either", async () => {
+  test("that exits on its own leaves no processes behind", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     session.tell("launch");
@@ -111,7 +111,7 @@ describe("an agent process", () => {
   });
 });
 
-describe("an agent that cannot be used", () => {
+describe("an agent fails with a reason", () => {
   const start = async (...args: string[]) => {
     const { gateway } = await startHost({
       agents: [fixture("fixture", ...args)],
@@ -122,7 +122,7 @@ describe("an agent that cannot be used", () => {
     return session;
   };
 
-  test("because it does not exist", async () => {
+  test("if its command does not exist", async () => {
     const { gateway } = await startHost({
       agents: [{ id: "fixture", name: "none", command: ["/no/such/agent"], default: false }],
     });
@@ -138,7 +138,7 @@ describe("an agent that cannot be used", () => {
     await gateway.until(() => gateway.control.find(({ t }) => t === "agent_failed"));
   });
 
-  test("because the host does not offer it", async () => {
+  test("if the host does not offer it", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s", "gemini");
     await gateway.until(() => session.exit);
@@ -146,7 +146,7 @@ describe("an agent that cannot be used", () => {
     expect(session.exit?.error).toContain('this host has no agent "gemini"');
   });
 
-  test("because it exits at once", async () => {
+  test("if it exits immediately", async () => {
     expect((await start("exits")).exit).toEqual({
       code: 3,
       signal: null,
@@ -155,17 +155,17 @@ describe("an agent that cannot be used", () => {
     });
   });
 
-  test("because it never answers", async () => {
+  test("if it never answers initialize", async () => {
     expect((await start("silent")).exit?.error).toBe("the agent did not answer initialize within 300 ms");
   });
 
-  test("because it refuses", async () => {
+  test("if it refuses to initialize", async () => {
     const session = await start("refuses");
     expect(session.frames).toHaveLength(1);
     expect(session.exit?.error).toContain("not today");
   });
 
-  test("because it speaks another version", async () => {
+  test("if it speaks another protocol version", async () => {
     expect((await start("version-2")).exit?.error).toBe("the agent speaks protocol version 2, not 1");
   });
 });
@@ -180,18 +180,18 @@ describe("an agent's output", () => {
     return session.items.slice(3, -1);
   };
 
-  test("arrives byte for byte, wherever it was cut", async () => {
+  test("arrives byte for byte, independently of chunk boundaries", async () => {
     const line = '{"text":"é🙂\\u0000","big":12345678901234567890,"_meta":{}}';
     const bytes = [...Buffer.from(`${line}\n`)].map((byte) => Buffer.from([byte]));
     expect(await write(...bytes, `${line}\r\n\n  \n${line}\n`)).toEqual([line, line, line]);
   });
 
-  test("may have noise in it", async () => {
+  test("may contain noise between frames", async () => {
     const items = await write("hello\n", Buffer.from([0x7b, 0xff, 0x0a]), '[1]\n{"a":1}\n');
     expect(items).toEqual(['["noise","hello"]', '["noise","{\ufffd"]', '["noise","[1]"]', '{"a":1}']);
   });
 
-  test("may have a line that is too long for a frame", async () => {
+  test("may contain a line that is too long for a frame", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     session.tell("stream", { count: 1, size: DEFAULT_LIMITS.frameChars });
@@ -199,7 +199,7 @@ describe("an agent's output", () => {
     expect(session.events<string>("noise")).toEqual([expect.stringMatching(/^\(a line of 167772\d\d bytes/)]);
   });
 
-  test("is one message per read", async () => {
+  test("is sent as one message per read", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     await gateway.until(() => session.frames.length);
@@ -210,7 +210,7 @@ describe("an agent's output", () => {
     expect(session.messages.slice(before)).toEqual([{ first: 4, count: 500 }]);
   });
 
-  test("is summed up when it is noise without end", async () => {
+  test("is summarized if it is endless noise", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     session.tell("noise", { count: 5000 });

@@ -6,7 +6,7 @@ import { fixture, startHost } from "./harness.ts";
 
 const READ = '{"id":1,"method":"fs/read_text_file","params":{"path":"file"}}';
 
-/** Has the agent read a file, and gives the host's answers once it has gone on. */
+/** Makes the agent read a file, and returns the host's answers after the agent's next message. */
 async function read(gateway: FakeGateway, session: FakeSession): Promise<string[]> {
   session.tell("write", { chunks: [Buffer.from(`${READ}\n`).toString("base64")] });
   session.tell("end");
@@ -15,10 +15,10 @@ async function read(gateway: FakeGateway, session: FakeSession): Promise<string[
   return session.events<string>("answer");
 }
 
-test("files of clients are left to the session, for processes that start after the workspace said so", async () => {
+test("processes that start after the workspace chose client files leave file requests to the session", async () => {
   const { gateway, root } = await startHost({ agents: [{ ...fixture("fixture"), default: true }] });
   writeFileSync(join(root, "file"), "text");
-  // The spare was started before anybody could say whose files it would work on.
+  // The warm process started before the gateway could name the server of its files.
   await gateway.until(() => gateway.said("agent").length);
   const before = await gateway.open("before");
   await gateway.until(() => before.frames.length);
@@ -42,7 +42,7 @@ test("files of clients are left to the session, for processes that start after t
   expect(after.hellos[0]).not.toHaveProperty("io");
 });
 
-test("a host that comes back hears again who serves the files", async () => {
+test("a host that reconnects is told again who serves the files", async () => {
   const { gateway } = await startHost();
   await gateway.until(() => gateway.controlSocket);
   gateway.answer = { t: "welcome", clientIo: "client" };

@@ -5,7 +5,7 @@ import { startHost } from "./harness.ts";
 const hellos = (gateway: FakeGateway) => gateway.control.filter((message) => message.t === "hello");
 
 describe("the control link", () => {
-  test("says who the host is and what it offers", async () => {
+  test("introduces the host and its agents", async () => {
     const { gateway, root } = await startHost();
     await gateway.until(() => gateway.controlSocket);
     expect(gateway.upgrades[0]?.url).toBe("/host/control?workspace=w");
@@ -30,7 +30,7 @@ describe("the control link", () => {
     ]);
   });
 
-  test("comes back by itself, with the runs that are alive and what is known of the agents", async () => {
+  test("reconnects by itself, and repeats live runs and reports on agents", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     await gateway.until(() => gateway.control.find(({ t }) => t === "agent"));
@@ -48,7 +48,7 @@ describe("the control link", () => {
     expect(hellos(gateway)[0]?.instance).toBe(hellos(gateway)[1]?.instance);
   });
 
-  test("uses the token the gateway gave it last", async () => {
+  test("uses the last token that the gateway issued", async () => {
     const { gateway } = await startHost();
     await gateway.until(() => gateway.controlSocket);
     gateway.say({ t: "token", token: "newer" });
@@ -60,7 +60,7 @@ describe("the control link", () => {
     ]);
   });
 
-  test("keeps trying while the gateway is in trouble", async () => {
+  test("keeps trying while the gateway fails", async () => {
     const { gateway, refusals } = await startHost();
     await gateway.until(() => gateway.controlSocket);
     gateway.refusals.set("/host/control", 503);
@@ -80,7 +80,7 @@ describe("the control link", () => {
     await expect.poll(() => refusals).toEqual([`HTTP ${status}: check the host token`]);
   });
 
-  test("goes on with a newer token when its own is about to expire", async () => {
+  test("renews its token before it expires", async () => {
     let token = "old";
     const { gateway, log } = await startHost({ token: async () => token });
     await gateway.until(() => gateway.controlSocket);
@@ -92,7 +92,7 @@ describe("the control link", () => {
     await expect.poll(() => log).toContain("token not renewed: for a reason");
   });
 
-  test("comes back with another token when its own is taken no longer", async () => {
+  test("reconnects with another token when its own is refused", async () => {
     const { gateway, refusals } = await startHost({
       token: (refused) => (refused === undefined ? "old" : `not ${refused}`),
     });
@@ -108,7 +108,7 @@ describe("the control link", () => {
     await expect.poll(() => refusals).toEqual(["HTTP 401: check the host token"]);
   });
 
-  test("keeps trying, less and less often, while another host has its name", async () => {
+  test("keeps trying with growing delays while another host has its name", async () => {
     const { gateway, refusals, log } = await startHost({ timing: { retryMinMs: 100, retryMaxMs: 2000 } });
     await gateway.until(() => gateway.controlSocket);
     gateway.answer = { t: "refused", reason: 'Another host is called "test-host"', why: "name" };
@@ -119,19 +119,19 @@ describe("the control link", () => {
     expect(refusals).toEqual([]);
     const told = log.filter((line) => line.includes('Another host is called "test-host"'));
     expect(told).toHaveLength(4);
-    // Delays double, less half of it left to chance: the fourth is longer than the first.
+    // Delays double, and at most half of a delay is left out at random: the fourth is longer than the first.
     const delays = told.map((line) => Number(/again in ([\d.]+) s/.exec(line)?.[1]));
     expect(delays[3]).toBeGreaterThan(delays[0] as number);
   });
 
-  test("says that it is there when it is asked", async () => {
+  test("answers a probe", async () => {
     const { gateway } = await startHost();
     await gateway.until(() => gateway.controlSocket);
     gateway.say({ t: "probe" });
     await gateway.until(() => gateway.said("alive").length);
   });
 
-  test("gives up when it is refused", async () => {
+  test("gives up when the gateway refuses the host", async () => {
     const { gateway, refusals } = await startHost();
     const socket = await gateway.until(() => gateway.controlSocket);
     socket.send('{"t":"refused","reason":"wrong version"}');
@@ -141,7 +141,7 @@ describe("the control link", () => {
 });
 
 describe("opening a session", () => {
-  test("twice gives one run", async () => {
+  test("twice starts one run", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s", "fixture", 5);
     await gateway.open("s", "fixture", 5);
@@ -150,7 +150,7 @@ describe("opening a session", () => {
     expect(session.hellos).toHaveLength(1);
   });
 
-  test("whose run is on its way out starts the next one after it", async () => {
+  test("whose run is ending starts the next run after its end", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     await gateway.until(() => session.frames.length);

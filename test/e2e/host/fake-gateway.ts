@@ -12,7 +12,7 @@ import {
 
 type Falsy = false | 0 | "" | null | undefined;
 
-/** The gateway's side of the host link, with a memory in place of a database. */
+/** The gateway's side of the host wire, kept in memory. */
 export class FakeGateway {
   readonly control: HostControl[] = [];
   readonly #changes = new EventEmitter().setMaxListeners(0);
@@ -20,12 +20,12 @@ export class FakeGateway {
   readonly #server: Server;
   readonly #sockets = new Set<WebSocket>();
   controlSocket: WebSocket | undefined;
-  /** HTTP status with which to turn upgrades away, by what their path starts with. */
+  /** HTTP status that refuses upgrades, by prefix of their path. */
   readonly refusals = new Map<string, number>();
-  /** Requests that asked for an upgrade. */
+  /** All upgrade requests. */
   readonly upgrades: IncomingMessage[] = [];
   answersPings = true;
-  /** What it says to a hello. */
+  /** The answer to a hello. */
   answer: GatewayControl = { t: "welcome" };
   pings = 0;
   #processRequests = 0;
@@ -65,24 +65,24 @@ export class FakeGateway {
     return session;
   }
 
-  /** Asks the host to run an agent and hands out the session's side of it. */
+  /** Requests an agent process from the host and returns the session's side of it. */
   async open(id: string, agent = "fixture", processRequest = ++this.#processRequests): Promise<FakeSession> {
     await this.until(() => this.controlSocket);
     this.say({ t: "open", sessionId: id, agent, processRequest });
     return this.session(id);
   }
 
-  /** Says something on the control socket. */
+  /** Sends a message on the control socket. */
   say(message: GatewayControl): void {
     this.controlSocket?.send(JSON.stringify(message));
   }
 
-  /** What the host has said of one kind. */
+  /** All messages of one type that the host has sent. */
   said<T extends HostControl["t"]>(t: T): Extract<HostControl, { t: T }>[] {
     return this.control.filter((message) => message.t === t) as Extract<HostControl, { t: T }>[];
   }
 
-  /** Resolves with the first truthy value that `look` gives, asked again whenever something happened. */
+  /** Resolves with the first truthy value of `look`, which is called again after each change. */
   async until<T>(look: () => T): Promise<Exclude<T, Falsy>> {
     for (;;) {
       const seen = look();
@@ -134,18 +134,18 @@ export class FakeGateway {
   }
 }
 
-/** What a session knows of its run: the items in order, and the lines it has for the agent. */
+/** A session: the items of its run in order, and the lines for the agent. */
 export class FakeSession {
-  /** All that arrived of the current run, in order; what was out of it is in `faults`. */
+  /** The items of the current run in order. Items out of order are in `faults`. */
   items: string[] = [];
-  /** Those of them that are frames of the agent, parsed. */
+  /** The items that are frames of the agent, parsed. */
   frames: Record<string, unknown>[] = [];
   messages: { first: number; count: number }[] = [];
   hellos: Extract<HostHead, { t: "hello" }>[] = [];
   faults: string[] = [];
   socket: WebSocket | undefined;
   acking = true;
-  /** Called for each message with items before it is acknowledged; true drops the socket instead. */
+  /** Called for each message with items before its acknowledgement; true drops the socket instead. */
   dropsBeforeAck: () => boolean = () => false;
   closeCode: number | undefined;
   readonly #changed: () => void;
@@ -158,7 +158,7 @@ export class FakeSession {
 
   /** Logs a frame for the agent and sends it if there is a socket. */
   send(frame: unknown): void {
-    // Sequence numbers have holes: the log has other entries too.
+    // Sequence numbers have gaps, because the log has other entries too.
     this.#seq += 1 + (this.#seq % 3);
     this.#lines.push({ seq: this.#seq, frame: typeof frame === "string" ? frame : JSON.stringify(frame) });
     this.#sendLines(this.#seq - 1);
@@ -168,7 +168,7 @@ export class FakeSession {
     this.send({ jsonrpc: "2.0", method, params });
   }
 
-  /** Sends every line again, as a gateway may that is not sure what arrived. */
+  /** Sends every line again, because a gateway may not know what arrived. */
   repeat(): void {
     this.#sendLines(0);
   }
@@ -183,7 +183,7 @@ export class FakeSession {
     this.#acknowledge();
   }
 
-  /** What the events of one kind carry. */
+  /** The payloads of all events of one kind. */
   events<T = Record<string, unknown>>(kind: string): T[] {
     return this.items
       .filter((item) => item.startsWith("["))

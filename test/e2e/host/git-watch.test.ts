@@ -19,21 +19,21 @@ function git(root: string, ...args: string[]): string {
   return execFileSync("git", [...identity, ...args], { cwd: root, encoding: "utf8" }).trim();
 }
 
-/** Waits until the host has said that the files are like this. */
+/** Waits until the host has reported a git state that matches. */
 async function seen(gateway: FakeGateway, is: (state: GitState | null) => boolean): Promise<GitState | null> {
   const message = await gateway.until(() => gateway.said("workspace").find((one) => is(one.git)));
   return message.git;
 }
 
-describe("the host tells how the workspace's files are", () => {
-  test("without a repository, and then as one is made and changed", async () => {
+describe("the host reports its workspace", () => {
+  test("without a repository, and then as a repository is created and changed", async () => {
     const { gateway, root } = await startHost();
     const session = await gateway.open("s");
     expect(await seen(gateway, () => true)).toBeNull();
 
     git(root, "init", "-q", "-b", "main");
     writeFileSync(join(root, "a file.txt"), "a");
-    // Something an agent does is what makes the host look.
+    // The activity of an agent makes the host check.
     session.tell("hello");
     expect(await seen(gateway, (state) => state !== null)).toEqual({
       branch: "main",
@@ -44,7 +44,7 @@ describe("the host tells how the workspace's files are", () => {
       modifiedCount: 1,
     });
 
-    // From here on git's own directory tells.
+    // From here on the watched git directory triggers the checks.
     git(root, "add", ".");
     git(root, "commit", "-qm", "one");
     const head = git(root, "rev-parse", "HEAD");
@@ -53,7 +53,7 @@ describe("the host tells how the workspace's files are", () => {
     await seen(gateway, (state) => state?.branch === "feature/x");
   });
 
-  test("says nothing when nothing has changed", async () => {
+  test("only when its state has changed", async () => {
     const { gateway, root } = await startHost();
     const session = await gateway.open("s");
     await seen(gateway, () => true);
@@ -68,11 +68,11 @@ describe("the host tells how the workspace's files are", () => {
     expect(gateway.said("workspace")).toHaveLength(known + 1);
   });
 
-  test("says how many runs it has", async () => {
+  test("with the number of its runs", async () => {
     const { gateway } = await startHost({ agents: [fixture("fixture")] });
     const session = await gateway.open("s");
     await gateway.until(() => gateway.said("load").some(({ runs }) => runs === 1));
-    // Nobody can be told to stop who is not there yet.
+    // A session can stop its run only when the run is connected.
     await gateway.until(() => session.hellos.length > 0);
     session.stop();
     await gateway.until(() => gateway.said("load").at(-1)?.runs === 0);

@@ -25,14 +25,14 @@ const QUICK: Timing = {
 
 export const FIXTURE = fileURLToPath(new URL("fixtures/agent.mjs", import.meta.url));
 
-/** The fixture agent in one of its manners. Not the default, so that no spare is started. */
+/** The fixture agent with one of its behaviours. It is not the default agent, so no warm process starts. */
 export function fixture(id: string, ...args: string[]): OfferedAgent {
   return { id, name: id, command: [process.execPath, FIXTURE, ...args], default: false };
 }
 
 export type Running = { gateway: FakeGateway; host: Host; root: string; log: string[]; refusals: string[] };
 
-/** A host with a gateway and an empty workspace; all three are gone when the test is over. */
+/** A host with a gateway and an empty workspace. All three are removed after the test. */
 export async function startHost(
   options: { agents?: OfferedAgent[]; timing?: Partial<Timing>; token?: Gateway["token"] } & Pick<
     HostOptions,
@@ -66,7 +66,7 @@ export async function startHost(
   return { gateway, host, root, log, refusals };
 }
 
-/** Whether a process exists, a zombie not counting. */
+/** Whether a process exists. A zombie does not count. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

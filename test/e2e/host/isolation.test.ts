@@ -8,7 +8,7 @@ import { FIXTURE, fixture, isAlive, startHost } from "./harness.ts";
 
 const pidOf = (session: FakeSession) => session.events<{ pid: number }>("started")[0]?.pid as number;
 
-/** Fixture agents below this process. */
+/** Fixture agents among the descendants of this process. */
 const agents = () => descendants(process.pid).filter(({ command }) => command.includes(FIXTURE));
 
 async function ready(gateway: FakeGateway, id: string): Promise<FakeSession> {
@@ -17,7 +17,7 @@ async function ready(gateway: FakeGateway, id: string): Promise<FakeSession> {
   return session;
 }
 
-/** Has an agent stream, and checks that all of it came, in order. */
+/** Makes an agent stream, and checks that everything arrived in order. */
 async function streams(gateway: FakeGateway, session: FakeSession): Promise<void> {
   const count = 2000;
   session.tell("stream", { count, size: 50 });
@@ -26,12 +26,12 @@ async function streams(gateway: FakeGateway, session: FakeSession): Promise<void
   expect(numbers).toEqual(Array.from({ length: count }, (_, n) => n));
 }
 
-/** An agent makes a request, as a raw line. */
+/** Makes an agent send a request, as a raw line. */
 function request(session: FakeSession, frame: object): void {
   session.tell("write", { chunks: [Buffer.from(`${JSON.stringify(frame)}\n`).toString("base64")] });
 }
 
-describe("an agent that does harm does it to its own session only:", () => {
+describe("an agent harms only its own session:", () => {
   const harms: Record<string, (session: FakeSession) => void> = {
     "it prints noise without end": (session) => session.tell("flood", { of: "stdout" }),
     "it complains without end": (session) => session.tell("flood", { of: "stderr" }),
@@ -54,7 +54,7 @@ describe("an agent that does harm does it to its own session only:", () => {
     const others = await Promise.all(["a", "b", "c"].map((id) => ready(gateway, id)));
     harms[harm]?.(bad);
     await Promise.all(others.map((session) => streams(gateway, session)));
-    // A session that comes later has no more to fear.
+    // A later session is not affected either.
     await streams(gateway, await ready(gateway, "later"));
     bad.ack();
     bad.stop();
@@ -64,8 +64,8 @@ describe("an agent that does harm does it to its own session only:", () => {
   });
 });
 
-describe("an agent's process", () => {
-  test("has a group of its own, and none of the host's sockets", async () => {
+describe("an agent process", () => {
+  test("has its own process group and none of the host's sockets", async () => {
     const { gateway } = await startHost();
     const first = await ready(gateway, "a");
     const second = await ready(gateway, "b");
@@ -75,7 +75,7 @@ describe("an agent's process", () => {
     expect((descriptors as string[]).filter((link) => link.startsWith("socket:"))).toEqual([]);
   });
 
-  test("that takes more memory than it may is ended, and says why", async () => {
+  test("over its memory limit is ended with a reason", async () => {
     const agentLimits = { memoryBytes: 250 * 1024 * 1024 };
     const { gateway } = await startHost({ agentLimits, timing: { usageEveryMs: 50 } });
     const other = await ready(gateway, "other");
@@ -89,12 +89,12 @@ describe("an agent's process", () => {
     await streams(gateway, other);
   });
 
-  test("that starts more processes than it may is ended with all of them", async () => {
+  test("over its process limit is ended with all its processes", async () => {
     const { gateway } = await startHost({ agentLimits: { processes: 10 }, timing: { usageEveryMs: 50 } });
     const session = await ready(gateway, "s");
     session.tell("multiply", { count: 9 });
     await gateway.until(() => session.frames.find((frame) => frame.multiplied));
-    // Those of its terminals count as well.
+    // Processes in its terminals count too.
     request(session, { id: 1, method: "terminal/create", params: { command: "sleep 60 & sleep 60 & wait" } });
     await gateway.until(() => session.exit);
     expect(session.exit?.error).toMatch(
@@ -106,8 +106,8 @@ describe("an agent's process", () => {
   });
 });
 
-describe("a host with a limit of agents", () => {
-  test("refuses one more, and takes one again when there is room", async () => {
+describe("a host with a maximum of agents", () => {
+  test("refuses one more, and accepts one again when there is room", async () => {
     const { gateway } = await startHost({ maxAgents: 2 });
     expect((await gateway.until(() => gateway.said("hello")[0])).maxAgents).toBe(2);
     const first = await ready(gateway, "a");
@@ -120,7 +120,7 @@ describe("a host with a limit of agents", () => {
     await streams(gateway, await ready(gateway, "d"));
   });
 
-  test("counts the spare, which gives way and comes back", async () => {
+  test("counts the warm process, which is evicted and comes back", async () => {
     const { gateway } = await startHost({
       maxAgents: 1,
       agents: [{ ...fixture("fixture"), default: true }, fixture("other")],
@@ -138,7 +138,7 @@ describe("a host with a limit of agents", () => {
   });
 });
 
-test("a host that is closed has ended all it started", async () => {
+test("a closed host has ended all its processes", async () => {
   const stubborn = fixture("fixture", "ignores-sigterm");
   const { gateway, host, root } = await startHost({ agents: [{ ...stubborn, default: true }] });
   const session = await ready(gateway, "a");
@@ -148,7 +148,7 @@ test("a host that is closed has ended all it started", async () => {
   const created = await gateway.until(() => session.events<string>("answer")[0]);
   request(session, { id: 2, method: "terminal/release", params: JSON.parse(created).result });
   await gateway.until(() => session.events("answer").length === 2);
-  // The session's and its successor's.
+  // The session's agent and the next warm process.
   await expect.poll(() => agents().length, { timeout: 5000 }).toBe(2);
   await host.close();
   await expect.poll(() => agents()).toEqual([]);

@@ -40,15 +40,15 @@ async function startMain(
   return { gateway, main };
 }
 
-/** Opens a session and gives the process id of its agent. */
+/** Opens a session and returns the process id of its agent. */
 async function startAgent(gateway: FakeGateway): Promise<number> {
   const session = await gateway.open("s", "custom");
   await gateway.until(() => session.frames.length);
   return session.events<{ pid: number }>("started")[0]?.pid as number;
 }
 
-describe("the host's process", () => {
-  test("offers the agent it was given, and those of the catalogue", async () => {
+describe("the host process", () => {
+  test("offers the custom agent and those of the catalogue", async () => {
     const { gateway } = await startMain();
     const hello = await gateway.until(() => gateway.control[0]);
     expect(hello).toMatchObject({
@@ -60,7 +60,7 @@ describe("the host's process", () => {
     });
   });
 
-  test.each(["SIGTERM", "SIGINT"] as const)("ends its agents on %s and says so", async (signal) => {
+  test.each(["SIGTERM", "SIGINT"] as const)("ends its agents on %s and logs it", async (signal) => {
     const { gateway, main } = await startMain({}, "--drain", "0");
     const pid = await startAgent(gateway);
     main.kill(signal);
@@ -69,7 +69,7 @@ describe("the host's process", () => {
     expect(gateway.session("s").exit?.error).toBe("the host was shut down");
   });
 
-  test("ends when the parent that holds its stdin is gone", async () => {
+  test("ends when its parent closes its stdin", async () => {
     const { gateway, main } = await startMain({ ACP_EDGE_PARENT_PIPE: "1" });
     const pid = await startAgent(gateway);
     main.stdin?.end();
@@ -77,13 +77,13 @@ describe("the host's process", () => {
     expect(isAlive(pid)).toBe(false);
   });
 
-  test("says that it drains, and ends when its sessions have let go", async () => {
+  test("announces that it drains, and ends when its sessions have released it", async () => {
     const { gateway, main } = await startMain();
     const pid = await startAgent(gateway);
     main.kill("SIGTERM");
     await gateway.until(() => gateway.said("draining").length);
     expect(isAlive(pid)).toBe(true);
-    // A new socket to a session says it too.
+    // A new socket to a session announces it too.
     const session = gateway.session("s");
     session.socket?.terminate();
     await gateway.until(() => session.hellos.at(-1)?.draining);
@@ -93,7 +93,7 @@ describe("the host's process", () => {
     expect(session.exit?.error).toBeUndefined();
   });
 
-  test("ends when the time to drain is up", async () => {
+  test("ends when the drain time is over", async () => {
     const { gateway, main } = await startMain({}, "--drain", "1");
     const pid = await startAgent(gateway);
     main.kill("SIGTERM");
@@ -103,7 +103,7 @@ describe("the host's process", () => {
     expect(gateway.session("s").exit?.error).toBe("the host was shut down");
   });
 
-  test("ends at a second signal", async () => {
+  test("ends on a second signal", async () => {
     const { gateway, main } = await startMain({}, "--drain", "1000");
     const pid = await startAgent(gateway);
     main.kill("SIGTERM");
@@ -113,7 +113,7 @@ describe("the host's process", () => {
     expect(isAlive(pid)).toBe(false);
   });
 
-  test("ends with a code of its own when another host has its name, and its agents with it", async () => {
+  test("exits with code 8 and ends its agents when another host took its name", async () => {
     const { gateway, main } = await startMain();
     const pid = await startAgent(gateway);
     gateway.controlSocket?.close(4409, "superseded");
@@ -121,7 +121,7 @@ describe("the host's process", () => {
     expect(isAlive(pid)).toBe(false);
   });
 
-  test("ends with a code of its own when the gateway speaks another version", async () => {
+  test("exits with code 7 when the gateway speaks another version", async () => {
     const { gateway, main } = await startMain();
     await gateway.until(() => gateway.controlSocket);
     gateway.say({ t: "refused", reason: "This gateway speaks 9", why: "version" });
@@ -136,7 +136,7 @@ describe("the host's process", () => {
     expect(await once(main, "exit")).toEqual([2, null]);
   });
 
-  test("fails when the gateway refuses it", async () => {
+  test("fails when the gateway refuses its token", async () => {
     const { gateway, main } = await startMain();
     gateway.refusals.set("/host/control", 401);
     expect(await once(main, "exit")).toEqual([3, null]);

@@ -13,7 +13,7 @@ import { FIXTURE, isAlive } from "./harness.ts";
 const MAIN = fileURLToPath(new URL("../../../src/host/main.ts", import.meta.url));
 
 describe("a host that was killed", () => {
-  test("leaves processes that the next one of its name ends before it starts any", async () => {
+  test("leaves processes that the next host of its name ends before it starts any", async () => {
     const gateway = await FakeGateway.start();
     onTestFinished(() => gateway.close());
     const root = temporaryDirectory();
@@ -61,11 +61,11 @@ describe("a host that was killed", () => {
   });
 });
 
-describe("a record of processes", () => {
+describe("a record of process groups", () => {
   const identity = { workspace: "w", name: "n", root: "/" };
   const dead = { pid: 2 ** 22 + 1, startedAt: "1" };
 
-  /** Lets a host find a record of an earlier one, and gives what it had to say. */
+  /** Lets a host find the record of an earlier host, and returns its log. */
   async function find(record: object, leader: number): Promise<string[]> {
     const state = temporaryDirectory();
     const log: string[] = [];
@@ -80,7 +80,7 @@ describe("a record of processes", () => {
     return log;
   }
 
-  /** A process group of its own, whose leader may leave at once. */
+  /** A new process group whose leader may exit immediately. */
   async function group(mark: string, leaves = false): Promise<{ leader: number; member: number }> {
     const script = `
       const { spawn } = require("node:child_process");
@@ -98,43 +98,43 @@ describe("a record of processes", () => {
     return { leader: leader.pid as number, member: Number(String(line)) };
   }
 
-  test("leads to what is still there", async () => {
+  test("ends a group that still exists", async () => {
     const { leader, member } = await group("");
     expect(await find({}, leader)).toHaveLength(1);
     expect([leader, member].map(isAlive)).toEqual([false, false]);
   });
 
-  test("leads to what a leader that is gone has left, by its mark", async () => {
+  test("ends the marked rest of a group whose leader has exited", async () => {
     const { leader, member } = await group("m", true);
     expect(await find({}, leader)).toHaveLength(1);
     await expect.poll(() => isAlive(member)).toBe(false);
   });
 
-  test("never leads to a process that has the number of another", async () => {
+  test("never ends a process that reuses a number", async () => {
     const { leader, member } = await group("m");
     expect(await find({ groups: [{ leader, startedAt: "1" }] }, leader)).toEqual([]);
     expect([leader, member].map(isAlive)).toEqual([true, true]);
   });
 
-  test("never leads to the group of another, whose leader is gone", async () => {
+  test("never ends an unmarked group whose leader has exited", async () => {
     const { leader, member } = await group("another", true);
     expect(await find({}, leader)).toEqual([]);
     expect(isAlive(member)).toBe(true);
   });
 
   test.each([
-    ["from before the machine was started", { boot: "another" }],
+    ["from before the last boot", { boot: "another" }],
     ["of another container", { namespace: "pid:[1]" }],
-    ["of a host that lives", { host: findProcess(process.pid) }],
-    ["that makes no sense", { groups: [{ leader: 1, startedAt: "1" }] }],
-    ["that is about everything", { groups: [{ leader: -1, startedAt: "1" }] }],
+    ["of a host that is alive", { host: findProcess(process.pid) }],
+    ["that names process 1", { groups: [{ leader: 1, startedAt: "1" }] }],
+    ["that names every process", { groups: [{ leader: -1, startedAt: "1" }] }],
   ])("%s ends nothing", async (_, record) => {
     const { leader } = await group("m");
     expect(await find(record, leader)).toEqual([]);
     expect(isAlive(leader)).toBe(true);
   });
 
-  test("that cannot be kept is no reason not to start", async () => {
+  test("that cannot be written does not keep the host from starting", async () => {
     const state = join(temporaryDirectory(), "file");
     mkdirSync(state);
     writeFileSync(join(state, "hosts"), "");
@@ -148,6 +148,6 @@ function killGroup(leader: number): void {
   try {
     process.kill(-leader, "SIGKILL");
   } catch {
-    // It is gone, as it should be.
+    // The process has ended, as expected.
   }
 }

@@ -8,7 +8,7 @@ describe("a host with secrets", () => {
   const needy = (id: string, ...args: string[]) => ({ ...fixture(id, ...args), requires: ["FIXTURE_KEY"] });
   const secrets = (values: Record<string, string>) => JSON.stringify({ t: "secrets", values });
 
-  test("offers an agent when the gateway has sent what it lacks, and not before", async () => {
+  test("offers an agent as soon as the gateway has sent the secret that it needs", async () => {
     const { gateway } = await startHost({ agents: [{ ...needy("fixture"), default: true }] });
     const hello = await gateway.until(() => gateway.control.find((message) => message.t === "hello"));
     expect(hello).toMatchObject({
@@ -21,7 +21,7 @@ describe("a host with secrets", () => {
     gateway.controlSocket?.send(secrets({ FIXTURE_KEY: SECRET }));
     const offers = await gateway.until(() => gateway.control.find((message) => message.t === "offers"));
     expect(offers).toMatchObject({ agents: [{ id: "fixture", available: true }] });
-    // The default agent has its spare now.
+    // The default agent has a warm process now.
     await gateway.until(() => gateway.control.find(({ t }) => t === "agent"));
     const session = await gateway.open("s");
     session.tell("environment");
@@ -29,7 +29,7 @@ describe("a host with secrets", () => {
     expect(environment).toContain("FIXTURE_KEY");
   });
 
-  test("gives them to nobody else", async () => {
+  test("gives a secret only to the agents that declare it", async () => {
     const { gateway } = await startHost({ agents: [needy("needy"), fixture("fixture")] });
     await gateway.until(() => gateway.controlSocket);
     gateway.controlSocket?.send(secrets({ FIXTURE_KEY: SECRET }));
@@ -39,7 +39,7 @@ describe("a host with secrets", () => {
     expect(environment).not.toContain("FIXTURE_KEY");
   });
 
-  test("lets none of them out: not in frames, noise, command lines, exits, files that are read, or logs", async () => {
+  test("leaks no secret in frames, noise, command lines, exits, files that are read, or logs", async () => {
     const { gateway, root, log } = await startHost({ agents: [needy("fixture", "normal", SECRET)] });
     await gateway.until(() => gateway.controlSocket);
     gateway.controlSocket?.send(secrets({ FIXTURE_KEY: SECRET }));
@@ -74,7 +74,7 @@ describe("a host with secrets", () => {
     expect(log.join("\n")).not.toContain(SECRET);
   });
 
-  test("starts its spares again when their secrets change", async () => {
+  test("replaces a warm process when its secrets change", async () => {
     const { gateway } = await startHost({ agents: [{ ...needy("fixture"), default: true }] });
     await gateway.until(() => gateway.controlSocket);
     gateway.controlSocket?.send(secrets({ FIXTURE_KEY: "first-value" }));

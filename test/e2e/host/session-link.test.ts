@@ -4,16 +4,16 @@ import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { startHost } from "./harness.ts";
 
 describe("the link to a session", () => {
-  test("loses and repeats nothing, whenever the socket breaks", async () => {
+  test("loses and repeats nothing whenever the socket breaks", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     const rounds = 100;
     const perhaps = () => Math.random() < 0.2;
-    // Stored, but the host does not hear of it.
+    // The items are stored, but the host gets no acknowledgement.
     session.dropsBeforeAck = perhaps;
     for (let round = 0; round < rounds; round++) {
       session.tell("stream", { count: 300, size: 100 });
-      // Sent, and nobody knows whether it arrived.
+      // The line is sent, and nobody knows whether it arrived.
       if (perhaps()) session.socket?.terminate();
       if (round % 5 === 0) await gateway.until(() => session.frames.length > round * 300);
     }
@@ -32,7 +32,7 @@ describe("the link to a session", () => {
     expect(session.hellos.length).toBeGreaterThan(5);
   });
 
-  test("tells on each socket what the agent already has", async () => {
+  test("reports on each socket which lines the agent already has", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     session.tell("one");
@@ -43,7 +43,7 @@ describe("the link to a session", () => {
     expect(session.hellos.map(({ delivered }) => delivered)).toEqual([0, 3]);
   });
 
-  test("hands a line that comes again to the agent once", async () => {
+  test("delivers a repeated line to the agent only once", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     session.tell("one");
@@ -55,7 +55,7 @@ describe("the link to a session", () => {
     expect(session.frames.slice(1)).toMatchObject([{ echo: { method: "one" } }, { echo: { method: "two" } }]);
   });
 
-  test("holds the agent back when nothing is acknowledged", async () => {
+  test("blocks the agent while nothing is acknowledged", async () => {
     const { gateway } = await startHost({ timing: { pingEveryMs: 20 } });
     const session = await gateway.open("s");
     await gateway.until(() => session.frames.length);
@@ -64,7 +64,7 @@ describe("the link to a session", () => {
     const count = Math.ceil((4 * DEFAULT_LIMITS.hostWindowChars) / size);
     session.tell("stream", { count, size });
     session.tell("exit", { code: 0 });
-    // The host reads until its window is full, and a pipe's worth more; then the agent can write no further.
+    // The host reads until its window and the pipe are full. Then the agent cannot write any more.
     const { pid } = session.events<{ pid: number }>("started")[0] as { pid: number };
     await gateway.until(() => written(pid) > 0.9 * DEFAULT_LIMITS.hostWindowChars);
     const { pings } = gateway;
@@ -79,7 +79,7 @@ describe("the link to a session", () => {
     expect(session.faults).toEqual([]);
   });
 
-  test("does not keep the host from shutting down when nobody acknowledges", async () => {
+  test("does not keep the host from shutting down without acknowledgements", async () => {
     const { gateway, host } = await startHost();
     const session = await gateway.open("s");
     await gateway.until(() => session.frames.length);
@@ -117,7 +117,7 @@ describe("the link to a session", () => {
     expect((frame.echo as { params: { text: string } }).params.text === text).toBe(true);
   });
 
-  test.each([4404, 4409])("ends with the agent when the session closes it with %i", async (code) => {
+  test.each([4404, 4409])("stops the agent when the session closes the socket with %i", async (code) => {
     const { gateway, host } = await startHost();
     const session = await gateway.open("s");
     await gateway.until(() => session.frames.length);
@@ -129,7 +129,7 @@ describe("the link to a session", () => {
     expect(session.hellos).toHaveLength(1);
   });
 
-  test("ends with the agent when there is no such session", async () => {
+  test("stops the agent when there is no such session", async () => {
     const { gateway, log } = await startHost();
     gateway.refusals.set("/host/sessions/", 404);
     await gateway.open("s");
@@ -137,7 +137,7 @@ describe("the link to a session", () => {
     expect(gateway.upgrades.filter(({ url }) => url?.startsWith("/host/sessions/"))).toHaveLength(1);
   });
 
-  test("notices a gateway that is gone without a word", async () => {
+  test("notices a gateway that disappears silently", async () => {
     const { gateway } = await startHost({ timing: { pingEveryMs: 20, pongWithinMs: 20 } });
     const session = await gateway.open("s");
     await gateway.until(() => session.hellos.length === 1);
@@ -149,7 +149,7 @@ describe("the link to a session", () => {
   });
 });
 
-/** Bytes a process has written so far, as Linux counts them. */
+/** The number of bytes that a process has written so far, as Linux counts them. */
 function written(pid: number): number {
   return Number(/^wchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]);
 }

@@ -7,8 +7,8 @@ import { fixture, startHost } from "./harness.ts";
 const asDefault = (agent: OfferedAgent): OfferedAgent => ({ ...agent, default: true });
 const pidOf = (session: FakeSession) => session.events<{ pid: number }>("started")[0]?.pid;
 
-describe("the spare", () => {
-  test("is reported when it is ready and becomes the next session's run", async () => {
+describe("a warm process", () => {
+  test("reports its agent when it is ready, and becomes the next session's run", async () => {
     const { gateway } = await startHost({ agents: [asDefault(fixture("fixture"))] });
     await gateway.until(() => gateway.control.find(({ t }) => t === "agent"));
     const session = await gateway.open("s");
@@ -36,7 +36,7 @@ describe("the spare", () => {
     expect(session.exit?.error).toContain("version 2");
   });
 
-  test("that cannot start is reported and not tried again", async () => {
+  test("that cannot start is reported and not retried", async () => {
     const { gateway, log } = await startHost({ agents: [asDefault(fixture("fixture", "exits"))] });
     const failed = await gateway.until(() => gateway.control.find((message) => message.t === "agent_failed"));
     expect(failed).toEqual({
@@ -54,18 +54,18 @@ describe("the spare", () => {
     await expect.poll(() => readdirSync(root).length, { timeout: 5000 }).toBeGreaterThan(2);
   });
 
-  test("of another agent is made when somebody asks for it, and waits for its session", async () => {
+  test("of another agent is started on request, and waits for its session", async () => {
     const { gateway } = await startHost({ agents: [fixture("fixture"), fixture("other")] });
     await gateway.until(() => gateway.controlSocket);
     gateway.controlSocket?.send('{"t":"warm","agent":"other"}');
     await gateway.until(() => gateway.control.find((message) => message.t === "agent"));
     const session = await gateway.open("s", "other");
     await gateway.until(() => session.items.length >= 3);
-    // All of it at once: it had been started before.
+    // Everything arrives immediately, because the process had started before.
     expect(session.messages[0]).toEqual({ first: 1, count: 3 });
   });
 
-  test("is kept for those asked for last", async () => {
+  test("is kept for the most recently requested agents", async () => {
     const started = (id: string) => fixture(id, "crashes-never", id);
     const { gateway } = await startHost({ agents: ["a", "b", "c"].map(started) });
     await gateway.until(() => gateway.controlSocket);

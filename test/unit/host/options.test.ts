@@ -10,7 +10,7 @@ describe("the command line", () => {
     expect(options.token()).toBe("t");
   });
 
-  test("can be in the environment as a whole, and counts more where it says something", () => {
+  test("can be given by environment variables, which options override", () => {
     const env = {
       ACP_EDGE_GATEWAY: "https://acp.example.com",
       ACP_EDGE_WORKSPACE: "api",
@@ -39,7 +39,7 @@ describe("the command line", () => {
     expect(() => readCommandLine([], { ...env, ACP_EDGE_DRAIN: "soon" })).toThrow("--drain");
   });
 
-  test("says what is missing or wrong", () => {
+  test("names a missing or wrong option", () => {
     expect(() => readCommandLine(args, {})).toThrow("ACP_EDGE_HOST_TOKEN is missing");
     expect(() => readCommandLine(args.slice(2), { ACP_EDGE_HOST_TOKEN: "t" })).toThrow(
       "--gateway is missing",

@@ -8,7 +8,7 @@ describe("a command", () => {
     [`node "a b.js" 'c "d"' e\\ f`, ["node", "a b.js", 'c "d"', "e f"]],
     [`sh -c 'echo "\\$HOME"' ""`, ["sh", "-c", 'echo "\\$HOME"', ""]],
     [`"a \\"b\\" \\n" x"y"z`, ['a "b" \\n', "xyz"]],
-  ])("%s is split like a shell would", (text, words) => {
+  ])("%s is split as by a shell", (text, words) => {
     expect(splitCommand(text)).toEqual(words);
   });
 

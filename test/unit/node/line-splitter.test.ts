@@ -13,7 +13,7 @@ function cut(bytes: Buffer, places: number[]): Buffer[] {
   return at.slice(1).map((end, n) => bytes.subarray(at[n], end));
 }
 
-test("lines are the same wherever the chunks end", () => {
+test("lines do not depend on chunk boundaries", () => {
   const line = fc.string({ unit: "grapheme" }).map((text) => text.replaceAll("\n", ""));
   fc.assert(
     fc.property(fc.array(line), fc.array(fc.nat()), (lines, places) => {
@@ -23,7 +23,7 @@ test("lines are the same wherever the chunks end", () => {
   );
 });
 
-test("a character may come in two chunks", () => {
+test("a character may be split over two chunks", () => {
   const bytes = Buffer.from("é🙂\n");
   for (let at = 0; at <= bytes.length; at++) {
     expect(split([bytes.subarray(0, at), bytes.subarray(at)])).toEqual(["é🙂"]);
@@ -47,7 +47,7 @@ test("a line that is not UTF-8 is noise, its neighbours are not", () => {
   );
 });
 
-test("a line over the limit is reported with its size, however it is cut", () => {
+test("a line over the limit is reported with its size, however it is split", () => {
   const bytes = Buffer.from(`ok\n${"x".repeat(11)}\n${"y".repeat(10)}\n`);
   const tooLong = { noise: "(a line of 11 bytes was dropped: too long for a frame)" };
   fc.assert(

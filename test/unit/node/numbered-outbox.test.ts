@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { NumberedOutbox } from "../../../src/node/numbered-outbox.ts";
 import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 
-test("keeps items until they are acknowledged", () => {
+test("the outbox keeps items until they are acknowledged", () => {
   const outbox = new NumberedOutbox(DEFAULT_LIMITS);
   outbox.push(["a", "b", "c"]);
   expect(outbox.batch(0)).toEqual(["a", "b", "c"]);
@@ -14,7 +14,7 @@ test("keeps items until they are acknowledged", () => {
   expect([outbox.acked, outbox.last]).toEqual([2, 4]);
 });
 
-test("ignores acknowledgements from the past and from the future", () => {
+test("the outbox ignores acknowledgements of the past and of the future", () => {
   const outbox = new NumberedOutbox(DEFAULT_LIMITS);
   outbox.push(["a", "b"]);
   outbox.ack(9);
@@ -33,7 +33,7 @@ test("a batch stays within the limit, unless one item alone is larger", () => {
   expect(outbox.batch(4)).toEqual(["b"]);
 });
 
-test("is full above its window and has room again at half of it", async () => {
+test("the outbox is full above its window and has room again at half of it", async () => {
   const outbox = new NumberedOutbox({ ...DEFAULT_LIMITS, hostWindowChars: 1000 });
   const events: string[] = [];
   outbox.push(["x".repeat(400), "x".repeat(400)]);
@@ -50,7 +50,7 @@ test("is full above its window and has room again at half of it", async () => {
   expect(events).toEqual(["one acknowledged", "two acknowledged", "room"]);
 });
 
-test("forgets everything once nobody wants it", async () => {
+test("the outbox forgets everything once it is discarded", async () => {
   const outbox = new NumberedOutbox({ ...DEFAULT_LIMITS, hostWindowChars: 10 });
   outbox.push(["x".repeat(100)]);
   const room = outbox.room();

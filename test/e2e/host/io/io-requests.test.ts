@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startHost } from "../harness.ts";
 
-/** Has the agent make requests, as raw lines, and gives the host's answers. */
+/** Makes the agent send requests, as raw lines, and returns the host's responses. */
 async function ask(...lines: string[]): Promise<string[]> {
   const { gateway, root } = await startHost();
   writeFileSync(join(root, "file"), "text");
@@ -15,7 +15,7 @@ async function ask(...lines: string[]): Promise<string[]> {
   return session.events<string>("answer");
 }
 
-test("answers go up as items, with the id as the agent wrote it", async () => {
+test("responses are items that repeat the id as the agent wrote it", async () => {
   expect(
     await ask(
       '{"id":12345678901234567890,"method":"fs/read_text_file","params":{"sessionId":"x","path":"file"}}',
@@ -29,7 +29,7 @@ test("answers go up as items, with the id as the agent wrote it", async () => {
   ]);
 });
 
-test("a read sees the write before it", async () => {
+test("a read sees the preceding write", async () => {
   const answers = await ask(
     '{"id":1,"method":"fs/write_text_file","params":{"path":"a/b","content":"new"}}',
     '{"id":2,"method":"fs/read_text_file","params":{"path":"a/b"}}',
@@ -40,12 +40,12 @@ test("a read sees the write before it", async () => {
   ]);
 });
 
-test("an answer that would not fit in a frame is an error", async () => {
+test("a response that does not fit in a frame becomes an error", async () => {
   const [answer] = await ask('{"id":1,"method":"fs/read_text_file","params":{"path":"zeros"}}');
   expect(answer).toContain("too large");
 });
 
-test("an agent can wait for a command and go on asking meanwhile", async () => {
+test("an agent can send requests while it waits for a command", async () => {
   const { gateway } = await startHost();
   const session = await gateway.open("s");
   const write = (line: object) =>

@@ -40,7 +40,7 @@ describe("a terminal", () => {
     expect(rest).toEqual({ truncated: false, exitStatus: { exitCode: 3, signal: null } });
   });
 
-  test("takes a whole command line", async () => {
+  test("runs a whole command line", async () => {
     const { terminals: terms } = terminals();
     const terminal = await terms.create({ command: "echo one | tr o 0" });
     await terms.waitForExit(terminal);
@@ -54,7 +54,7 @@ describe("a terminal", () => {
     expect(terms.output(terminal)).toMatchObject({ output: "9999\n100000\n", truncated: true });
   });
 
-  test("has no exit status while it runs; killed, its output can still be read", async () => {
+  test("has no exit status while it runs, and keeps its output when it is killed", async () => {
     const of = terminals();
     const [terminal] = await startWaiting(of, "echo started;");
     expect(of.terminals.output(terminal)).toEqual({ output: "started\n", truncated: false });
@@ -67,7 +67,7 @@ describe("a terminal", () => {
     });
   });
 
-  test("that ignores SIGTERM is killed all the same", async () => {
+  test("that ignores SIGTERM is killed", async () => {
     const of = terminals();
     const [terminal, pid] = await startWaiting(of, "trap '' TERM;");
     of.terminals.kill(terminal);
@@ -94,7 +94,7 @@ describe("a terminal", () => {
     await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
-  test("that is released and does not want to go is waited for when its agent ends", async () => {
+  test("that is released and ends slowly is awaited when its agent ends", async () => {
     const of = terminals();
     const [terminal, pid] = await startWaiting(of, "trap '' TERM;");
     of.terminals.release(terminal);
@@ -102,7 +102,7 @@ describe("a terminal", () => {
     await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
-  test("that is being started when its agent ends is ended too", async () => {
+  test("that starts while its agent ends is ended too", async () => {
     const { terminals: terms, root } = terminals();
     const starting = terms.create({ command: "echo $$ > tmp; mv tmp pid; sleep 60 & wait" });
     await terms.close();
@@ -114,13 +114,13 @@ describe("a terminal", () => {
     await expect(terms.create({ command: "pwd" })).rejects.toMatchObject({ message: "the agent is gone" });
   });
 
-  test("has its time", async () => {
+  test("is ended after its maximum time", async () => {
     const of = terminals(1);
     const terminal = await of.terminals.create({ command: "sleep 60" });
     expect(await of.terminals.waitForExit(terminal)).toEqual({ exitCode: null, signal: "SIGTERM" });
   });
 
-  test("that writes without end leaves time for others, and keeps what fits", async () => {
+  test("that writes without end does not block others, and keeps the end of its output", async () => {
     const of = terminals();
     const flood = await of.terminals.create({ command: "yes flood", outputByteLimit: 1000 });
     const other = await of.terminals.create({ command: "echo other" });
@@ -140,7 +140,7 @@ describe("a terminal", () => {
     await expect(terminals().terminals.create(params)).rejects.toMatchObject({ code: expect.any(Number) });
   });
 
-  test("cannot be one of too many", async () => {
+  test("is refused beyond the maximum number", async () => {
     const { terminals: terms } = terminals();
     for (let n = 0; n < 100; n++) await terms.create({ command: "true" });
     await expect(terms.create({ command: "true" })).rejects.toMatchObject({
@@ -148,7 +148,7 @@ describe("a terminal", () => {
     });
   });
 
-  test("cannot be somewhere else, or nothing at all", async () => {
+  test("is refused outside the workspace or without a command", async () => {
     const { terminals: terms } = terminals();
     await expect(terms.create({ command: "pwd", cwd: "/" })).rejects.toMatchObject({ code: -32602 });
     await expect(terms.create({ command: "/no/such/command" })).rejects.toMatchObject({

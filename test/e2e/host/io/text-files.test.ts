@@ -17,7 +17,7 @@ import { readTextFile, writeTextFile } from "../../../../src/host/io/text-files.
 import { resolveInWorkspace } from "../../../../src/host/io/workspace-path.ts";
 import { temporaryDirectory } from "../../../fixtures/temporary-directory.ts";
 
-/** A workspace next to a file that is none of its business. */
+/** A workspace beside a file that is outside of it. */
 function workspace(): { root: string; secret: string } {
   const directory = temporaryDirectory();
   const root = join(directory, "workspace");
@@ -43,14 +43,14 @@ describe("reading a file", () => {
     expect(await readTextFile(root, { path: join(root, "file"), ...range })).toEqual({ content });
   });
 
-  test("that does not exist", async () => {
+  test("that does not exist is refused", async () => {
     const { root } = workspace();
     const missing = { code: -32002, message: expect.stringContaining("no such file") };
     await expect(readTextFile(root, { path: "none" })).rejects.toMatchObject(missing);
     await expect(readTextFile(root, { path: "file/none" })).rejects.toMatchObject(missing);
   });
 
-  test("that is no file, or too large", async () => {
+  test("that is not a regular file or too large is refused", async () => {
     const { root } = workspace();
     const wrong = { code: -32602 };
     await expect(readTextFile(root, { path: "." })).rejects.toMatchObject(wrong);
@@ -61,7 +61,7 @@ describe("reading a file", () => {
     await expect(readTextFile(root, { path: "huge" })).rejects.toMatchObject(wrong);
   });
 
-  test("that is binary gives what can be read of it", async () => {
+  test("that is binary returns its readable part", async () => {
     const { root } = workspace();
     writeFileSync(join(root, "binary"), Buffer.from([0, 0xff, 0x61]));
     expect(await readTextFile(root, { path: "binary" })).toEqual({ content: "\0\ufffda" });
@@ -69,7 +69,7 @@ describe("reading a file", () => {
 });
 
 describe("writing a file", () => {
-  test("replaces it, and creates the directories on the way", async () => {
+  test("replaces the file and creates missing directories", async () => {
     const { root } = workspace();
     await writeTextFile(root, { path: "file", content: "é" });
     await writeTextFile(root, { path: join(root, "a/b/c"), content: "new" });
@@ -77,7 +77,7 @@ describe("writing a file", () => {
     expect(readFileSync(join(root, "a/b/c"), "utf8")).toBe("new");
   });
 
-  test("keeps its mode, and leaves nothing else behind", async () => {
+  test("keeps the mode of the file and leaves no temporary file behind", async () => {
     const { root } = workspace();
     chmodSync(join(root, "file"), 0o754);
     await writeTextFile(root, { path: "file", content: "x" });
@@ -85,7 +85,7 @@ describe("writing a file", () => {
     expect(readdirSync(root)).toEqual(["file"]);
   });
 
-  test("through a link within the workspace writes to what it leads to", async () => {
+  test("through a link within the workspace writes to the target of the link", async () => {
     const { root } = workspace();
     mkdirSync(join(root, "directory"));
     symlinkSync("file", join(root, "link"));
@@ -97,7 +97,7 @@ describe("writing a file", () => {
     expect(readdirSync(root).sort()).toEqual(["directory", "file", "link", "to-directory"]);
   });
 
-  test("is never seen half done", async () => {
+  test("is never visible half done", async () => {
     const { root } = workspace();
     const versions = ["a", "b"].map((letter) => letter.repeat(3_000_000));
     writeFileSync(join(root, "file"), versions[0] as string);
@@ -105,7 +105,7 @@ describe("writing a file", () => {
       const writing = writeTextFile(root, { path: "file", content: versions[n % 2] as string });
       for (let looks = 0; looks < 5; looks++) {
         const { content } = await readTextFile(root, { path: "file" });
-        // Not toContain, which would print megabytes.
+        // toContain would print megabytes.
         expect(versions.includes(content)).toBe(true);
       }
       await writing;
@@ -122,7 +122,7 @@ describe("writing a file", () => {
   });
 });
 
-describe("the workspace is not left", () => {
+describe("a path cannot leave the workspace", () => {
   const outside = { code: -32602, message: expect.stringContaining("outside the workspace") };
 
   async function refused(root: string, path: string, fault: object = outside): Promise<void> {
@@ -157,14 +157,14 @@ describe("the workspace is not left", () => {
     expect(readFileSync(secret, "utf8")).toBe("secret");
   });
 
-  test("by a null character, or by what a process sees as its own", async () => {
+  test("by a null character, or by /proc/self", async () => {
     const { root } = workspace();
     await refused(root, "file\0/../../secret", { code: -32602 });
     await refused(root, "/proc/self/environ");
     await refused(root, `/proc/${process.pid}/root/etc/hostname`);
   });
 
-  test("by links that go round in a circle", async () => {
+  test("by links that form a circle", async () => {
     const { root } = workspace();
     symlinkSync("b", join(root, "a"));
     symlinkSync("a", join(root, "b"));
@@ -183,7 +183,7 @@ describe("the workspace is not left", () => {
     expect(readdirSync(outside)).toEqual(["file"]);
   });
 
-  test("by a directory that becomes a link while it is held", async () => {
+  test("by a directory that becomes a link while it is open", async () => {
     const { root, place, swap } = await checked();
     const held = await openDirectoryBeneath(root, dirname(place), false);
     swap();
@@ -192,7 +192,7 @@ describe("the workspace is not left", () => {
     await held.close();
   });
 
-  /** A path that was found to be inside, and a way to make it lead outside. */
+  /** A path that passed the check, and a function that makes it lead outside. */
   async function checked() {
     const { root } = workspace();
     const outside = join(root, "../outside");
@@ -207,7 +207,7 @@ describe("the workspace is not left", () => {
     return { root, outside, place, swap };
   }
 
-  test("though a name may begin with two dots, and links within are fine", async () => {
+  test("but a name may begin with two dots, and links may stay within", async () => {
     const { root } = workspace();
     symlinkSync(join(root, "file"), join(root, "link"));
     await writeTextFile(root, { path: "..hidden", content: "x" });

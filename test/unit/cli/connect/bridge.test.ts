@@ -1,4 +1,4 @@
-/** The bridge against a gateway that says what it is told to say. */
+/** The bridge against a scripted gateway. */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -23,7 +23,7 @@ type Visit = {
   token: string;
   connection: string | undefined;
   say(head: GatewayHead, lines?: string[]): void;
-  /** The next message of the bridge, heartbeats aside. */
+  /** The next message of the bridge, without heartbeats. */
   heard(): Promise<{ head: ClientHead; lines: string[] }>;
 };
 
@@ -55,7 +55,7 @@ afterEach(async () => {
   server.close();
 });
 
-/** Starts a bridge, with a token that is another each time a fresh one is wanted. */
+/** Starts a bridge whose token changes each time a fresh one is requested. */
 function start(): void {
   let made = 1;
   ended = runBridge({
@@ -113,13 +113,13 @@ async function written(count: number): Promise<string[]> {
   return lines;
 }
 
-test("a token about to expire is replaced on the next socket, and the editor hears nothing of it", async () => {
+test("a token that is about to expire is replaced by a new socket, unnoticed by the editor", async () => {
   start();
   const first = await next();
   await first.heard();
   first.say({ t: "welcome", connection: "c", received: 0 });
   first.say({ t: "page", of: "s", at: "1.5" }, [update(1)]);
-  // Its time is over but for a moment.
+  // The token expires in a moment.
   first.say({ t: "page", of: "", at: "7" }, [expiring(0), notice("_other/news", {})]);
   const second = await next();
   expect(second).toMatchObject({ token: "Bearer token-2", connection: "c" });
@@ -129,7 +129,7 @@ test("a token about to expire is replaced on the next socket, and the editor hea
   expect(await written(3)).toEqual([update(1), notice("_other/news", {}), update(2)]);
 });
 
-test("what an agent says of tokens is the editor's to hear", async () => {
+test("an agent's own message about tokens reaches the editor", async () => {
   start();
   const first = await next();
   first.say({ t: "welcome", connection: "c", received: 0 });
@@ -148,7 +148,7 @@ test("a socket closed because its token has expired is followed by one with a fr
   expect(await next()).toMatchObject({ token: "Bearer token-2", connection: "c" });
 });
 
-test("a gateway that has had enough for now is left alone for a while, though it was there", async () => {
+test("a gateway that asks to try again later is left alone for a while", async () => {
   start();
   const first = await next();
   await first.heard();
@@ -159,7 +159,7 @@ test("a gateway that has had enough for now is left alone for a while, though it
   await expect.poll(() => logged).toEqual(["link lost, trying again in 5.0 s: 1008 quota exceeded"]);
 });
 
-test("a fresh token that is not accepted either is the end, told to the editor", async () => {
+test("a fresh token that is refused too ends the bridge with an error for the editor", async () => {
   start();
   const first = await next();
   await first.heard();
@@ -172,7 +172,7 @@ test("a fresh token that is not accepted either is the end, told to the editor",
   expect(await written(1)).toEqual([expect.stringContaining('"id":7,"error"')]);
 });
 
-test("a session that cannot be restored is answered for, once", async () => {
+test("the requests of a session that cannot be restored get exactly one error", async () => {
   start();
   const first = await next();
   await first.heard();
@@ -187,7 +187,7 @@ test("a session that cannot be restored is answered for, once", async () => {
   first.say({ t: "page", of: "", at: "1" }, ['{"jsonrpc":"2.0","id":0,"result":{}}']);
   expect(await written(2)).toHaveLength(2);
 
-  // The gateway knows it no more, and takes it as a new one.
+  // The gateway has forgotten the connection and opens a new one.
   server.options.verifyClient = ({ req }, answer) =>
     req.headers["acp-connection-id"] === undefined ? answer(true) : answer(false, 404);
   first.socket.terminate();

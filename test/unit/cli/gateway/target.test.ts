@@ -21,8 +21,8 @@ function home(config: Config = CONFIG): { XDG_CONFIG_HOME: string } {
   return env;
 }
 
-describe("where the gateway is", () => {
-  test("the profile in use is the last word, the command line the first", async () => {
+describe("the target of a command", () => {
+  test("prefers the command line to the environment, and the environment to the profile", async () => {
     const env = home();
     const target = resolveTarget({}, env);
     expect(target).toMatchObject({ url: "https://work.example", workspace: "w", agent: "a" });
@@ -34,14 +34,14 @@ describe("where the gateway is", () => {
     });
   });
 
-  test("another profile is chosen by name, in the environment or on the command line", () => {
+  test("uses another profile that the environment or the command line names", () => {
     const env = home();
     expect(resolveTarget({ profile: "home" }, env).url).toBe("https://home.example");
     expect(resolveTarget({}, { ...env, ACP_EDGE_PROFILE: "home" }).url).toBe("https://home.example");
     expect(() => resolveTarget({ profile: "nowhere" }, env)).toThrow('no profile "nowhere"');
   });
 
-  test("a token of any kind overrides those of the layers below it", async () => {
+  test("prefers a token of any kind to the tokens of lower layers", async () => {
     const env = home();
     expect(await resolveTarget({ tokenCommand: "echo fresh" }, env).token()).toBe("fresh");
     expect(await resolveTarget({}, { ...env, ACP_EDGE_TOKEN: "env-token" }).token()).toBe("env-token");
@@ -51,13 +51,13 @@ describe("where the gateway is", () => {
     expect(await resolveTarget({ tokenFile: file }, both).token()).toBe("in-a-file");
   });
 
-  test("a profile's token is not shown to another gateway", async () => {
+  test("does not send a profile's token to another gateway", async () => {
     const target = resolveTarget({ url: "https://evil.example" }, home());
     await expect(target.token()).rejects.toThrow("no token is configured");
     expect(await resolveTarget({ url: "wss://work.example/acp" }, home()).token()).toBe("work-token");
   });
 
-  test("a token command runs once, and again when a fresh one is wanted", async () => {
+  test("runs a token command once, and again for a fresh token", async () => {
     const env = home();
     const counter = join(env.XDG_CONFIG_HOME, "count");
     const target = resolveTarget({ tokenCommand: `echo x >> ${counter}; wc -l < ${counter}` }, env);
@@ -66,7 +66,7 @@ describe("where the gateway is", () => {
     expect(await target.token({ fresh: true })).toBe("2");
   });
 
-  test("nothing configured, or a broken file, is said", () => {
+  test("reports a missing configuration and a broken file", () => {
     expect(() => resolveTarget({}, home({ profile: "default", profiles: {} }))).toThrow(
       "no gateway is configured",
     );
@@ -85,7 +85,7 @@ test.each([
   expect(gatewayUrl(text)).toBe(url);
 });
 
-test("an ACP client connects to the workspace and agent that are wanted", () => {
+test("the ACP address names the workspace and the agent", () => {
   expect(acpUrl({ url: "https://x.example", workspace: "a b", agent: "c" })).toBe(
     "wss://x.example/acp?workspace=a+b&agent=c",
   );

@@ -2,13 +2,13 @@ import { describe, expect, test } from "vitest";
 import { parseGitStatus } from "../../../../src/host/os/git-status.ts";
 
 describe("a git status", () => {
-  test("names the first files and counts all", () => {
+  test("names the first changed files and counts all of them", () => {
     const state = parseGitStatus(Array.from({ length: 5000 }, (_, i) => `? f${i}\0`).join(""));
     expect(state.modifiedCount).toBe(5000);
     expect(state.modifiedFiles).toHaveLength(100);
   });
 
-  test("of an empty repository has no head, and none of a detached head has a branch", () => {
+  test("has no head in an empty repository, and no branch with a detached head", () => {
     expect(parseGitStatus("# branch.oid (initial)\0# branch.head main\0")).toMatchObject({
       branch: "main",
       head: null,
