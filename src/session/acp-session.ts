@@ -5,6 +5,7 @@ import type { Caller } from "../protocol/caller.ts";
 import { answerClose } from "../protocol/close-codes.ts";
 import { type AgentRequest, clientRequestId } from "../protocol/ids.ts";
 import { HOST, type LogWatchRequest, WATCH_LOG } from "../protocol/internal-headers.ts";
+import { readLimits } from "../protocol/limits.ts";
 import type { PermissionChoice, PermissionSummary } from "../protocol/permission.ts";
 import type { PermissionPolicy } from "../protocol/permission-policy.ts";
 import {
@@ -34,6 +35,7 @@ import type { OpeningRequest } from "./core/decide/import-events.ts";
 import type { SessionState } from "./core/state/state.ts";
 import { LoadedSession } from "./loaded-session.ts";
 import { SESSION_SCHEMA } from "./schema.ts";
+import type { SessionContext } from "./session-parts.ts";
 import { SessionSockets } from "./session-sockets.ts";
 import { forkSession } from "./transfer/object/fork.ts";
 import { isStaged, SessionImport } from "./transfer/object/session-import.ts";
@@ -43,20 +45,22 @@ import { isStaged, SessionImport } from "./transfer/object/session-import.ts";
  * on the `LoadedSession`, and maps the outcome. A call that `Access` refuses reads nothing of the session.
  */
 export class AcpSession extends DurableObject<Env> {
+  readonly #context: SessionContext;
   readonly #access: Access;
   readonly #sockets: SessionSockets;
-  readonly #tables: Tables;
   #loaded: LoadedSession | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
+    const tables = new Tables(ctx.storage, SESSION_SCHEMA);
     this.#access = new Access(ctx.storage.kv);
     this.#sockets = new SessionSockets(ctx, env);
+    const limits = readLimits(env.LIMITS);
+    this.#context = { ctx, env, limits, tables, access: this.#access, sockets: this.#sockets };
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
-    this.#tables = new Tables(ctx.storage, SESSION_SCHEMA);
     // A crash ended an import and left its rows.
-    if (isStaged(ctx.storage.sql, this.#tables)) {
-      this.#tables.forget();
+    if (isStaged(ctx.storage.sql, tables)) {
+      tables.forget();
       void ctx.blockConcurrencyWhile(() => ctx.storage.deleteAll());
     }
   }
@@ -79,8 +83,7 @@ export class AcpSession extends DurableObject<Env> {
 
   #load(): LoadedSession {
     // A deleted session may be followed by another one.
-    if (!this.#loaded || this.#loaded.isDeleted)
-      this.#loaded = new LoadedSession(this.ctx, this.env, this.#tables, this.#access, this.#sockets);
+    if (!this.#loaded || this.#loaded.isDeleted) this.#loaded = new LoadedSession(this.#context);
     return this.#loaded;
   }
 
@@ -142,14 +145,14 @@ export class AcpSession extends DurableObject<Env> {
 
   /** Takes in a session from elsewhere, if there is none here. The caller must dispose of the import. */
   import(order: ImportOrder): Result<SessionImport> {
-    if (this.#access.owner || isStaged(this.ctx.storage.sql, this.#tables)) {
+    if (this.#access.owner || isStaged(this.ctx.storage.sql, this.#context.tables)) {
       const message = `There is a session ${order.sessionId} here: use ?as=new for a copy`;
       return refused({ reason: "conflict", message });
     }
     if (!mayOpenIn(order.workspace, order.caller)) throw new Error("Not this caller's to import");
     const commit = (state: SessionState, opening: OpeningRequest | undefined) =>
       this.#load().adopt(order, state, opening);
-    return accepted(new SessionImport(this.ctx.storage, this.#tables, order, commit));
+    return accepted(new SessionImport(this.#context, order, commit));
   }
 
   // ---- clients ----------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 import type { DeadlineHandler } from "../durable/deadlines.ts";
-import { LIMITS } from "../protocol/limits.ts";
+import type { Limits } from "../protocol/limits.ts";
 import { type Act, audit } from "../tenant/client/audit.ts";
 import { checkIdle, unavailable } from "./core/decide/agent-process.ts";
 import { expirePermissions, nextTimeout, setPolicy } from "./core/decide/policy.ts";
@@ -7,7 +7,12 @@ import { FACTS, type Facts } from "./core/events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "./core/events/event.ts";
 import type { SessionState } from "./core/state/state.ts";
 import type { Recorder } from "./log/journal.ts";
-import { type SessionDeadline, type SessionParts, workspaceOf } from "./session-parts.ts";
+import {
+  type SessionContext,
+  type SessionDeadline,
+  type SessionParts,
+  workspaceOf,
+} from "./session-parts.ts";
 
 /**
  * What events ask of others once they are in the log: a place for the agent, a line in the index, a note in the
@@ -16,12 +21,14 @@ import { type SessionDeadline, type SessionParts, workspaceOf } from "./session-
 export class FollowUp {
   readonly #ctx: DurableObjectState;
   readonly #env: Env;
+  readonly #limits: Limits;
   readonly #parts: SessionParts;
   readonly #record: Recorder;
 
-  constructor(ctx: DurableObjectState, env: Env, parts: SessionParts, record: Recorder) {
+  constructor({ ctx, env, limits }: SessionContext, parts: SessionParts, record: Recorder) {
     this.#ctx = ctx;
     this.#env = env;
+    this.#limits = limits;
     this.#parts = parts;
     this.#record = record;
   }
@@ -29,14 +36,14 @@ export class FollowUp {
   after(state: SessionState, events: readonly LogEvent[]): void {
     const { deadlines, link, index, archive, webhooks } = this.#parts;
     webhooks.note(state, events);
-    if (archive.wanted(state)) deadlines.setUnlessSet("archive", Date.now());
+    if (archive.isDue(state)) deadlines.setUnlessSet("archive", Date.now());
     const facts = events.filter(isFact);
     if (facts.length === 0) return;
     const traits = facts.map(({ kind }) => FACTS[kind]);
     for (const fact of facts) this.#afterFact(state, fact);
     if (state.agent === "ready" && traits.some((fact) => fact.opensAgentSession)) {
       deadlines.clear("agent-start");
-      deadlines.setUnlessSet("idle", Date.now() + LIMITS.idleMs);
+      deadlines.setUnlessSet("idle", Date.now() + this.#limits.idleMs);
     }
     for (const { stopsProcess } of traits) if (stopsProcess !== undefined) link.stop(stopsProcess);
     if (!state.run && state.agent !== "starting" && traits.some((fact) => fact.freesPlacement))
@@ -47,7 +54,7 @@ export class FollowUp {
     }
     const listed = traits.map((fact) => fact.listed);
     // The deadline is the outbox: it outlives a crash.
-    if (index.isDue(listed)) deadlines.setUnlessSet("index", Date.now() + LIMITS.indexDelayMs);
+    if (index.isDue(listed)) deadlines.setUnlessSet("index", Date.now() + this.#limits.indexDelayMs);
     if (index.isUrgent(state, listed)) this.#ctx.waitUntil(index.write(state));
   }
 
@@ -56,7 +63,7 @@ export class FollowUp {
     switch (event.kind) {
       case "session.anticipated":
         this.#seekPlace(state, event.seq);
-        return deadlines.setUnlessSet("idle", Date.now() + LIMITS.idleMs);
+        return deadlines.setUnlessSet("idle", Date.now() + this.#limits.idleMs);
       case "session.requested":
         return this.#seekPlace(state, event.seq);
       case "runtime.reconnect_attempt":
@@ -113,7 +120,7 @@ export class FollowUp {
 
   #seekPlace(state: SessionState, seq: number, delayMs = 0): void {
     const { deadlines } = this.#parts;
-    deadlines.set("agent-start", Date.now() + delayMs + LIMITS.agentStartMs);
+    deadlines.set("agent-start", Date.now() + delayMs + this.#limits.agentStartMs);
     // The process is there or on its way, and only asked to open a session.
     if (seq !== state.processRequest) return;
     if (delayMs > 0) deadlines.set("place", Date.now() + delayMs);
@@ -150,7 +157,7 @@ export class FollowUp {
       "agent-start": () => this.#startTimedOut(state),
       idle: () => this.#record((batch) => checkIdle(batch)),
       permission: () => this.#permissionsTimedOut(state),
-      archive: () => archive.run(state, this.#record),
+      archive: () => archive.archiveOldest(state, this.#record),
       index: () => index.write(state),
       notices: () => webhooks.handOver(state),
       release: () => this.#release(state),
@@ -188,7 +195,7 @@ export class FollowUp {
       await workspaceOf(this.#env, state)?.release(state.sessionId, state.processRequest);
     } catch (error) {
       console.error("release failed", { sessionId: state.sessionId, error: String(error) });
-      this.#parts.deadlines.setUnlessSet("release", Date.now() + LIMITS.hostStatusRetryMs);
+      this.#parts.deadlines.setUnlessSet("release", Date.now() + this.#limits.hostStatusRetryMs);
     }
   }
 

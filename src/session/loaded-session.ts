@@ -1,8 +1,6 @@
 import { closeUnreadable, socketKind } from "../durable/attachments.ts";
-import type { Tables } from "../durable/schema.ts";
 import type { Caller } from "../protocol/caller.ts";
 import type { Frame } from "../protocol/frame.ts";
-import { LIMITS } from "../protocol/limits.ts";
 import type { PermissionPolicy } from "../protocol/permission-policy.ts";
 import { accepted, type Result, refused } from "../protocol/refusal.ts";
 import type {
@@ -14,7 +12,6 @@ import type {
   SessionOrigin,
 } from "../protocol/rpc.ts";
 import type { NoticeType } from "../protocol/webhook-messages.ts";
-import type { Access } from "./access.ts";
 import { ClientIntake } from "./client-intake.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
 import type { Batch } from "./core/decide/batch.ts";
@@ -27,8 +24,8 @@ import { sessionFor } from "./core/read/redaction/redaction.ts";
 import type { SessionState } from "./core/state/state.ts";
 import { FollowUp } from "./effects.ts";
 import { HostIntake } from "./host-intake.ts";
-import { loadParts, type SessionParts, workspaceOf } from "./session-parts.ts";
-import type { SessionSockets } from "./session-sockets.ts";
+import { HistoryGone } from "./log/history-archive.ts";
+import { loadParts, type SessionContext, type SessionParts, workspaceOf } from "./session-parts.ts";
 import { segmentPage } from "./transfer/object/segments.ts";
 
 /**
@@ -40,26 +37,18 @@ export class LoadedSession {
   readonly ready: Promise<void> | undefined;
   readonly clients: ClientIntake;
   readonly host: HostIntake;
-  readonly #ctx: DurableObjectState;
-  readonly #env: Env;
-  readonly #tables: Tables;
-  readonly #access: Access;
-  readonly #sockets: SessionSockets;
+  readonly #context: SessionContext;
   readonly #parts: SessionParts;
   readonly #effects: FollowUp;
   #isDeleted = false;
 
-  constructor(ctx: DurableObjectState, env: Env, tables: Tables, access: Access, sockets: SessionSockets) {
-    this.#tables = tables;
-    this.#ctx = ctx;
-    this.#env = env;
-    this.#access = access;
-    this.#sockets = sockets;
+  constructor(context: SessionContext) {
+    this.#context = context;
     const record = (decide: (batch: Batch) => void) => this.#record(decide);
-    this.#parts = loadParts(ctx, env, tables, access, record);
-    this.#effects = new FollowUp(ctx, env, this.#parts, record);
+    this.#parts = loadParts(context, record);
+    this.#effects = new FollowUp(context, this.#parts, record);
     this.clients = new ClientIntake(this.#parts, record);
-    this.host = new HostIntake(this.#parts, sockets, record);
+    this.host = new HostIntake(this.#parts, context.sockets, record);
     if (!this.#parts.journal.catchUp()) this.ready = this.#replayArchive();
   }
 
@@ -89,7 +78,7 @@ export class LoadedSession {
   open(request: OpenRequest): void {
     const { journal } = this.#parts;
     if (!journal.state) {
-      this.#tables.create();
+      this.#context.tables.create();
       journal.create(request.sessionId);
       this.clients.attachFirst(request);
     }
@@ -130,12 +119,12 @@ export class LoadedSession {
     this.#isDeleted = true;
     journal.forget();
     clients.forget();
-    this.#access.forget();
+    this.#context.access.forget();
     deadlines.forget();
-    this.#tables.forget();
-    await this.#ctx.storage.deleteAll();
+    this.#context.tables.forget();
+    await this.#context.ctx.storage.deleteAll();
     await index.remove(state);
-    await workspaceOf(this.#env, state)?.release(state.sessionId, state.lastSeq);
+    await workspaceOf(this.#context.env, state)?.release(state.sessionId, state.lastSeq);
   }
 
   // ---- the one way in ---------------------------------------------------------------------------------
@@ -149,7 +138,7 @@ export class LoadedSession {
     } catch (error) {
       // Memory is ahead of the log, so the object must start again from storage.
       console.error("session failed", { error: String(error) });
-      this.#ctx.abort("The session could not record what happened");
+      this.#context.ctx.abort("The session could not record what happened");
       throw error;
     }
     if (events.length === 0) return;
@@ -163,8 +152,8 @@ export class LoadedSession {
 
   #setOwner(): void {
     const { identity, sessionId } = this.#state;
-    if (!identity || this.#access.owner) return;
-    this.#access.setOwner({ tenant: identity.tenant, workspace: identity.workspace, sessionId });
+    if (!identity || this.#context.access.owner) return;
+    this.#context.access.setOwner({ tenant: identity.tenant, workspace: identity.workspace, sessionId });
   }
 
   async runDeadlines(): Promise<void> {
@@ -213,10 +202,14 @@ export class LoadedSession {
   /** A page of the log as NDJSON. */
   async events({ redacted }: Caller, after: number, maxEvents: number): Promise<Result<EventsPage>> {
     const { journal, archive } = this.#parts;
-    const gone = await archive.missing(after);
-    if (gone !== undefined) return refused({ reason: "gone", message: gone });
+    try {
+      await archive.reach(after);
+    } catch (error) {
+      if (error instanceof HistoryGone) return refused({ reason: "gone", message: error.message });
+      throw error;
+    }
     const { sessionId } = this.#state;
-    const { deliverChars } = LIMITS;
+    const { deliverChars } = this.#context.limits;
     return accepted(journal.log.readEnvelopes(sessionId, after, deliverChars, maxEvents, redacted));
   }
 
@@ -225,16 +218,16 @@ export class LoadedSession {
     const { journal, archive } = this.#parts;
     await archive.reach(cursor.after);
     const envelopes = journal.log.envelopes(this.#state.sessionId, cursor.after, redacted);
-    return segmentPage(envelopes, cursor, upTo, LIMITS.deliverChars);
+    return segmentPage(envelopes, cursor, upTo, this.#context.limits.deliverChars);
   }
 
   // ---- sockets and access -----------------------------------------------------------------------------
 
   /** A socket that gets the log from the event after `after` on. */
   watch(caller: Caller, after: number): Response {
-    const { registration, tags } = this.#sockets.prepare(caller, "watcher", this.#state.sessionId);
+    const { registration, tags } = this.#context.sockets.prepare(caller, "watcher", this.#state.sessionId);
     const response = this.#parts.watchers.accept(after, tags, caller.redacted);
-    if (response.webSocket) this.#sockets.register(registration);
+    if (response.webSocket) this.#context.sockets.register(registration);
     return response;
   }
 
@@ -253,11 +246,11 @@ export class LoadedSession {
   async revoke(): Promise<Result<undefined>> {
     const { clients, watchers, index } = this.#parts;
     const state = this.#state;
-    this.#access.revoke();
+    this.#context.access.revoke();
     watchers.dismiss("session revoked");
     const connections = clients.present().map(({ connection }) => connection);
     for (const connection of connections) clients.detach(connection);
-    const { ACP_CONNECTION_DO } = this.#env;
+    const { ACP_CONNECTION_DO } = this.#context.env;
     await Promise.all([
       ...connections.map((id) => ACP_CONNECTION_DO.getByName(id).endSocket(id, "session revoked")),
       index.remove(state),
@@ -266,7 +259,7 @@ export class LoadedSession {
   }
 
   async restore(): Promise<Result<undefined>> {
-    this.#access.restore();
+    this.#context.access.restore();
     await this.#parts.index.write(this.#state);
     return accepted();
   }

@@ -1,7 +1,7 @@
 import { Deadlines } from "../durable/deadlines.ts";
 import { workspaceObject } from "../durable/object-names.ts";
 import type { Tables } from "../durable/schema.ts";
-import { LIMITS } from "../protocol/limits.ts";
+import type { Limits } from "../protocol/limits.ts";
 import type { Access } from "./access.ts";
 import { ioClientGone } from "./core/decide/client-files.ts";
 import type { SessionState } from "./core/state/state.ts";
@@ -13,6 +13,17 @@ import { Notices } from "./outbox/webhook-outbox.ts";
 import { Clients } from "./readers/clients.ts";
 import { HostLink } from "./readers/host-link.ts";
 import { Watchers } from "./readers/log-watchers.ts";
+import type { SessionSockets } from "./session-sockets.ts";
+
+/** The parts of the object that outlive one loaded session. */
+export type SessionContext = {
+  readonly ctx: DurableObjectState;
+  readonly env: Env;
+  readonly limits: Limits;
+  readonly tables: Tables;
+  readonly access: Access;
+  readonly sockets: SessionSockets;
+};
 
 /** The deadlines of a session. */
 export type SessionDeadline =
@@ -41,15 +52,12 @@ export type SessionParts = {
 
 /** Loads the parts from storage. Input that a part discovers itself, such as a lost client, goes to `record`. */
 export function loadParts(
-  ctx: DurableObjectState,
-  env: Env,
-  tables: Tables,
-  access: Access,
+  { ctx, env, limits, tables, access }: SessionContext,
   record: Recorder,
 ): SessionParts {
   const { sql } = ctx.storage;
-  const journal = new Journal(sql, tables);
-  const archive = new HistoryArchive(env.ARCHIVE, journal);
+  const journal = new Journal(sql, tables, limits);
+  const archive = new HistoryArchive(env.ARCHIVE, journal, limits);
   const concealed = new ConcealedValues(sql);
   const deadlines = new Deadlines<SessionDeadline>(ctx.storage);
   const isCurrent = (state: SessionState) => journal.state === state;
@@ -70,7 +78,7 @@ export function loadParts(
     index: new IndexWriter(
       env.INDEX,
       (state) => isCurrent(state) && !access.isRevoked,
-      () => deadlines.setUnlessSet("index", Date.now() + LIMITS.indexRetryMs),
+      () => deadlines.setUnlessSet("index", Date.now() + limits.indexRetryMs),
     ),
     webhooks: new Notices(ctx, deadlines, (state) => workspaceOf(env, state), isCurrent),
   };

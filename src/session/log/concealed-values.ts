@@ -2,8 +2,8 @@ import { type Frame, mustReadFrame } from "../../protocol/frame.ts";
 import { conceal, hasMcpServers, reveal } from "../../protocol/mcp-credentials.ts";
 
 /**
- * What clients gave the agent's MCP servers for their eyes only. It is in the session's storage, but in no log,
- * and nothing reads it but the line to the agent.
+ * Credentials that clients gave the agent's MCP servers. They stay in the session's storage and out of its log, so no
+ * reader of the log sees them. Only the host link puts them back, into lines for the agent.
  */
 export class ConcealedValues {
   readonly #sql: SqlStorage;
@@ -12,24 +12,22 @@ export class ConcealedValues {
     this.#sql = sql;
   }
 
-  /** A client's frame as the log may have it. */
+  /** A client's frame with references in place of credentials, fit for the log. */
   conceal(frame: Frame): Frame {
     if (!hasMcpServers(frame.value)) return frame;
     const { raw, values } = conceal(frame.raw, () => crypto.randomUUID());
-    // What the gateway answers itself no agent will ever see.
-    if (!ANSWERED_HERE.has(frame.method ?? "")) this.#keep(values);
+    // No agent sees a frame that the gateway answers itself, so its credentials are never needed again.
+    if (!ANSWERED_BY_GATEWAY.has(frame.method ?? "")) this.#keep(values);
     return mustReadFrame(raw);
   }
 
-  /** A line for the agent, with all it needs. */
+  /** A line for the agent with the credentials put back. */
   reveal(line: string): string {
     return reveal(line, (reference) => this.#find(reference));
   }
 
   #keep(values: Record<string, string>): void {
-    const entries = Object.entries(values);
-    if (entries.length === 0) return;
-    for (const [reference, value] of entries)
+    for (const [reference, value] of Object.entries(values))
       this.#sql.exec("INSERT INTO concealed_value (reference, value) VALUES (?, ?)", reference, value);
   }
 
@@ -41,4 +39,4 @@ export class ConcealedValues {
   }
 }
 
-const ANSWERED_HERE: ReadonlySet<string> = new Set(["session/load", "session/resume"]);
+const ANSWERED_BY_GATEWAY: ReadonlySet<string> = new Set(["session/load", "session/resume"]);

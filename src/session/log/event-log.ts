@@ -1,64 +1,67 @@
 import { newUlid } from "../../durable/new-id.ts";
 import { textChunks } from "../../durable/text-chunks.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import type { EventsPage } from "../../protocol/rpc.ts";
 import { eventIdPrefix, type LogEvent } from "../core/events/event.ts";
 import { redacted, redactedLine } from "../core/read/redaction/redaction.ts";
-import type { Segment } from "./history-archive.ts";
 import {
   type Envelope,
-  eventOfLine,
+  eventInLine,
+  eventsInRow,
   type NewRow,
   type Row,
-  rows,
-  type Stored,
-  storedIn,
+  rowsOf,
+  type StoredEvent,
 } from "./row-format.ts";
 
+/** A part of the log in the history archive, as NDJSON of envelopes. Its object is written once and never changed. */
+export type ArchivedSegment = { first: number; last: number; key: string; chars: number };
+
 /**
- * The append-only log of one session in SQLite.
- *
- * One row holds the events that arrived together and share a context; a batch is written in one go and
- * commits as one. Texts too long for a row continue in `log_part`.
+ * The append-only log of one session in SQLite, in the form of `row-format.ts`. A batch commits as one. Old events move
+ * to the history archive; one archived segment at a time is held in memory for readers.
  */
 export class EventLog {
   readonly #sql: SqlStorage;
+  readonly #rowChars: number;
   #archivedUpTo: number | undefined;
   #held: HeldSegment | undefined;
 
-  constructor(sql: SqlStorage) {
+  /** `rowChars`: the longest text in one row. */
+  constructor(sql: SqlStorage, rowChars: number) {
     this.#sql = sql;
+    this.#rowChars = rowChars;
   }
 
-  /** Writes a batch. The events carry consecutive sequence numbers after the last one written. */
+  /** Writes a batch. Its events continue the numbers of the log without a gap. */
   append(events: readonly LogEvent[]): void {
-    for (const row of rows(events)) this.#write(eventIdPrefix(newUlid(row.at)), row);
+    for (const row of rowsOf(events, this.#rowChars)) this.#write(eventIdPrefix(newUlid(row.at)), row);
   }
 
-  /** Writes one row of events under the ids they have: `ids`, and their place in the row. */
+  /** Writes one row of imported events, which keep their ids: `ids` followed by the index in the row. */
   appendRow(ids: string, row: NewRow): void {
     this.#write(ids, row);
   }
 
-  /** Events after `after`, in order, until their texts exceed `maxChars` or `maxEvents` is reached. */
-  read(after: number, maxChars: number, maxEvents = Number.POSITIVE_INFINITY): LogEvent[] {
+  /** Events after `after` of about `maxChars` together, at least one if there is one. */
+  read(after: number, maxChars: number): LogEvent[] {
     const events: LogEvent[] = [];
     let chars = 0;
-    for (const { event, size } of this.#from(after)) {
-      if (events.length > 0 && (chars + size > maxChars || events.length >= maxEvents)) break;
+    for (const { event, size } of this.#eventsAfter(after)) {
+      if (events.length > 0 && chars + size > maxChars) break;
       chars += size;
       events.push(event());
     }
     return events;
   }
 
-  /** The same as envelopes, one per line, with the sequence number of the last. */
+  /** A page of envelopes after `after`, one per line, at least one if there is one. */
   readEnvelopes(
     sessionId: string,
     after: number,
     maxChars: number,
     maxEvents: number,
     redact?: boolean,
-  ): { text: string; last: number; count: number } {
+  ): EventsPage {
     let text = "";
     let last = after;
     let count = 0;
@@ -71,20 +74,19 @@ export class EventLog {
     return { text, last, count };
   }
 
-  /** Envelopes after `after`, one by one. Not to be held across an await: it reads from an open cursor. */
+  /** Envelopes after `after`. The generator reads from an open SQLite cursor, so it must not be kept across an await. */
   *envelopes(sessionId: string, after: number, redact = false): Generator<Envelope> {
-    for (const { seq, event, line } of this.#from(after)) {
+    for (const { seq, event, line } of this.#eventsAfter(after)) {
       const text = line(sessionId);
       if (!redact) yield { seq, event, line: text };
       else yield { seq, event: () => redacted(event()), line: redactedLine(text, event()) };
     }
   }
 
-  *#from(after: number): Generator<Stored> {
-    const held = this.#held;
+  *#eventsAfter(after: number): Generator<StoredEvent> {
     if (after < this.archivedUpTo) {
-      // What is out of reach ends the page; the reader reaches for it and comes again.
-      if (held && after + 1 >= held.first && after < held.last) yield* held.after(after);
+      // An archived segment that is not held ends the page. The reader fetches the segment and reads again.
+      if (this.#held?.hasNext(after)) yield* this.#held.after(after);
       return;
     }
     const [start] = this.#sql
@@ -92,7 +94,7 @@ export class EventLog {
       .toArray();
     if (!start) return;
     for (const row of this.#sql.exec<Row>("SELECT * FROM log WHERE seq >= ? ORDER BY seq", start.seq)) {
-      yield* storedIn(row, after, () => this.#parts(row.seq));
+      yield* eventsInRow(row, after, () => this.#parts(row.seq));
     }
   }
 
@@ -104,33 +106,30 @@ export class EventLog {
     return this.#archivedUpTo;
   }
 
-  segments(): Segment[] {
-    return this.#sql.exec<Segment>("SELECT first, last, key, chars FROM segment ORDER BY first").toArray();
+  segments(): ArchivedSegment[] {
+    return this.#sql
+      .exec<ArchivedSegment>("SELECT first, last, key, chars FROM segment ORDER BY first")
+      .toArray();
   }
 
-  /** The segment a reading after `after` would need and does not have. */
-  outOfReach(after: number): Segment | undefined {
-    if (
-      after >= this.archivedUpTo ||
-      (this.#held && after + 1 >= this.#held.first && after < this.#held.last)
-    ) {
-      return undefined;
-    }
+  /** The archived segment that a read after `after` needs; undefined if that read needs no archive or the held segment. */
+  missingSegment(after: number): ArchivedSegment | undefined {
+    if (after >= this.archivedUpTo || this.#held?.hasNext(after)) return undefined;
     return this.#sql
-      .exec<Segment>(
+      .exec<ArchivedSegment>(
         "SELECT first, last, key, chars FROM segment WHERE last > ? ORDER BY first LIMIT 1",
         after,
       )
       .toArray()[0];
   }
 
-  /** Keeps a segment's text at hand; the one before it is let go. */
-  hold({ first, last }: Segment, text: string): void {
+  /** Holds the text of a segment for the reads that follow, in place of the segment held before. */
+  hold({ first, last }: ArchivedSegment, text: string): void {
     this.#held = new HeldSegment(first, last, text.split("\n"));
   }
 
-  /** The last event of the last row that ends by `seq`, after at most about `maxChars`. */
-  rowEndingBy(seq: number, maxChars: number): number | undefined {
+  /** The end of the rows to archive next: whole rows from the oldest on, up to event `seq` and about `maxChars`. */
+  oldestRowsEnd(seq: number, maxChars: number): number | undefined {
     let chars = 0;
     let end: number | undefined;
     let start: number | undefined;
@@ -150,15 +149,15 @@ export class EventLog {
     return end;
   }
 
-  /** Keeps an event within reach when the rest of its segment goes. */
+  /** Keeps one event in storage when the rest of its segment moves to the archive. */
   pin(sessionId: string, seq: number): void {
     const [envelope] = this.envelopes(sessionId, seq - 1);
     if (envelope)
       this.#sql.exec("INSERT OR REPLACE INTO pinned (seq, line) VALUES (?, ?)", seq, envelope.line);
   }
 
-  /** Forgets a segment's rows, which are in the archive now. */
-  remove({ first, last, key, chars }: Segment): void {
+  /** Removes the rows of a segment that is in the archive now. */
+  removeArchived({ first, last, key, chars }: ArchivedSegment): void {
     this.#sql.exec("DELETE FROM log WHERE seq <= ?", last);
     this.#sql.exec("DELETE FROM log_part WHERE seq <= ?", last);
     this.#sql.exec(
@@ -171,10 +170,10 @@ export class EventLog {
     this.#archivedUpTo = last;
   }
 
-  /** An event that was kept within reach. */
-  pinned(seq: number): LogEvent | undefined {
+  /** A pinned event. */
+  pinnedEvent(seq: number): LogEvent | undefined {
     const [row] = this.#sql.exec<{ line: string }>("SELECT line FROM pinned WHERE seq = ?", seq).toArray();
-    return row && eventOfLine(row.line);
+    return row && eventInLine(row.line);
   }
 
   #parts(seq: number): string {
@@ -186,7 +185,7 @@ export class EventLog {
   }
 
   #write(ids: string, { seq, at, context, heads, texts }: NewRow): void {
-    const [body = "", ...parts] = textChunks(texts.join(""), LIMITS.rowChars);
+    const [body = "", ...parts] = textChunks(texts.join(""), this.#rowChars);
     this.#sql.exec(
       "INSERT INTO log (seq, at, ids, context, heads, body) VALUES (?, ?, ?, ?, ?, ?)",
       seq,
@@ -202,7 +201,7 @@ export class EventLog {
   }
 }
 
-/** An archived segment at hand: line i is event first + i. */
+/** An archived segment in memory. Line i is event first + i. */
 class HeldSegment {
   readonly first: number;
   readonly last: number;
@@ -214,10 +213,15 @@ class HeldSegment {
     this.#lines = lines;
   }
 
-  *after(after: number): Generator<Stored> {
+  /** Whether the event after `after` is in this segment. */
+  hasNext(after: number): boolean {
+    return after + 1 >= this.first && after < this.last;
+  }
+
+  *after(after: number): Generator<StoredEvent> {
     for (let seq = after + 1; seq <= this.last; seq += 1) {
       const line = this.#lines[seq - this.first] as string;
-      yield { seq, size: line.length, event: () => eventOfLine(line), line: () => line };
+      yield { seq, size: line.length, event: () => eventInLine(line), line: () => line };
     }
   }
 }

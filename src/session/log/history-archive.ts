@@ -1,73 +1,67 @@
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import { isFrame } from "../core/events/event.ts";
 import type { SessionState } from "../core/state/state.ts";
+import type { ArchivedSegment } from "./event-log.ts";
 import type { Journal, Recorder } from "./journal.ts";
 
-/** A part of the log that is in the archive, as NDJSON of envelopes. Written once, never changed. */
-export type Segment = { first: number; last: number; key: string; chars: number };
-
-/** What a reader asked for has been removed from the archive. */
+/** A reader asked for events whose segment was removed from the archive. */
 export class HistoryGone extends Error {
   readonly last: number;
 
-  constructor({ first, last }: Segment) {
+  constructor({ first, last }: ArchivedSegment) {
     super(`Events ${first} to ${last} of this session are no longer available`);
     this.last = last;
   }
 }
 
-/** Old parts of a session's log in R2, so that its object stays small while its history grows. */
+/** The oldest part of a session's log in R2, so that the session's object stays small while its history grows. */
 export class HistoryArchive {
   readonly #bucket: R2Bucket | undefined;
   readonly #journal: Journal;
-  #running: Promise<void> | undefined;
+  readonly #limits: Limits;
+  #archiving: Promise<void> | undefined;
 
-  constructor(bucket: R2Bucket | undefined, journal: Journal) {
+  /** Without a bucket nothing is archived. */
+  constructor(bucket: R2Bucket | undefined, journal: Journal, limits: Limits) {
     this.#bucket = bucket;
     this.#journal = journal;
+    this.#limits = limits;
   }
 
-  /** Whether there is somewhere to put things and something worth putting there. */
-  wanted(state: SessionState): boolean {
-    return this.#bucket !== undefined && state.historyChars > LIMITS.historyChars * ARCHIVE_FROM;
+  /** Whether the log has grown enough for its oldest part to be archived. */
+  isDue(state: SessionState): boolean {
+    return this.#bucket !== undefined && state.historyChars > this.#limits.historyChars * ARCHIVE_FROM;
   }
 
-  /** Brings the event after `after` within reach of the readings that follow at once. */
+  /**
+   * Makes the event after `after` readable. Undefined: it is readable already. The event stays readable only until the
+   * next await, because another reader may replace the held segment. Rejects with `HistoryGone`.
+   */
   reach(after: number): Promise<void> | undefined {
-    const segment = this.#journal.log.outOfReach(after);
+    const segment = this.#journal.log.missingSegment(after);
     return segment && this.#fetch(segment);
   }
 
-  /** Does the same; if what should be there is not, says so. */
-  async missing(after: number): Promise<string | undefined> {
-    try {
-      await this.reach(after);
-    } catch (error) {
-      if (error instanceof HistoryGone) return error.message;
-      throw error;
-    }
-  }
-
-  async #fetch(segment: Segment): Promise<void> {
+  async #fetch(segment: ArchivedSegment): Promise<void> {
     const object = await this.#bucket?.get(segment.key);
     if (!object) throw new HistoryGone(segment);
     this.#journal.log.hold(segment, await object.text());
   }
 
   /**
-   * Moves the oldest part of the log away until there is room again. `record` writes what has been done
-   * together with the removal, after the copy is safe: a crash in between costs a second, equal copy.
+   * Archives the oldest part of the log until enough room is left. The fact and the removal of the rows commit together,
+   * after the copy is safe: a crash in between costs a second, equal copy.
    */
-  run(state: SessionState, record: Recorder): Promise<void> {
-    // A removal that was decided twice would be done twice.
-    this.#running ??= this.#run(state, record).finally(() => {
-      this.#running = undefined;
+  archiveOldest(state: SessionState, record: Recorder): Promise<void> {
+    // Two concurrent runs would remove the same segment twice.
+    this.#archiving ??= this.#archive(state, record).finally(() => {
+      this.#archiving = undefined;
     });
-    return this.#running;
+    return this.#archiving;
   }
 
-  async #run(state: SessionState, record: Recorder): Promise<void> {
-    while (this.#bucket && state.historyChars > LIMITS.historyChars * ARCHIVE_DOWN_TO) {
+  async #archive(state: SessionState, record: Recorder): Promise<void> {
+    while (this.#bucket && state.historyChars > this.#limits.historyChars * ARCHIVE_DOWN_TO) {
       const oldest = this.#oldest(state);
       if (!oldest) return;
       const { text, ...segment } = oldest;
@@ -77,7 +71,7 @@ export class HistoryArchive {
         const opening = state.identity?.request ?? 0;
         if (opening >= segment.first && opening <= segment.last)
           this.#journal.log.pin(state.sessionId, opening);
-        this.#journal.log.remove(segment);
+        this.#journal.log.removeArchived(segment);
         batch.fact("gateway", "log.archived", segment);
       });
     }
@@ -85,12 +79,14 @@ export class HistoryArchive {
 
   async delete(): Promise<void> {
     const keys = this.#journal.log.segments().map((segment) => segment.key);
-    for (let i = 0; i < keys.length; i += 1000) await this.#bucket?.delete(keys.slice(i, i + 1000));
+    for (let i = 0; i < keys.length; i += KEYS_PER_DELETE)
+      await this.#bucket?.delete(keys.slice(i, i + KEYS_PER_DELETE));
   }
 
-  #oldest(state: SessionState): (Segment & { text: string }) | undefined {
+  /** The segment to archive next, with its text. */
+  #oldest(state: SessionState): (ArchivedSegment & { text: string }) | undefined {
     const { log } = this.#journal;
-    const end = log.rowEndingBy(archivableUpTo(state), LIMITS.segmentChars);
+    const end = log.oldestRowsEnd(archivableUpTo(state), this.#limits.segmentChars);
     if (end === undefined) return undefined;
     const lines: string[] = [];
     let chars = 0;
@@ -99,8 +95,8 @@ export class HistoryArchive {
       if (seq > end) break;
       const stored = event();
       first ||= seq;
-      // It has to stay at hand, and there is no room for it but in one row.
-      if (seq === state.identity?.request && line.length > LIMITS.rowChars) return undefined;
+      // The opening request will be pinned, and a pinned event has one row only.
+      if (seq === state.identity?.request && line.length > this.#limits.rowChars) return undefined;
       if (isFrame(stored)) chars += stored.frame.raw.length;
       lines.push(`${line}\n`);
     }
@@ -109,11 +105,14 @@ export class HistoryArchive {
   }
 }
 
-/** Shares of the allowed history: from here on it is moved away, until so much is left. */
+/** Shares of the allowed history: archiving begins above the first one and ends below the second one. */
 const ARCHIVE_FROM = 0.9;
 const ARCHIVE_DOWN_TO = 0.6;
 
-/** Everything before what somebody still waits for. */
+/** R2 deletes at most so many objects in one call. */
+const KEYS_PER_DELETE = 1000;
+
+/** The last event before any request, queued prompt or turn that is still open. */
 function archivableUpTo({ lastSeq, awaitingAgent, awaitingClient, queue, turn }: SessionState): number {
   const waiting = [...Object.keys(awaitingAgent), ...Object.keys(awaitingClient)].map(Number);
   const open = [...waiting, ...queue.map((item) => item.seq), ...(turn ? [turn.prompt] : [])];

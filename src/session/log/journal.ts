@@ -1,5 +1,5 @@
 import type { Tables } from "../../durable/schema.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import { Batch } from "../core/decide/batch.ts";
 import { type FrameEvent, isFrame, type LogEvent } from "../core/events/event.ts";
 import { apply } from "../core/state/fold.ts";
@@ -10,36 +10,38 @@ import { Snapshots } from "./snapshots.ts";
 /** Turns one input into events that `decide` adds, writes them, and lets the readers of the log advance. */
 export type Recorder = (decide: (batch: Batch) => void) => void;
 
-/** The log with the state it folds to: the one place where a session changes. */
+/** The log and the state that it folds to. A session changes here and nowhere else. */
 export class Journal {
   readonly log: EventLog;
+  readonly #limits: Limits;
   readonly #snapshots: Snapshots;
   #state: SessionState | undefined;
-  /** The newest events, so that readers who keep up do not go through SQLite. */
+  /** The newest events. Readers that keep up read from here and not from SQLite. */
   #tail: LogEvent[] = [];
 
-  constructor(sql: SqlStorage, tables: Tables) {
-    this.log = new EventLog(sql);
-    this.#snapshots = new Snapshots(sql);
+  constructor(sql: SqlStorage, tables: Tables, limits: Limits) {
+    this.#limits = limits;
+    this.log = new EventLog(sql, limits.rowChars);
+    this.#snapshots = new Snapshots(sql, limits);
     if (tables.exist) this.#state = this.#snapshots.load();
   }
 
   /**
-   * Folds the rest of the log into the state, which has to be done before anything else. False: the rest begins in the archive, because there is no
-   * snapshot that knows it; the caller brings it within reach and calls again.
+   * Folds the events after the snapshot into the state, which must precede any other use. False: these events begin in
+   * the archive, because no snapshot includes it. The caller fetches the segment and calls again.
    */
   catchUp(): boolean {
     const state = this.#state;
     for (;;) {
       if (!state) return true;
-      if (this.log.outOfReach(state.lastSeq)) return false;
-      const events = this.log.read(state.lastSeq, LIMITS.deliverChars);
+      if (this.log.missingSegment(state.lastSeq)) return false;
+      const events = this.log.read(state.lastSeq, this.#limits.deliverChars);
       if (events.length === 0) return true;
       for (const event of events) apply(state, event);
     }
   }
 
-  /** Undefined as long as no session has been made here: asking for an unknown id leaves no trace. */
+  /** Undefined while no session exists here: a request for an unknown id leaves no trace. */
   get state(): SessionState | undefined {
     return this.#state;
   }
@@ -54,7 +56,7 @@ export class Journal {
     this.#state = this.#snapshots.create(sessionId);
   }
 
-  /** Makes a session of a log that was written beforehand and folds to the given state. */
+  /** Makes a session of a log that an import has written and that folds to `state`. */
   adopt(state: SessionState): void {
     this.#snapshots.create(state.sessionId);
     this.#state = state;
@@ -67,8 +69,8 @@ export class Journal {
   }
 
   /**
-   * Lets `decide` add events and writes them all at once. If that throws, the state has folded in what the
-   * log does not have: the caller must start over from storage.
+   * Lets `decide` add events, and writes them all at once. After an exception the state may include events that the log
+   * lacks, so the caller must load the session again from storage.
    */
   record(decide: (batch: Batch) => void): readonly LogEvent[] {
     const state = this.requireState();
@@ -81,7 +83,7 @@ export class Journal {
     return batch.events;
   }
 
-  /** Events after `seq` up to about `maxChars`, at least one if there is one; from memory when they are there. */
+  /** Events after `seq` of about `maxChars` together, at least one if there is one; from memory if it has them. */
   after(seq: number, maxChars: number): LogEvent[] {
     if (seq >= (this.#state?.lastSeq ?? 0)) return [];
     const first = this.#tail[0]?.seq;
@@ -89,7 +91,7 @@ export class Journal {
     const page: LogEvent[] = [];
     for (let chars = 0, i = seq + 1 - first; i < this.#tail.length; i += 1) {
       const event = this.#tail[i] as LogEvent;
-      chars += weight(event);
+      chars += sizeOf(event);
       if (page.length > 0 && chars > maxChars) break;
       page.push(event);
     }
@@ -97,7 +99,7 @@ export class Journal {
   }
 
   eventAt(seq: number): LogEvent | undefined {
-    return seq <= this.log.archivedUpTo ? this.log.pinned(seq) : this.after(seq - 1, 0)[0];
+    return seq <= this.log.archivedUpTo ? this.log.pinnedEvent(seq) : this.after(seq - 1, 0)[0];
   }
 
   frameAt(seq: number): FrameEvent | undefined {
@@ -105,18 +107,21 @@ export class Journal {
     return event && isFrame(event) ? event : undefined;
   }
 
-  /** Lets go of what everyone has read, up to `seq`, and of more if it grows; late readers go to storage. */
+  /** Drops events up to `seq` from memory, and more if memory holds too much. Slower readers read from storage. */
   trim(seq: number): void {
-    let keep = this.#tail.length;
-    for (let chars = 0; keep > 0; keep -= 1) {
-      const event = this.#tail[keep - 1] as LogEvent;
-      chars += weight(event);
-      if (event.seq <= seq || chars > LIMITS.tailChars) break;
+    let dropped = this.#tail.length;
+    for (let chars = 0; dropped > 0; dropped -= 1) {
+      const event = this.#tail[dropped - 1] as LogEvent;
+      chars += sizeOf(event);
+      if (event.seq <= seq || chars > this.#limits.tailChars) break;
     }
-    if (keep > 0) this.#tail = this.#tail.slice(keep);
+    if (dropped > 0) this.#tail = this.#tail.slice(dropped);
   }
 }
 
-function weight(event: LogEvent): number {
-  return isFrame(event) ? event.frame.raw.length : 200;
+/** The size of an event in memory, in characters. Facts are small and not worth measuring. */
+function sizeOf(event: LogEvent): number {
+  return isFrame(event) ? event.frame.raw.length : FACT_CHARS;
 }
+
+const FACT_CHARS = 200;

@@ -1,5 +1,4 @@
 import { mustReadFrame } from "../../protocol/frame.ts";
-import { LIMITS } from "../../protocol/limits.ts";
 import { isFactKind } from "../core/events/catalogue.ts";
 import { isLineFault, readEnvelope } from "../core/events/envelope.ts";
 import {
@@ -17,17 +16,17 @@ import {
 } from "../core/events/event.ts";
 
 /**
- * How events are put into rows, and read from them. One row holds the events that arrived together and
- * share a context: `body` is their texts end to end, `heads` says where each begins and what it is.
+ * The form of events in storage. One row holds events that arrived together and share a context: `body` joins their
+ * texts, and `heads` says for each event how long its text is and what the event is.
  *
- * Events that came from elsewhere are stored like our own if reading them gives the line they came in,
- * byte for byte; else the row holds the lines themselves.
+ * An imported event is stored like one of our own if reading the row gives back its line byte for byte. Otherwise the
+ * row holds the line itself.
  */
 export type Row = { seq: number; at: number; ids: string; context: string; heads: string; body: string };
 
 /**
- * An event in storage. A bare number is the commonest case, a frame from the agent with nothing special
- * about it, and gives the length of its text.
+ * What a row says of one event; `n` is the length of its text. A bare number is that length for the commonest event, a
+ * plain frame from the agent.
  */
 type Head =
   | number
@@ -37,25 +36,25 @@ type Head =
   /** The text is the whole envelope. */
   | { n: number; line: 1 };
 
-/** An event in a row, decoded when it is wanted. */
-export type Stored = {
+/** An event in a row. It is decoded only when `event` or `line` is called. */
+export type StoredEvent = {
   seq: number;
-  /** Characters of its text. */
+  /** Characters of the stored text. */
   size: number;
   event: () => LogEvent;
   line: (sessionId: string) => string;
 };
 
-/** The same as readers of the log see it. */
+/** An event as readers of the log see it. */
 export type Envelope = { seq: number; event: () => LogEvent; line: string };
 
-/** The events of a row after `after`. Of a text that is too long for a row `more` gives the rest. */
-export function* storedIn(row: Row, after: number, more: () => string): Generator<Stored> {
+/** The events of a row after `after`. `readParts` gives the rest of a text that is too long for the row. */
+export function* eventsInRow(row: Row, after: number, readParts: () => string): Generator<StoredEvent> {
   const heads = JSON.parse(row.heads) as Head[];
   const context = JSON.parse(row.context) as Context;
   const sizes = heads.map((head) => (typeof head === "number" ? head : head.n));
-  // Only a row with a single event is ever split.
-  const body = row.body.length < (sizes[0] ?? 0) ? row.body + more() : row.body;
+  // A row whose text continues in parts has one event only.
+  const body = row.body.length < (sizes[0] ?? 0) ? row.body + readParts() : row.body;
   let offset = 0;
   for (const [index, head] of heads.entries()) {
     const size = sizes[index] as number;
@@ -78,32 +77,33 @@ export function* storedIn(row: Row, after: number, more: () => string): Generato
 /** A row on its way into storage. */
 export type NewRow = { seq: number; at: number; context: Context; heads: string[]; texts: string[] };
 
-/** One event of such a row. */
-export type Entry = { head: string; text: string };
+/** One event of a row on its way into storage. */
+export type RowEntry = { head: string; text: string };
 
-export function entryOf(event: LogEvent): Entry {
+export function entryOf(event: LogEvent): RowEntry {
   const text = isFrame(event) ? event.frame.raw : JSON.stringify(event.payload);
   return { head: JSON.stringify(encodeHead(event, text.length)), text };
 }
 
-export function lineEntry(line: string): Entry {
+/** Stores an event as the line it came in. */
+export function lineEntry(line: string): RowEntry {
   return { head: JSON.stringify({ n: line.length, line: 1 } satisfies Head), text: line };
 }
 
-/** What an event takes of its row's room. */
-export function entryChars({ head, text }: Entry): number {
+/** The share of an entry in its row's `rowChars`. */
+export function entryChars({ head, text }: RowEntry): number {
   return head.length + 1 + text.length;
 }
 
-/** Rows of a batch: a new one where the context changes or the row would grow past its limit. */
-export function* rows(events: readonly LogEvent[]): Generator<NewRow> {
+/** The rows of a batch. A new row begins where the context or the time changes, or where the row would be too long. */
+export function* rowsOf(events: readonly LogEvent[], maxChars: number): Generator<NewRow> {
   let row: NewRow | undefined;
   let chars = 0;
   for (const event of events) {
     const entry = entryOf(event);
     const size = entryChars(entry);
-    const fits = row && row.context === event.context && row.at === event.at;
-    if (row && (!fits || chars + size > LIMITS.rowChars)) {
+    const isShared = row && row.context === event.context && row.at === event.at;
+    if (row && (!isShared || chars + size > maxChars)) {
       yield row;
       row = undefined;
       chars = 0;
@@ -120,9 +120,9 @@ function encodeHead(event: LogEvent, n: number): Head {
   const { source: s, requestId } = event;
   const q = requestId === undefined ? {} : { q: requestId };
   if (!isFrame(event)) return { n, s, ...q, k: event.kind, ...("foreign" in event ? { f: 1 } : {}) };
-  const plain = Object.keys(event.route).length === 0;
-  if (s === "agent" && event.direction === "in" && plain && requestId === undefined) return n;
-  return { n, s, ...q, d: event.direction, ...(plain ? {} : { r: event.route }) };
+  const isPlain = Object.keys(event.route).length === 0;
+  if (s === "agent" && event.direction === "in" && isPlain && requestId === undefined) return n;
+  return { n, s, ...q, d: event.direction, ...(isPlain ? {} : { r: event.route }) };
 }
 
 function isLine(head: Head): head is { n: number; line: 1 } {
@@ -130,7 +130,7 @@ function isLine(head: Head): head is { n: number; line: 1 } {
 }
 
 function decode(head: Head, text: string, place: { seq: number; at: number; context: Context }): LogEvent {
-  if (isLine(head)) return eventOfLine(text);
+  if (isLine(head)) return eventInLine(text);
   if (typeof head === "number") {
     return {
       ...place,
@@ -142,12 +142,12 @@ function decode(head: Head, text: string, place: { seq: number; at: number; cont
     };
   }
   const base = { ...place, source: head.s, ...(head.q === undefined ? {} : { requestId: head.q }) };
-  if ("k" in head) return factIn(head, base, JSON.parse(text) as Payload);
+  if ("k" in head) return factOf(head, base, JSON.parse(text) as Payload);
   return { ...base, kind: "acp.frame", direction: head.d, frame: mustReadFrame(text), route: head.r ?? {} };
 }
 
-/** Rows hold what this code has written or checked: a payload is not checked again. */
-function factIn(
+/** The gateway wrote or checked every stored payload, so a payload is not checked again. */
+function factOf(
   { k: kind, f }: { k: string; f?: 1 },
   base: EventBase,
   payload: Payload,
@@ -156,7 +156,8 @@ function factIn(
   return { ...base, kind, payload } as FactEvent;
 }
 
-export function eventOfLine(line: string): LogEvent {
+/** The event of a stored envelope. */
+export function eventInLine(line: string): LogEvent {
   const read = readEnvelope(line);
   if (isLineFault(read)) throw new Error(`The log holds a line that is no event: ${read.fault}`);
   return read.event;

@@ -1,13 +1,15 @@
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import { initialState, type SessionState, STATE_VERSION } from "../core/state/state.ts";
 
-/** The state as of some event, so that waking up costs the snapshot and the tail, not the whole log. */
+/** The stored state as of some event. Loading a session costs the snapshot and the events after it, not the whole log. */
 export class Snapshots {
   readonly #sql: SqlStorage;
+  readonly #limits: Limits;
   #savedSeq = 0;
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: SqlStorage, limits: Limits) {
     this.#sql = sql;
+    this.#limits = limits;
   }
 
   create(sessionId: string): SessionState {
@@ -15,7 +17,7 @@ export class Snapshots {
     return initialState(sessionId);
   }
 
-  /** The newest usable snapshot; without one the state before the first event. Undefined: there is no session. */
+  /** The newest usable snapshot, or else the state before the first event. Undefined: no session exists. */
   load(): SessionState | undefined {
     const [session] = this.#sql.exec<{ id: string }>("SELECT id FROM session").toArray();
     if (!session) return undefined;
@@ -25,13 +27,13 @@ export class Snapshots {
     return state;
   }
 
-  /** Saves the state now and then; it commits with the events that led to it. */
+  /** Saves the state every `eventsPerSnapshot` events. The snapshot commits together with the events it includes. */
   save(state: SessionState): void {
-    if (state.lastSeq - this.#savedSeq < LIMITS.eventsPerSnapshot) return;
+    if (state.lastSeq - this.#savedSeq < this.#limits.eventsPerSnapshot) return;
     this.#savedSeq = state.lastSeq;
     const text = JSON.stringify(state);
-    // An older snapshot and a longer tail are slower, not wrong.
-    if (text.length > LIMITS.rowChars) return;
+    // Without this snapshot loading is slower, but not wrong: an older snapshot has more events after it.
+    if (text.length > this.#limits.rowChars) return;
     this.#sql.exec(
       "INSERT INTO snapshot (one, seq, state) VALUES (1, ?, ?) ON CONFLICT (one) DO UPDATE SET seq = excluded.seq, state = excluded.state",
       state.lastSeq,
@@ -40,6 +42,7 @@ export class Snapshots {
   }
 }
 
+/** Undefined for a snapshot of another `STATE_VERSION`: its state is folded anew from the log. */
 function parseSnapshot(text: string): SessionState | undefined {
   try {
     const state = JSON.parse(text) as SessionState;

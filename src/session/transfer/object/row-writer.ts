@@ -1,7 +1,6 @@
-import { LIMITS } from "../../../protocol/limits.ts";
 import type { EnvelopeLine } from "../../core/events/envelope.ts";
 import { type Context, envelope, eventId, eventIdPrefix } from "../../core/events/event.ts";
-import { type Entry, entryChars, entryOf, lineEntry, type NewRow } from "../../log/row-format.ts";
+import { entryChars, entryOf, lineEntry, type NewRow, type RowEntry } from "../../log/row-format.ts";
 
 /**
  * Puts lines of another log into rows of this one, so that reading them gives the same bytes again. Our own
@@ -10,10 +9,12 @@ import { type Entry, entryChars, entryOf, lineEntry, type NewRow } from "../../l
  */
 export class RowWriter {
   readonly #sessionId: string;
+  readonly #rowChars: number;
   readonly #append: (ids: string, row: NewRow) => void;
   #open: (NewRow & { ids: string | null; chars: number }) | undefined;
 
-  constructor(sessionId: string, append: (ids: string, row: NewRow) => void) {
+  constructor(sessionId: string, rowChars: number, append: (ids: string, row: NewRow) => void) {
+    this.#rowChars = rowChars;
     this.#sessionId = sessionId;
     this.#append = append;
   }
@@ -38,7 +39,7 @@ export class RowWriter {
     this.#open = undefined;
   }
 
-  #continues({ event, id }: EnvelopeLine, entry: Entry): boolean {
+  #continues({ event, id }: EnvelopeLine, entry: RowEntry): boolean {
     const open = this.#open;
     return (
       open?.ids != null &&
@@ -49,18 +50,18 @@ export class RowWriter {
     );
   }
 
-  #fits(entry: Entry): boolean {
-    return this.#open !== undefined && this.#open.chars + entryChars(entry) <= LIMITS.rowChars;
+  #fits(entry: RowEntry): boolean {
+    return this.#open !== undefined && this.#open.chars + entryChars(entry) <= this.#rowChars;
   }
 
-  #begin({ event }: EnvelopeLine, ids: string | null, entry: Entry): void {
+  #begin({ event }: EnvelopeLine, ids: string | null, entry: RowEntry): void {
     this.end();
     const { seq, at, context } = event;
     this.#open = { seq, at, context, ids, heads: [], texts: [], chars: 0 };
     this.#add(entry);
   }
 
-  #add(entry: Entry): void {
+  #add(entry: RowEntry): void {
     this.#open?.heads.push(entry.head);
     this.#open?.texts.push(entry.text);
     if (this.#open) this.#open.chars += entryChars(entry);

@@ -1,4 +1,3 @@
-import { LIMITS } from "../../../protocol/limits.ts";
 import { type EnvelopeLine, isLineFault, readEnvelope, withRecordId } from "../../core/events/envelope.ts";
 import { ImportError } from "../import-error.ts";
 import { ByteLineSplitter } from "./byte-line-splitter.ts";
@@ -11,13 +10,19 @@ export class SegmentReader {
   readonly #recordId: string;
   readonly #sessionId: string;
   readonly #onEvent: (read: EnvelopeLine) => void;
-  readonly #lines = new ByteLineSplitter(LIMITS.importLineBytes);
+  readonly #lines: ByteLineSplitter;
   #file: string | null = null;
   #line = 0;
   #lastSeq = 0;
 
-  constructor(recordId: string, sessionId: string, onEvent: (read: EnvelopeLine) => void) {
+  constructor(
+    recordId: string,
+    sessionId: string,
+    maxLineBytes: number,
+    onEvent: (read: EnvelopeLine) => void,
+  ) {
     this.#recordId = recordId;
+    this.#lines = new ByteLineSplitter(maxLineBytes);
     this.#sessionId = sessionId;
     this.#onEvent = onEvent;
   }

@@ -1,12 +1,12 @@
 import { RpcTarget } from "cloudflare:workers";
 import type { Tables } from "../../../durable/schema.ts";
-import { LIMITS } from "../../../protocol/limits.ts";
 import type { ImportFault, ImportOrder } from "../../../protocol/rpc.ts";
 import { type OpeningRequest, openingRequest } from "../../core/decide/import-events.ts";
 import type { EnvelopeLine } from "../../core/events/envelope.ts";
 import { apply } from "../../core/state/fold.ts";
 import { initialState, type SessionState } from "../../core/state/state.ts";
 import { EventLog } from "../../log/event-log.ts";
+import type { SessionContext } from "../../session-parts.ts";
 import { ImportError } from "../import-error.ts";
 import { RowWriter } from "./row-writer.ts";
 import { SegmentReader } from "./segment-reader.ts";
@@ -27,8 +27,7 @@ export class SessionImport extends RpcTarget {
   #over = false;
 
   constructor(
-    storage: DurableObjectStorage,
-    tables: Tables,
+    { ctx: { storage }, limits, tables }: SessionContext,
     { sessionId, recordId }: ImportOrder,
     commit: (state: SessionState, opening: OpeningRequest | undefined) => void,
   ) {
@@ -36,17 +35,17 @@ export class SessionImport extends RpcTarget {
     this.#storage = storage;
     this.#tables = tables;
     this.#commit = commit;
-    const log = new EventLog(storage.sql);
+    const log = new EventLog(storage.sql, limits.rowChars);
     this.#state = initialState(sessionId);
-    this.#writer = new RowWriter(sessionId, (ids, row) => log.appendRow(ids, row));
-    this.#reader = new SegmentReader(recordId, sessionId, (read) => {
+    this.#writer = new RowWriter(sessionId, limits.rowChars, (ids, row) => log.appendRow(ids, row));
+    this.#reader = new SegmentReader(recordId, sessionId, limits.importLineBytes, (read) => {
       fold(this.#state, read);
       this.#opening ??= openingRequest(read.event);
       this.#writer.write(read);
     });
     tables.create();
     // Wakes the object should it crash and nobody ever ask for it again.
-    void storage.setAlarm(Date.now() + LIMITS.importMs);
+    void storage.setAlarm(Date.now() + limits.importMs);
   }
 
   /** The next bytes of a segment. */

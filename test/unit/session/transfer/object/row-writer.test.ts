@@ -10,7 +10,7 @@ import {
   eventIdPrefix,
   type LogEvent,
 } from "../../../../../src/session/core/events/event.ts";
-import { type NewRow, type Row, rows, storedIn } from "../../../../../src/session/log/row-format.ts";
+import { eventsInRow, type NewRow, type Row, rowsOf } from "../../../../../src/session/log/row-format.ts";
 import { RowWriter } from "../../../../../src/session/transfer/object/row-writer.ts";
 import { propertyRuns } from "../../../../fixtures/property-runs.ts";
 
@@ -35,14 +35,14 @@ class Rows {
 
   lines(): string[] {
     return this.rows.flatMap((row) =>
-      [...storedIn(row, 0, () => row.parts.join(""))].map(({ line }) => line(SESSION)),
+      [...eventsInRow(row, 0, () => row.parts.join(""))].map(({ line }) => line(SESSION)),
     );
   }
 }
 
 function stored(lines: readonly string[]): Rows {
   const log = new Rows();
-  const writer = new RowWriter(SESSION, (ids, row) => log.add(ids, row));
+  const writer = new RowWriter(SESSION, LIMITS.rowChars, (ids, row) => log.add(ids, row));
   for (const line of lines) {
     const read = readEnvelope(line);
     if (isLineFault(read)) throw new Error(read.fault);
@@ -192,7 +192,7 @@ function ownEvents(): LogEvent[] {
 describe("the lines of our own export", () => {
   test("[I8] return to the rows they came from", () => {
     const before = new Rows();
-    for (const row of rows(ownEvents())) before.add(eventIdPrefix(ulid(row.at)), row);
+    for (const row of rowsOf(ownEvents(), LIMITS.rowChars)) before.add(eventIdPrefix(ulid(row.at)), row);
     const after = stored(before.lines());
     expect(after.rows).toEqual(before.rows);
     expect(stored(after.lines()).rows).toEqual(before.rows);
