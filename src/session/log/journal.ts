@@ -74,7 +74,7 @@ export class Journal {
    */
   record(decide: (batch: Batch) => void): readonly LogEvent[] {
     const state = this.requireState();
-    const batch = new Batch(state, Date.now(), LIMITS, (seq) => this.eventAt(seq));
+    const batch = new Batch(state, Date.now(), this.#limits, (seq) => this.eventAt(seq));
     decide(batch);
     if (batch.events.length === 0) return batch.events;
     this.log.append(batch.events);
