@@ -7,9 +7,10 @@ import { fileURLToPath } from "node:url";
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type ProcessEntry, processTable } from "../../src/cli/local/process-tree.ts";
-import { loggedUpdates, parse, readLog, streamed, upTo } from "./client.ts";
+import { loggedUpdates, parse, readLog } from "./client.ts";
 import { type Outcome, Running } from "./command.ts";
 import { eventually, type Gateway, startGateway } from "./gateway.ts";
+import { streamed, upTo } from "./updates.ts";
 
 const ACPX = fileURLToPath(new URL("../../node_modules/acpx/dist/cli.js", import.meta.url));
 const COMMAND = fileURLToPath(new URL("../../src/cli/command/main.ts", import.meta.url));

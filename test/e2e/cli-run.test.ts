@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { BadNetwork } from "./bad-network.ts";
-import { upTo } from "./client.ts";
 import { acpEdge, environmentOf, startAcpEdge, startOnTerminal } from "./command.ts";
 import { eventually, type Gateway, startGateway } from "./gateway.ts";
+import { upTo } from "./updates.ts";
 
 let gateway: Gateway;
 beforeAll(async () => {

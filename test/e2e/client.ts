@@ -19,6 +19,7 @@ import { createWebSocketStream } from "@agentclientprotocol/sdk/experimental/ws-
 import WebSocket from "ws";
 import { Changes } from "./changes.ts";
 import type { Gateway } from "./gateway.ts";
+import { textOf } from "./updates.ts";
 
 /** Nothing waited for here takes this long unless it never comes. */
 const PATIENCE_MS = 20_000;
@@ -290,27 +291,6 @@ export async function readLog(gateway: Gateway, sessionId: string): Promise<LogE
 /** The updates an agent wrote, as the log has them. */
 export function loggedUpdates(log: LogEvent[]): SessionUpdate[] {
   return log.flatMap(({ source, payload }) => (source === "agent" && payload.message?.params?.update) || []);
-}
-
-/** What the agent said, end to end. */
-export function textOf(updates: SessionUpdate[]): string {
-  return updates
-    .map((update) =>
-      update.sessionUpdate === "agent_message_chunk" && update.content.type === "text"
-        ? update.content.text
-        : "",
-    )
-    .join("");
-}
-
-/** The numbers of a `/stream`, also where a replay has joined its chunks. */
-export function streamed(updates: SessionUpdate[]): number[] {
-  return [...textOf(updates).matchAll(/(\d{6}) /g)].map(([, number]) => Number(number));
-}
-
-/** What `streamed` gives when nothing is lost, repeated or out of order. */
-export function upTo(count: number): number[] {
-  return Array.from({ length: count }, (_, index) => index);
 }
 
 export function parse(text: string): Message {

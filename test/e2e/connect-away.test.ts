@@ -1,8 +1,9 @@
 /** What closes under a bridge and opens again: the laptop it runs on, and the gateway it leads to. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readLog, upTo } from "./client.ts";
+import { readLog } from "./client.ts";
 import { chunks, onTheRoad, openEditor } from "./editor.ts";
 import { eventually, type Gateway, startGateway } from "./gateway.ts";
+import { upTo } from "./updates.ts";
 
 let gateway: Gateway;
 beforeAll(async () => {

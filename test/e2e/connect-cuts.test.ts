@@ -5,9 +5,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { RequestPermissionResponse } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { BadNetwork } from "./bad-network.ts";
-import { readLog, upTo } from "./client.ts";
+import { readLog } from "./client.ts";
 import { chunks, onTheRoad, openEditor, startBridge } from "./editor.ts";
 import { eventually, type Gateway, startGateway } from "./gateway.ts";
+import { upTo } from "./updates.ts";
 
 let gateway: Gateway;
 let network: BadNetwork;

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { keyPath } from "../../src/cli/token-signer.ts";
-import { upTo } from "./client.ts";
 import { chunks, type EditorOptions, onTheRoad } from "./editor.ts";
 import { eventually, startGateway } from "./gateway.ts";
+import { upTo } from "./updates.ts";
 
 const COMMAND = fileURLToPath(new URL("../../src/cli/command/main.ts", import.meta.url));
 

@@ -9,8 +9,9 @@ import { fileURLToPath } from "node:url";
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { Client, type RpcError, readLog, textOf } from "./client.ts";
+import { Client, type RpcError, readLog } from "./client.ts";
 import { alive, eventually, type Gateway, startGateway, withWorkspace } from "./gateway.ts";
+import { textOf } from "./updates.ts";
 
 const HOST = fileURLToPath(new URL("../../src/host/main.ts", import.meta.url));
 const LIMITS = {

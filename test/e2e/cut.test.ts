@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 import { DEFAULT_TIMING } from "../../src/node/timing.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { BadNetwork } from "./bad-network.ts";
-import { Client, type LogEvent, loggedUpdates, readLog, streamed, textOf, upTo } from "./client.ts";
+import { Client, type LogEvent, loggedUpdates, readLog } from "./client.ts";
 import {
   eventually,
   type Gateway,
@@ -15,6 +15,7 @@ import {
   startHost,
   withWorkspace,
 } from "./gateway.ts";
+import { streamed, textOf, upTo } from "./updates.ts";
 
 const SCALE = Number(process.env.CUT_SCALE ?? 1 / 12);
 const CUT_MS = 60_000 * SCALE;

@@ -14,8 +14,9 @@ import { Host } from "../../src/host/host.ts";
 import { DEFAULT_TIMING } from "../../src/node/timing.ts";
 import { type HostControl, LINK_VERSION } from "../../src/protocol/host-wire.ts";
 import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
-import { Client, parse, RawClient, readLog, streamed, textOf, upTo } from "./client.ts";
+import { Client, parse, RawClient, readLog } from "./client.ts";
 import { eventually, type Gateway, startGateway, withWorkspace } from "./gateway.ts";
+import { streamed, textOf, upTo } from "./updates.ts";
 
 const DEMO_AGENT = fileURLToPath(new URL("../../src/demo-agent/main.ts", import.meta.url));
 

@@ -5,16 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import {
-  Client,
-  type LogEvent,
-  loggedUpdates,
-  type RpcError,
-  readLog,
-  streamed,
-  textOf,
-  upTo,
-} from "./client.ts";
+import { type Random, randomFrom } from "../fixtures/random.ts";
+import { Client, type LogEvent, loggedUpdates, type RpcError, readLog } from "./client.ts";
 import {
   eventually,
   type Gateway,
@@ -23,6 +15,7 @@ import {
   startHost,
   withWorkspace,
 } from "./gateway.ts";
+import { streamed, textOf, upTo } from "./updates.ts";
 
 const SESSIONS = 30;
 const CHUNKS = 40;
@@ -70,7 +63,7 @@ type Outcome = { session: string; mark: string; ended: "completed" | "unknown"; 
 test("hosts come and go, and every turn has one known end", { timeout: 150_000 }, async () => {
   const seed = Number(process.env.FLEET_SEED ?? randomInt(1, 2 ** 31));
   console.log(`FLEET_SEED=${seed}`);
-  const random = seeded(seed);
+  const random = randomFrom(seed);
   await eventually(async () => (await connected()) === NAMES.length);
 
   const clients = await Promise.all(NAMES.map(() => Client.connect(gateway)));
@@ -139,18 +132,18 @@ async function promptOnce(client: Client, session: string, mark: string): Promis
 }
 
 /** One host at a time, so that there is always somewhere to go; for longer than the grace or for less; each way at least once. */
-async function chaos(random: () => number): Promise<void> {
+async function chaos(random: Random): Promise<void> {
   const until = Date.now() + CHAOS_MS;
   for (let round = 0; round < 2 || Date.now() < until; round += 1) {
-    const name = NAMES[Math.floor(random() * NAMES.length)]!;
+    const name = random.pick(NAMES);
     const host = hosts.get(name)!;
-    const kills = round < 2 ? round === 0 : random() < 0.5;
+    const kills = round < 2 ? round === 0 : random.chance(0.5);
     host.kill(kills ? "SIGKILL" : "SIGTERM");
     await host.exited;
-    await sleep(random() * 3_000);
+    await sleep(random.below(3_000));
     run(name);
     await eventually(async () => (await connected()) === NAMES.length, 30_000);
-    await sleep(random() * 1_000);
+    await sleep(random.below(1_000));
   }
 }
 
@@ -165,15 +158,4 @@ function isOver({ kind }: LogEvent): boolean {
 
 function turnOf({ payload }: LogEvent): string {
   return payload.turnId as string;
-}
-
-/** mulberry32: small, and the same everywhere. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }

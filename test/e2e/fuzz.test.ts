@@ -2,10 +2,11 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CLIENT_CLAIMS, HOST_CLAIMS, loadSigner } from "../../src/cli/token-signer.ts";
-import { Client, streamed, upTo } from "./client.ts";
+import { randomFrom } from "../fixtures/random.ts";
+import { Client } from "./client.ts";
 import * as attackers from "./fuzz/attackers.ts";
-import { randomFrom } from "./fuzz/mutate.ts";
 import { eventually, type Gateway, type HostProcess, startGateway, startHost } from "./gateway.ts";
+import { streamed, upTo } from "./updates.ts";
 
 /** Another run, other messages; `FUZZ_SEED` repeats one. */
 const SEED = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 32));

@@ -3,8 +3,9 @@ import { once } from "node:events";
 import net from "node:net";
 import { methods, type RequestPermissionResponse } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Client, streamed, textOf, upTo } from "./client.ts";
+import { Client } from "./client.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
+import { streamed, textOf, upTo } from "./updates.ts";
 
 let gateway: Gateway;
 beforeAll(async () => {

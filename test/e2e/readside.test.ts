@@ -1,8 +1,9 @@
 /** The sessions and their logs, over plain HTTP. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { Client, type LogEvent, parse, RawClient, upTo } from "./client.ts";
+import { Client, type LogEvent, parse, RawClient } from "./client.ts";
 import { eventually, type Gateway, startGateway } from "./gateway.ts";
+import { upTo } from "./updates.ts";
 
 let gateway: Gateway;
 /** A session with every source of events in its log, and more text than one page of it holds. */

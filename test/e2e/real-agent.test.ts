@@ -4,9 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RequestPermissionRequest } from "@agentclientprotocol/sdk";
 import { expect, onTestFinished, test } from "vitest";
-import { Client, loggedUpdates, readLog, textOf } from "./client.ts";
+import { Client, loggedUpdates, readLog } from "./client.ts";
 import { eventually, startGateway } from "./gateway.ts";
 import { ModelServer } from "./model-server.ts";
+import { textOf } from "./updates.ts";
 
 const AGENT = "qwen-code";
 const MARK = "write the greeting";

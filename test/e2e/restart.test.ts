@@ -1,8 +1,9 @@
 /** kill -9, of the gateway and of the host, in the middle of a turn. */
 import { randomInt } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Client, type LogEvent, loggedUpdates, readLog, streamed, textOf, upTo } from "./client.ts";
+import { Client, type LogEvent, loggedUpdates, readLog } from "./client.ts";
 import { alive, eventually, type Gateway, startGateway } from "./gateway.ts";
+import { streamed, textOf, upTo } from "./updates.ts";
 
 const KILLS = 5;
 /** Slow enough to outlast the kills and the restarts between them. */

@@ -2,8 +2,9 @@
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Client, streamed, upTo } from "./client.ts";
+import { Client } from "./client.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
+import { streamed, upTo } from "./updates.ts";
 
 const LIMITS = { bodyStallMs: 1000, bodyMs: 3000 };
 /** Pieces of a body that comes steadily: longer than `bodyMs` in all, if there are enough. */

@@ -7,8 +7,9 @@ import { methods, type RequestPermissionResponse, type SessionUpdate } from "@ag
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { unknownLines } from "../../src/demo-agent/commands/wire.ts";
 import { png } from "../../src/demo-agent/media.ts";
-import { Client, loggedUpdates, RawClient, readLog, streamed, textOf, upTo } from "./client.ts";
+import { Client, loggedUpdates, RawClient, readLog } from "./client.ts";
 import { eventually, type Gateway, startGateway } from "./gateway.ts";
+import { streamed, textOf, upTo } from "./updates.ts";
 
 let gateway: Gateway;
 beforeAll(async () => {

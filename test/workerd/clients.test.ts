@@ -3,6 +3,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import type { Json } from "../fixtures/json.ts";
+import { randomFrom } from "../fixtures/random.ts";
 import { events, get, type Opened, openSession, prompt, sessionStub, texts } from "./fixtures.ts";
 import { type Agent, updateText } from "./peers/agent.ts";
 import { Client } from "./peers/client.ts";
@@ -157,17 +158,6 @@ describe("presence", () => {
   });
 });
 
-/** Small, seeded: a failure can be run again. */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
-
 /** A client that comes back after each disconnect and goes on from where it was. */
 class Returning {
   readonly stream: string[] = [];
@@ -234,8 +224,8 @@ describe("twenty clients on one session", () => {
       const clients = Array.from({ length: 20 }, () => new Returning(opened, said.at(-1) as string));
       for (const [i, word] of said.entries()) {
         agent.update(word);
-        if (random() < 0.2) clients[Math.floor(random() * clients.length)]?.drop();
-        if (random() < 0.1) await scheduler.wait(Math.floor(random() * 10));
+        if (random.chance(0.2)) random.pick(clients).drop();
+        if (random.chance(0.1)) await scheduler.wait(random.below(10));
         if (i === 150) await evictDurableObject(sessionStub(sessionId));
         if (i === 150) await agent.reconnect();
       }

@@ -17,6 +17,8 @@ import {
 } from "@agentclientprotocol/sdk";
 import schema from "@agentclientprotocol/sdk/schema/v1/schema.json" with { type: "json" };
 import { Ajv2020 } from "ajv/dist/2020.js";
+import { Changes } from "../changes.ts";
+import { textOf } from "../updates.ts";
 
 const MAIN = fileURLToPath(new URL("../../../src/demo-agent/main.ts", import.meta.url));
 const NODE = fileURLToPath(new URL("../../../node_modules/.bin/node", import.meta.url));
@@ -42,15 +44,15 @@ export class DemoAgent {
   #pending = "";
   /** Complete lines of stdout, in order. */
   readonly lines: string[] = [];
-  #wakers = new Set<() => void>();
+  readonly #changes = new Changes();
 
   constructor(env: Record<string, string> = {}) {
     this.child = spawn(NODE, [MAIN], { stdio: "pipe", env: { ...process.env, ...env } });
     this.child.stderr!.setEncoding("utf8").on("data", (text: string) => {
       this.stderr += text;
-      this.#wake();
+      this.#changes.announce();
     });
-    this.child.on("exit", () => this.#wake());
+    this.child.on("exit", () => this.#changes.announce());
   }
 
   /** Connects the SDK's client; `app` has handlers for the agent's requests. */
@@ -81,12 +83,12 @@ export class DemoAgent {
     for (;;) {
       const line = this.lines.slice(from).find(condition);
       if (line !== undefined) return line;
-      await new Promise<void>((resolve) => this.#wakers.add(resolve));
+      await this.#changes.next();
     }
   }
 
   async untilStderr(text: string): Promise<void> {
-    while (!this.stderr.includes(text)) await new Promise<void>((resolve) => this.#wakers.add(resolve));
+    while (!this.stderr.includes(text)) await this.#changes.next();
   }
 
   async exit(): Promise<[number | null, string | null]> {
@@ -105,12 +107,7 @@ export class DemoAgent {
     const lines = (this.#pending + chunk.toString("latin1")).split("\n");
     this.#pending = lines.pop()!;
     this.lines.push(...lines.map((line) => Buffer.from(line, "latin1").toString("utf8")));
-    this.#wake();
-  }
-
-  #wake(): void {
-    for (const wake of this.#wakers) wake();
-    this.#wakers.clear();
+    this.#changes.announce();
   }
 }
 
@@ -180,16 +177,6 @@ export function updateOf(line: string): SessionUpdate | undefined {
   return message?.method === methods.client.session.update
     ? (message.params?.update as SessionUpdate)
     : undefined;
-}
-
-function textOf(updates: SessionUpdate[]): string {
-  return updates
-    .map((update) =>
-      update.sessionUpdate === "agent_message_chunk" && update.content.type === "text"
-        ? update.content.text
-        : "",
-    )
-    .join("");
 }
 
 function parse(line: string): Message | undefined {

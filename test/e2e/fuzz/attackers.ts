@@ -5,8 +5,9 @@ import { Agent, request } from "node:http";
 import WebSocket from "ws";
 import { encodeLink } from "../../../src/protocol/host-wire.ts";
 import { RESUMABLE } from "../../../src/protocol/resumable-wire.ts";
+import type { Random } from "../../fixtures/random.ts";
 import * as corpus from "./corpus.ts";
-import { mutant, type Random } from "./mutate.ts";
+import { mutant } from "./mutate.ts";
 
 export type Target = {
   url: string;

@@ -1,25 +1,6 @@
-/** Random and damaged messages, the same ones for the same seed. */
+import type { Random } from "../../fixtures/random.ts";
 
-export type Random = {
-  /** An integer from 0 on, below the bound. */
-  below(bound: number): number;
-  chance(probability: number): boolean;
-  pick<T>(list: readonly T[]): T;
-};
-
-/** mulberry32: small, and good enough to spoil messages with. */
-export function randomFrom(seed: number): Random {
-  let state = seed >>> 0;
-  const next = () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-  const below = (bound: number) => Math.floor(next() * bound);
-  return { below, chance: (p) => next() < p, pick: (list) => list[below(list.length)] as never };
-}
+/** Random and damaged messages. A seed always gives the same ones. */
 
 /** Values that programs tend to trip over, as JSON has them. */
 const ODD = [

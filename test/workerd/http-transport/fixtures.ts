@@ -39,15 +39,6 @@ export async function newSession(peer: HttpPeer, own: EventReader, host: Host) {
   return { peer, own, host, agent, sessionId };
 }
 
-/** Numbers below a limit, the same in every run. */
-export function lottery(seed: number): (limit: number) => number {
-  let state = seed;
-  return (limit) => {
-    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
-    return Math.floor((state / 2_147_483_648) * limit);
-  };
-}
-
 type ReaderAttachment = { stream: string; cursor: { seq: number } | null };
 
 /** How far the session's stream has been sent. */

@@ -2,12 +2,13 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { LIMITS } from "../../../src/protocol/limits.ts";
 import type { Json } from "../../fixtures/json.ts";
+import { randomFrom } from "../../fixtures/random.ts";
 import { connectionStub, prompt, sessionStub, texts, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
 import { Client } from "../peers/client.ts";
 import { Host } from "../peers/host.ts";
 import { HttpPeer } from "../peers/http-client.ts";
-import { lottery, openSession, permission, placeOf } from "./fixtures.ts";
+import { openSession, permission, placeOf } from "./fixtures.ts";
 
 // Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
 beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));
@@ -94,7 +95,7 @@ describe("a session shared over HTTP", () => {
     setLimits({ deliverChars: 3000 });
     const { agent, sessionId, workspace } = await openSession();
     const said = Array.from({ length: 300 }, (_, i) => `u${i}`);
-    const random = lottery(7);
+    const random = randomFrom(7);
     const follow = async () => {
       const peer = await HttpPeer.open(workspace);
       await peer.call("session/resume", { sessionId, cwd: "/", mcpServers: [] });
@@ -103,16 +104,17 @@ describe("a session shared over HTTP", () => {
         let last: string | undefined;
         while (texts(got).length < said.length) {
           const stream = await peer.stream(sessionId, last);
-          for (let left = random(40); left > 0 && texts(got).length < said.length; left -= 1) {
+          for (let left = random.below(40); left > 0 && texts(got).length < said.length; left -= 1) {
             const event = await stream.next();
             if (!event) break;
             got.push(event.message);
             last = event.id;
           }
-          if (random(2) === 0) await stream.cancel();
+          if (random.below(2) === 0) await stream.cancel();
           // One that is evicted by another reader at this moment cannot be evicted.
-          if (random(4) === 0) await evictDurableObject(connectionStub(peer.connection)).catch(() => {});
-          if (random(8) === 0) await evictDurableObject(sessionStub(sessionId)).catch(() => {});
+          if (random.below(4) === 0)
+            await evictDurableObject(connectionStub(peer.connection)).catch(() => {});
+          if (random.below(8) === 0) await evictDurableObject(sessionStub(sessionId)).catch(() => {});
         }
         await peer.delete();
         return texts(got);
@@ -122,7 +124,7 @@ describe("a session shared over HTTP", () => {
     const reading = followers.map((read) => read());
     for (const text of said) {
       agent.update(text);
-      if (random(10) === 0) await agent.durable();
+      if (random.below(10) === 0) await agent.durable();
     }
     for (const got of await Promise.all(reading)) expect(got).toEqual(said);
   });

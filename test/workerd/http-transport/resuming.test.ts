@@ -1,11 +1,12 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Json } from "../../fixtures/json.ts";
+import { randomFrom } from "../../fixtures/random.ts";
 import { connectionStub, prompt, sessionStub, texts, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
 import { type Agent, updateText } from "../peers/agent.ts";
 import { type EventReader, HttpPeer } from "../peers/http-client.ts";
-import { lottery, openSession, permission, placeOf } from "./fixtures.ts";
+import { openSession, permission, placeOf } from "./fixtures.ts";
 
 // Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
 beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));
@@ -237,7 +238,7 @@ describe("loading a session again over HTTP", () => {
   test.each([3, 11, 29])("at random answers each request once (seed %s)", async (seed) => {
     setLimits({ deliverChars: 1500, replayChunkChars: 60 });
     const { peer, own, agent, sessionId } = await openSession();
-    const random = lottery(seed);
+    const random = randomFrom(seed);
     const asked: number[] = [];
     const got: Json[] = [];
     const last: Record<string, string> = {};
@@ -253,7 +254,7 @@ describe("loading a session again over HTTP", () => {
       got.push(event.message);
     };
     for (let step = 0; step < 60; step += 1) {
-      switch (random(7)) {
+      switch (random.below(7)) {
         case 0:
           asked.push(await peer.call("session/load", again(sessionId)));
           break;
@@ -265,7 +266,7 @@ describe("loading a session again over HTTP", () => {
           agent.answer(await agent.line(), {});
           break;
         case 3:
-          for (let i = 0; i < 5; i += 1) agent.update(`${step}.${i} ${"x".repeat(random(80))}`);
+          for (let i = 0; i < 5; i += 1) agent.update(`${step}.${i} ${"x".repeat(random.below(80))}`);
           await agent.durable();
           break;
         case 4:
@@ -274,7 +275,7 @@ describe("loading a session again over HTTP", () => {
           delete streams[sessionId];
           break;
         case 5:
-          for (let left = 1 + random(3); left > 0; left -= 1) {
+          for (let left = 1 + random.below(3); left > 0; left -= 1) {
             agent.update(`n${step}`);
             await read(sessionId);
           }
@@ -282,7 +283,7 @@ describe("loading a session again over HTTP", () => {
         default:
           // Right after the last time it is not there to be evicted.
           await evictDurableObject(
-            random(2) === 0 ? connectionStub(peer.connection) : sessionStub(sessionId),
+            random.below(2) === 0 ? connectionStub(peer.connection) : sessionStub(sessionId),
           ).catch(() => {});
       }
     }
