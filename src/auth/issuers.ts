@@ -2,7 +2,7 @@ import { z } from "zod";
 import { SCOPES } from "../protocol/caller.ts";
 import { readLimits } from "../protocol/limits.ts";
 import { isPattern } from "../protocol/name-pattern.ts";
-import { isPrivateLine } from "../protocol/secure-url.ts";
+import { isSecureUrl } from "../protocol/secure-url.ts";
 import { inlineKeys, type KeySet, RemoteKeys } from "./keys.ts";
 
 /** A party that may sign tokens, and how to read its tokens. */
@@ -101,7 +101,7 @@ const ISSUER = z
     jwksUrl: z
       .url({ protocol: /^https?$/ })
       // An attacker who can alter the response could add a key and sign tokens.
-      .refine(isPrivateLine, "keys are fetched over https")
+      .refine(isSecureUrl, "keys are fetched over https")
       .optional(),
     algorithms: z.array(z.enum(ALGORITHMS)).min(1).default(["EdDSA", "ES256", "RS256"]),
     /** Seconds by which the issuer's clock may differ from ours. */

@@ -1,6 +1,6 @@
 import type { JWTPayload } from "jose";
 import { z } from "zod";
-import { badHost, type Caller, isScope } from "../protocol/caller.ts";
+import { type Caller, hostTokenProblem, isScope } from "../protocol/caller.ts";
 import { isPattern, matchesPattern } from "../protocol/name-pattern.ts";
 import { accepted, type Result, refused } from "../protocol/refusal.ts";
 import type { Issuer } from "./issuers.ts";
@@ -23,7 +23,7 @@ export function readRights(
   });
   if (!read.success) return refused({ reason: z.prettifyError(read.error) });
   const { jti, ...rights } = read.data;
-  const problem = badHost(rights.scopes, rights.workspaces);
+  const problem = hostTokenProblem(rights.scopes, rights.workspaces);
   if (problem !== undefined) return refused({ reason: problem });
   return accepted({ ...rights, ...(jti !== undefined && { jti }) });
 }

@@ -10,22 +10,23 @@ import {
 } from "./json-text.ts";
 
 /**
- * What of a JSON text may be shown, said by naming it: what is not named may hold anything and is left out. Where
- * nothing is left out the text stays as it was, byte for byte.
+ * The parts of a JSON text that a reader may see, named one by one: a part without a name may hold anything, so it is
+ * left out. A text of which nothing is left out stays as it is, byte for byte.
  */
 export type Allowed =
-  /** As it is. */
+  /** The whole value. */
   | "whole"
-  /** As it is, but for what is called `_meta`. */
+  /** The whole value except members called `_meta`, at any depth. */
   | "open"
-  /** A text, a number, true or false; nothing that has parts. */
+  /** A string, a number or a boolean; not an object or a list. */
   | "scalar"
-  /** This in its place, where a value must be there for the sake of form. */
+  /** This text in place of the value, where the form demands a value. */
   | { readonly blank: string }
+  /** A list, of whose elements this much. */
   | { readonly each: Allowed }
   | Members;
 
-/** `mark` is the member an object gets that has lost something. */
+/** The named members of an object. An object that loses members gets the member `mark`. */
 type Members = { readonly members: Readonly<Record<string, Allowed>>; readonly mark: string };
 
 const IN_META = `"_meta":{"${MetaKey.redacted}":true}`;
@@ -46,15 +47,15 @@ export function blank(text: string): Allowed {
   return { blank: text };
 }
 
-/** The text with nothing in it but what is allowed. It has been through JSON.parse. */
-export function shown(raw: string, allowed: Allowed): string {
+/** The text reduced to its allowed parts. The text must be valid JSON. */
+export function applyAllowList(raw: string, allowed: Allowed): string {
   const start = skipSpace(raw, 0);
   const end = skipValue(raw, start);
   const text = valueAt(raw, { start, end }, allowed, 0) ?? "null";
   return text === raw.slice(start, end) ? raw : text;
 }
 
-/** Undefined: nothing of it. What is null says nothing and may always be. */
+/** Undefined: nothing of the value is allowed. Null says nothing, so it is always allowed. */
 function valueAt(raw: string, span: Span, allowed: Allowed, depth: number): string | undefined {
   const { start, end } = span;
   const isObject = isObjectAt(raw, start);
@@ -73,14 +74,14 @@ function valueAt(raw: string, span: Span, allowed: Allowed, depth: number): stri
   return object(raw, span, allowed.mark, rule, depth);
 }
 
-/** What nobody has described goes no deeper than this. */
+/** An `open` value is shown down to this depth. */
 const OPEN_DEPTH = 20;
 
 type Rule = (key: string) => Allowed | undefined;
 
 const exceptMeta: Rule = (key) => (key === "_meta" ? undefined : "open");
 
-/** Of a key that is there twice the last counts, as it does for whoever reads the text. */
+/** Of duplicate keys the last one counts, as it does for every reader of the text. */
 function object(raw: string, { start, end }: Span, mark: string, ruleOf: Rule, depth: number): string {
   const kept = new Map<string, string>();
   let isSame = true;

@@ -1,4 +1,4 @@
-/** JSON-RPC errors as ACP numbers them. */
+/** JSON-RPC error codes, as ACP numbers them, and two of our own. */
 export const ErrorCode = {
   parse: -32700,
   invalidRequest: -32600,
@@ -8,15 +8,15 @@ export const ErrorCode = {
   requestCancelled: -32800,
   authRequired: -32000,
   notFound: -32002,
-  /** Ours: the token is good, but not for this. (-32000 would make an editor ask for a login.) */
+  /** Ours: the token is valid but lacks the right. -32000 would make an editor ask for a login. */
   forbidden: -32003,
-  /** Ours: more than one may have, or for now. */
+  /** Ours: a limit or a quota is reached. */
   tooMany: -32004,
 } as const;
 
 export type RpcError = { code: number; message: string; data?: unknown };
 
-/** A response to the request with the given id, whose text is kept as its sender wrote it. */
+/** A response to a request; `idText` is the request's id as its sender wrote it. */
 export function errorResponse(idText: string, error: RpcError): string {
   return `{"jsonrpc":"2.0","id":${idText},"error":${JSON.stringify(error)}}`;
 }
@@ -29,7 +29,7 @@ export function notification(method: string, params: unknown): string {
   return `{"jsonrpc":"2.0","method":${JSON.stringify(method)},"params":${JSON.stringify(params)}}`;
 }
 
-/** An observer wants more than to look on. */
+/** The refusal of a method that observers may not call. */
 export function forbidden(method: string): RpcError {
   return { code: ErrorCode.forbidden, message: `${method} is not for observers: they may only read` };
 }

@@ -4,9 +4,9 @@ import { isRecord, type JsonObject, recordOf, textOf } from "./json-value.ts";
 /**
  * One JSON-RPC message, kept as the text its sender wrote.
  *
- * A router needs to know very little of a message: what kind it is, its id, its method, its session. So we
- * look those up and remember where they stand in the text. Forwarding replaces exactly these places and
- * leaves every other byte alone: big integers, key order, `_meta`, duplicate keys, `1.0`, unknown fields.
+ * A router needs to know very little of a message: its kind, its id, its method, its session. So we look those up and
+ * remember where they stand in the text. Forwarding replaces exactly these spans and leaves every other byte alone: big
+ * integers, key order, `_meta`, duplicate keys, `1.0`, unknown fields.
  */
 
 export type Frame = RequestFrame | NotificationFrame | ResponseFrame | InvalidFrame;
@@ -54,7 +54,7 @@ type Spans = {
   requestId: Span | undefined;
   /** `cwd` in `params`: an editor names a directory of its own machine. */
   cwd: Span | undefined;
-  /** `path` in `params`, of a file that the agent wants. */
+  /** `path` in `params`: a file that the agent wants. */
   path: Span | undefined;
   /** `additionalDirectories` in `params`: like `cwd`. */
   additionalDirectories: Span | undefined;
@@ -115,10 +115,10 @@ export function isFault(read: Frame | FrameFault): read is FrameFault {
 
 const PLACES = ["id", "sessionId", "requestId", "cwd", "path", "additionalDirectories"] as const;
 
-/** New texts for the places a gateway may rewrite, each a JSON value. */
+/** New texts for the spans that a gateway may rewrite, each a JSON value. */
 export type Rewrite = { [Place in keyof Spans]?: string };
 
-/** The frame's text with the given places replaced; places the frame does not have are ignored. */
+/** The frame's text with the given spans replaced. Spans that the frame does not have are ignored. */
 export function rewrite(frame: Frame, texts: Rewrite): string {
   const edits: { span: Span; text: string }[] = [];
   for (const place of PLACES) {
@@ -147,7 +147,7 @@ function sessionIdOf(body: unknown): string | undefined {
 
 const IN_PARAMS: ReadonlySet<string> = new Set(PLACES.slice(1));
 
-// ---- where things stand -------------------------------------------------------------------------------
+// ---- positions in the text ----------------------------------------------------------------------------
 // Of duplicate keys the last one counts, as it does for JSON.parse.
 
 function locate(raw: string): Spans {

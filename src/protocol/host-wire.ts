@@ -15,37 +15,37 @@ import type { IoServer } from "./methods.ts";
  * delivered twice.
  */
 
-/** Raised by one when an old host could no longer understand the gateway, or the other way round. */
+/** Raised by one when a host and a gateway of adjacent versions could no longer understand each other. */
 export const LINK_VERSION = 3;
 
-/** Control socket, host → gateway. Everything but `hello` is news; a greeting repeats what still holds. */
+/** Control socket, host → gateway. `hello` comes first and states everything that holds; the others are changes. */
 export type HostControl =
   | {
       t: "hello";
       version: number;
-      /** Stable across restarts of the host: a container's name. */
+      /** Stable across restarts of the host, like a container's name. */
       name: string;
       /** New for each host process: tells a reconnect from a restart. */
       instance: string;
       /** Absolute path of the workspace on the host. */
       root: string;
       software: { version: string; node: string; platform: string };
-      /** Agents it would like to run at most. */
+      /** The number of agents that the host prefers to run at most. */
       capacity: number;
-      /** Agents it runs at most, if there is a limit. */
+      /** The number of agents that the host runs at most, if it has a limit. */
       maxAgents?: number | undefined;
-      /** It takes no new sessions and ends when those it has can do without it. */
+      /** The host takes no new sessions, and ends when its sessions can do without it. */
       draining: boolean;
       agents: AgentOffer[];
       /** Agent processes alive in this host. */
       runs: { sessionId: string; run: string }[];
-      /** It has secrets from an earlier socket, which may have changed since. */
+      /** The host has secrets from an earlier socket, which may have changed since. */
       secrets?: boolean | undefined;
     }
-  /** What an agent answered to `initialize`, sent when it is first known. */
+  /** An agent's answer to `initialize`, sent when the host first knows it. */
   | { t: "agent"; id: string; initialize: unknown }
   | { t: "agent_failed"; id: string; error: string }
-  /** The agents again, as `secrets` have changed what can be started. */
+  /** The agents again, after `secrets` changed which of them can be started. */
   | { t: "offers"; agents: AgentOffer[] }
   /** The state of the workspace's files; null if they are in no repository. */
   | { t: "workspace"; git: GitState | null }
@@ -53,10 +53,10 @@ export type HostControl =
   | { t: "draining" }
   /** The answer to `probe`. */
   | { t: "alive" }
-  /** A newer token of the same host, for this socket to go on with. */
+  /** A newer token of the host, with which this socket continues. */
   | { t: "renew"; token: string };
 
-/** `available: false` has a `reason`: it is not installed, or lacks a key. */
+/** An agent with `available: false` has a `reason`: for example, it is not installed, or lacks a key. */
 export type AgentOffer = {
   id: string;
   name: string;
@@ -73,9 +73,9 @@ export const OFFER_LIMITS = { agents: 100, idChars: 100, nameChars: 200, textCha
 export type HostLoad = {
   /** Sessions that have an agent process here. */
   runs: number;
-  /** Of the last minute. */
+  /** The average of the last minute. */
   loadAverage: number;
-  /** Bytes. */
+  /** In bytes. */
   freeMemory: number;
 };
 
@@ -87,35 +87,35 @@ export type GitState = {
   /** Commits that the branch and its upstream have over each other; null without an upstream. */
   ahead: number | null;
   behind: number | null;
-  /** The first of them, and how many there are. */
+  /** The first modified files, and the number of all. */
   modifiedFiles: string[];
   modifiedCount: number;
 };
 
-/** What a workspace tells its hosts of its settings. */
+/** The settings of a workspace that its hosts need. */
 export type HostSettings = {
-  /** Who serves agents' files and terminals; absent: the host. */
+  /** The side that serves agents' files and terminals; absent: the host. */
   clientIo?: IoServer | undefined;
 };
 
 /** Control socket, gateway → host. */
 export type GatewayControl =
   | ({ t: "welcome" } & HostSettings)
-  /** They have changed; they hold for processes that start from now on. */
+  /** Changed settings. They hold for processes that start from now on. */
   | ({ t: "settings" } & HostSettings)
-  /** `processRequest` is the session's own number for this process, to be repeated when it says hello. */
+  /** Start a process. `processRequest` is the session's number of its request; the process's `hello` repeats it. */
   | { t: "open"; sessionId: string; agent: string; processRequest: number }
-  /** Somebody is about to use this agent, or wants to know what it can do. */
+  /** A client is about to use this agent, or wants to know its capabilities: start it in advance. */
   | { t: "warm"; agent: string }
   /** All secrets of the workspace, for the agents that declare them. */
   | { t: "secrets"; values: Record<string, string> }
-  /** To be used from now on, in place of the one it was started with. */
+  /** A token to use from now on in place of the previous one. */
   | { t: "token"; token: string }
-  /** Another host of this name wants in: are you there? */
+  /** Another host of this name wants to connect. A host that is alive answers `alive`. */
   | { t: "probe" }
-  /** `name`: another host has this name now; that may change. Otherwise asking again is of no use. */
+  /** The host is not accepted. `name`: another host has this name, which may change. `version`: retrying is useless. */
   | { t: "refused"; reason: string; why: "version" | "name" }
-  /** The host's token is about to expire, and this socket with it. */
+  /** The host's token is about to expire, and with it this socket. */
   | { t: "expiring"; expiresAt: string }
   | { t: "renewed"; expiresAt: string }
   | { t: "not_renewed"; reason: string };
@@ -124,8 +124,8 @@ export type GatewayControl =
 export type HostHead =
   /**
    * First message on each socket. `host` is the host's name, `root` the workspace's path on it, `processRequest` the
-   * number the session gave this process when it asked for it, and `delivered` the last log sequence number
-   * written to the agent.
+   * session's number of the request for this process, and `delivered` the last log sequence number written to the
+   * agent.
    */
   | {
       t: "hello";
@@ -137,7 +137,7 @@ export type HostHead =
       delivered: number;
       /** The host is about to leave. */
       draining: boolean;
-      /** Who serves the files and terminals of this process; the host, unless it says otherwise. */
+      /** The side that serves the files and terminals of this process; absent: the host. */
       io?: IoServer | undefined;
     }
   /** Items `first`, `first + 1`, … of this run follow, one per line. */
@@ -145,40 +145,40 @@ export type HostHead =
 
 /** Session socket, heads of session → host messages. */
 export type SessionHead =
-  /** All items up to `received` are durable; go on after it. */
+  /** All items up to `received` are durable; the host continues after them. */
   | { t: "welcome"; received: number }
   | { t: "ack"; received: number }
   /** Lines for the agent's stdin follow, each `<seq> <json>`. */
   | { t: "lines" }
-  /** The session has no use for this process any more: end it. */
+  /** The session needs this process no more: end it. */
   | { t: "stop"; reason: string };
 
 /**
- * One item of a run. A JSON object is a frame the agent wrote, verbatim. A JSON array is an event of the
- * host's own, so the first character tells them apart.
+ * One item of a run that is not a frame. A frame of the agent is a JSON object, verbatim. An event of the host is a
+ * JSON array, so the first character tells them apart.
  */
 export type HostEvent =
   | ["started", { pid: number | null; command: string }]
   /**
-   * `sent`: a frame the host wrote to the agent on its own account (`initialize`). `answer`: its response to
-   * a file or terminal request of the agent, which reaches the agent through the log. `noise`: a line on the
-   * agent's stdout that is not a JSON object.
+   * `sent`: a frame that the host itself wrote to the agent (`initialize`). `answer`: the host's response to a file or
+   * terminal request of the agent, which reaches the agent through the log. `noise`: a line on the agent's stdout that
+   * is not a JSON object.
    */
   | ["sent" | "answer" | "noise", string]
-  /** The process is gone; always the last item of a run. `stderr` is the end of what it said there. */
+  /** The process ended; always the last item of a run. `stderr` is the tail of the process's stderr. */
   | ["exit", { code: number | null; signal: string | null; error?: string | undefined; stderr: string }];
 
 export function encodeLink(head: HostHead | SessionHead, lines: readonly string[] = []): string {
   return lines.length === 0 ? JSON.stringify(head) : `${JSON.stringify(head)}\n${lines.join("\n")}`;
 }
 
-/** Splits a message into its head and its lines. The head is the peer's word, to be checked by the caller. */
+/** Splits a message into its head and its lines. The caller validates the head. */
 export function decodeLink(message: string): { head: unknown; lines: string[] } {
   const [first = "", ...lines] = message.split("\n");
   return { head: parseJson(first), lines };
 }
 
-/** One item of a run that is not a frame; undefined if it is not one of ours. */
+/** Reads an item that begins with `[`; undefined if the item is no host event. */
 export function parseHostEvent(line: string): HostEvent | undefined {
   const checked = HOST_EVENT.safeParse(parseJson(line));
   return checked.success ? checked.data : undefined;
@@ -204,7 +204,7 @@ const HOST_EVENT = z.union([
  */
 export const NOISE_CHARS = 4 * 1024;
 
-/** A line for the agent: the log sequence number, a space, the frame. */
+/** Splits a line for the agent: the log sequence number, a space, the frame. */
 export function splitNumbered(line: string): { seq: number; frame: string } {
   const space = line.indexOf(" ");
   return { seq: Number(line.slice(0, space)), frame: line.slice(space + 1) };

@@ -1,9 +1,9 @@
 /**
- * Where things stand in a JSON text, for those who must not change the rest of it. The text has been through
- * JSON.parse, so these functions may assume that it is valid.
+ * Positions in a JSON text, for code that replaces parts of a text and must not change the rest. These functions assume
+ * valid JSON: every caller has parsed the text before.
  */
 
-/** A place in the text, from `start` up to but not including `end`. */
+/** A range of the text, from `start` up to but not including `end`. */
 export type Span = { readonly start: number; readonly end: number };
 
 export function isObjectAt(raw: string, at: number): boolean {
@@ -19,8 +19,8 @@ export function isStringAt(raw: string, at: number): boolean {
 }
 
 /**
- * Walks the members of the object that starts at `start`. `visit` gets each key and where its value
- * begins, and returns where that value ends. Returns the position after the closing brace.
+ * Walks the members of the object that starts at `start`. `visit` gets each key and the start of its value, and returns
+ * the end of that value. Returns the position after the closing brace.
  */
 export function eachMember(
   raw: string,
@@ -40,7 +40,7 @@ export function eachMember(
   }
 }
 
-/** The same for the elements of an array. */
+/** Walks the elements of the array that starts at `start`, as `eachMember` walks members. */
 export function eachElement(raw: string, start: number, visit: (valueStart: number) => number): number {
   let at = skipSpace(raw, start + 1);
   if (raw.charCodeAt(at) === CLOSE_BRACKET) return at + 1;
@@ -56,6 +56,7 @@ function unquote(raw: string, start: number, end: number): string {
   return text.includes("\\") ? (JSON.parse(raw.slice(start, end)) as string) : text;
 }
 
+/** The position of the next character that is not white space. */
 export function skipSpace(raw: string, start: number): number {
   let at = start;
   for (;;) {
@@ -75,6 +76,7 @@ function skipString(raw: string, start: number): number {
   }
 }
 
+/** The end of the value that starts at `start`. */
 export function skipValue(raw: string, start: number): number {
   const first = raw.charCodeAt(start);
   if (first === QUOTE) return skipString(raw, start);

@@ -18,7 +18,7 @@ export const DEFAULT_LIMITS = {
 
   // ---- HTTP requests
 
-  /** A URL may carry one token, headers may carry two and the additions of proxies. Bodies of the REST API are small. */
+  /** A URL may carry a token; headers may carry two, and additions of proxies. Bodies of the REST API are small. */
   urlChars: 16 * 1024,
   headerChars: 64 * 1024,
   bodyBytes: 1024 * 1024,
@@ -36,8 +36,8 @@ export const DEFAULT_LIMITS = {
   // ---- Tokens and links
 
   /**
-   * Published keys of an issuer are fetched again after the maximum age. An unknown key id fetches them too, but not
-   * within the cooldown after the last fetch. A fetch ends after the timeout; a failed fetch is retried after the pause.
+   * The published keys of an issuer are fetched again after the maximum age, and for an unknown key id, but not within
+   * the cooldown after the last fetch. A fetch ends after the timeout. A failed fetch is repeated after `jwksRetryMs`.
    */
   jwksMaxAgeMs: 10 * 60 * 1000,
   jwksCooldownMs: 30_000,
@@ -47,7 +47,7 @@ export const DEFAULT_LIMITS = {
   /** A client hears this long before the end that its token expires, so that it can renew the token in place. */
   tokenWarningMs: 60_000,
 
-  /** Age of a cached answer about a token's revocation. A revocation has one second to take effect; this is well under. */
+  /** Age of a cached answer about a revocation, well under the second that a revocation may take to have effect. */
   revocationCacheMs: 500,
   revocations: 10_000,
 

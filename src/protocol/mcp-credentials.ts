@@ -9,21 +9,21 @@ import {
 } from "./json-text.ts";
 
 /**
- * Settings of MCP servers carry credentials: the values of `env` and `headers`. The agent must have them as
- * they are, the log must not: readers of a session are not all entitled to them. So they are replaced by
- * references before a frame is logged, kept apart, and put back when a line is written to the agent. Only these
- * places are ever put back: a reference that somebody copies elsewhere is a text like any other.
+ * Settings of MCP servers carry credentials: the values of `env` and `headers`. The agent needs the values, but the log
+ * must not have them, because not every reader of a session is entitled to them. So references replace the values
+ * before a frame is logged, and the values replace the references in the line to the agent. Only the values of `env`
+ * and `headers` are ever restored: a reference copied to another place stays plain text.
  */
 
-/** Values by reference, each as the JSON text it had. */
+/** A message with references, and the JSON text of each replaced value by its reference. */
 export type Concealed = { raw: string; values: Record<string, string> };
 
-/** Whether there can be anything to conceal in a message. */
+/** Whether a message can have values to conceal. */
 export function hasMcpServers({ params }: Readonly<Record<string, unknown>>): boolean {
   return typeof params === "object" && params !== null && "mcpServers" in params;
 }
 
-/** The message with references in place of values. */
+/** Replaces the values of a message by references. */
 export function conceal(raw: string, newReference: () => string): Concealed {
   const values: Record<string, string> = {};
   const text = replace(raw, valuesIn(raw), (value) => {
@@ -34,7 +34,7 @@ export function conceal(raw: string, newReference: () => string): Concealed {
   return { raw: text, values };
 }
 
-/** The message as it was. Where a value is not known any more there is an empty text. */
+/** Restores the values of a message. An unknown reference becomes an empty string. */
 export function reveal(raw: string, find: (reference: string) => string | undefined): string {
   return replace(raw, valuesIn(raw), (value) => {
     const reference = REFERENCE.exec(value)?.[1];
@@ -42,12 +42,12 @@ export function reveal(raw: string, find: (reference: string) => string | undefi
   });
 }
 
-/** The longest value, in characters. */
+/** The length of the longest value of a message. */
 export function longestValue(raw: string): number {
   return Math.max(0, ...valuesIn(raw).map(({ start, end }) => end - start));
 }
 
-/** How many values of a message are references. */
+/** Counts the values of a message that are references. */
 export function countConcealed(raw: string): number {
   return valuesIn(raw).filter(({ start, end }) => REFERENCE.test(raw.slice(start, end))).length;
 }
@@ -64,7 +64,7 @@ function replace(raw: string, spans: readonly Span[], to: (text: string) => stri
   return out + raw.slice(at);
 }
 
-/** Where the values stand, in order. A key that is there twice is looked at twice. */
+/** The spans of all values, in order. Duplicate keys count each. */
 function valuesIn(raw: string): Span[] {
   const found: Span[] = [];
   const take = (start: number) => {
@@ -74,7 +74,7 @@ function valuesIn(raw: string): Span[] {
   };
   const setting = (start: number) =>
     within(raw, start, (key, at) => (key === "value" ? take(at) : undefined));
-  // A list of names and values, or, as some clients have it, an object.
+  // Canonical settings are a list of names and values; some clients send an object.
   const settings = (start: number) =>
     isArrayAt(raw, start) ? eachElement(raw, start, setting) : within(raw, start, (_, at) => take(at));
   const server = (start: number) =>
@@ -87,7 +87,7 @@ function valuesIn(raw: string): Span[] {
   return found;
 }
 
-/** Visits the members of an object; a visit that returns nothing skips the value, as does anything but an object. */
+/** Visits the members of an object. A visit without a result skips the value; a value that is no object is skipped. */
 function within(
   raw: string,
   start: number,

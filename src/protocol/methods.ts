@@ -1,12 +1,13 @@
 import type { CLIENT_METHODS } from "@agentclientprotocol/sdk";
+import { recordOf } from "./json-value.ts";
 
 /**
- * Methods by their SDK type only: importing the constants would bundle the SDK's schemas into the Worker.
- * A method the SDK does not know does not compile.
+ * The methods of clients, from the SDK's types: importing the SDK's constants would bundle its schemas into the Worker.
+ * A method that the SDK does not know does not compile.
  */
 type ClientMethod = (typeof CLIENT_METHODS)[keyof typeof CLIENT_METHODS];
 
-/** What an agent asks of files and terminals, by the capability that offers it. */
+/** The agent's access to files and terminals, by the client capability that offers it. */
 export type WorkspaceIo = "read" | "write" | "terminal";
 
 const IO_METHODS: ReadonlyMap<string, WorkspaceIo> = new Map<ClientMethod, WorkspaceIo>([
@@ -19,27 +20,21 @@ const IO_METHODS: ReadonlyMap<string, WorkspaceIo> = new Map<ClientMethod, Works
   ["terminal/release", "terminal"],
 ]);
 
-/** Undefined for any other method. */
+/** The access that a method needs; undefined for a method that needs none. */
 export function ioOf(method: string): WorkspaceIo | undefined {
   return IO_METHODS.get(method);
 }
 
-/** Who serves an agent's files and terminals: the host, where the workspace is, or the clients. */
+/** The side that serves an agent's files and terminals: the host, which has the workspace, or the clients. */
 export type IoServer = "host" | "client";
 
-/** What a client offers to do for agents, by the parameters of its `initialize`. */
+/** The access that a client offers to agents, from the parameters of its `initialize`. */
 export function offeredIo(params: unknown): WorkspaceIo[] {
-  const { fs, terminal } = (params as Offer | null | undefined)?.clientCapabilities ?? {};
+  const { fs, terminal } = recordOf(recordOf(params).clientCapabilities);
+  const { readTextFile, writeTextFile } = recordOf(fs);
   const offered: WorkspaceIo[] = [];
-  if (fs?.readTextFile === true) offered.push("read");
-  if (fs?.writeTextFile === true) offered.push("write");
+  if (readTextFile === true) offered.push("read");
+  if (writeTextFile === true) offered.push("write");
   if (terminal === true) offered.push("terminal");
   return offered;
 }
-
-type Offer = {
-  clientCapabilities?: {
-    fs?: { readTextFile?: unknown; writeTextFile?: unknown } | null;
-    terminal?: unknown;
-  } | null;
-};

@@ -1,6 +1,6 @@
 /**
- * A pattern is a name with at most one `*`, which stands for anything. With one, matching is two comparisons, in
- * SQL as well, and nobody can write a pattern that takes long to match.
+ * A pattern is a name with at most one `*`, which matches any text. With one `*` a match takes two comparisons, in SQL
+ * too, so nobody can write a pattern that is slow to match.
  */
 export function isPattern(text: string): boolean {
   return text.indexOf("*") === text.lastIndexOf("*");

@@ -1,8 +1,8 @@
 import { z } from "zod";
 
 /**
- * What a workspace has decided about permissions beforehand: by the kind of tool, as the agent names it, and
- * for requests that nobody answers. `ask` leaves it to people.
+ * The decisions of a workspace about permission requests, made in advance: by the kind of tool, as the agent names it,
+ * and for requests that nobody answers. `ask` leaves the decision to people.
  */
 export const PERMISSION_POLICY = z.strictObject({
   default: z.enum(["ask", "allow", "reject"]).default("ask"),
@@ -10,7 +10,7 @@ export const PERMISSION_POLICY = z.strictObject({
     .record(z.string().min(1).max(64), z.enum(["ask", "allow", "reject"]))
     .refine((kinds) => Object.keys(kinds).length <= 50, "at most 50 kinds")
     .default({}),
-  /** Null: a request waits until someone answers it. */
+  /** Null: a request waits until a person answers it. */
   timeoutMs: z
     .number()
     .int()

@@ -1,4 +1,4 @@
-import { each, members, scalars, shown } from "./allow-list.ts";
+import { applyAllowList, each, members, scalars } from "./allow-list.ts";
 
 /** One of the options an agent offers with a permission request. */
 export type PermissionOption = { optionId: string; kind: string | null; name: string | null };
@@ -8,7 +8,7 @@ export const VISIBLE_OPTIONS = each(members(scalars("optionId", "name", "kind"))
 
 /** The options of a permission request, as JSON text, without the members that a redacted reader may not see. */
 export function redactOptions(options: string): string {
-  return shown(options, VISIBLE_OPTIONS);
+  return applyAllowList(options, VISIBLE_OPTIONS);
 }
 
 /** Names an option by its id, or by its kind. */

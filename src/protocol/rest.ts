@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { GitState, HostLoad } from "./host-wire.ts";
 import type { Limits } from "./limits.ts";
 import type { PermissionOption } from "./permission.ts";
-import { isPrivateLine } from "./secure-url.ts";
+import { isSecureUrl } from "./secure-url.ts";
 import { NOTICE_TYPES, type NoticeType } from "./webhook-messages.ts";
 import type { Settings } from "./workspace-settings.ts";
 
@@ -273,7 +273,7 @@ export function webhookRequest({ webhookUrlChars }: Pick<Limits, "webhookUrlChar
     url: z
       .url({ protocol: /^https?$/, abort: true })
       .max(webhookUrlChars)
-      .refine(isPrivateLine, "Messages are sent over https")
+      .refine(isSecureUrl, "Messages are sent over https")
       .refine((url) => !hasCredentials(url), "The address must not contain a user or a password"),
     events: z
       .array(z.enum(NOTICE_TYPES))

@@ -73,7 +73,7 @@ export type DeliveryResult = "more" | "enough" | "later" | "gone";
 
 // ---- Session → workspace
 
-/** A session's request for an agent process. `processRequest` is the session's number of the request; each number is higher. */
+/** A session's request for an agent process. `processRequest` is the session's number of it, higher each time. */
 export type PlacementRequest = {
   tenant: string;
   workspace: string;
@@ -179,7 +179,10 @@ export type TurnMark = {
 
 // ---- Workspace → session
 
-/** News of a session's host. `processRequest` names the process request it concerns; the session may have made another since. */
+/**
+ * News of a session's host. `processRequest` is the number of the process request that the news concern: the session
+ * may have made another request since.
+ */
 export type HostStatusMessage = { host: string; processRequest: number; reason: string };
 
 // ---- Workspace → container

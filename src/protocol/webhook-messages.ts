@@ -1,6 +1,6 @@
-/** What a workspace tells those who asked to be told: the messages its webhooks get. */
+/** The messages that the webhooks of a workspace get. */
 
-/** Those that come from sessions. */
+/** The types of messages that sessions cause. */
 export const NOTICE_TYPES = ["permission.pending", "turn.ended", "agent.failed"] as const;
 export type NoticeType = (typeof NOTICE_TYPES)[number];
 
@@ -9,21 +9,21 @@ export type SessionNotice =
   | Message<"turn.ended", About & TurnEnd>
   | Message<"agent.failed", About & { agent: string; detailCode: string | null; message: string }>;
 
-/** Asked for by a person who wants to see whether it arrives. */
+/** A person sends a ping to see whether messages arrive. */
 export type Ping = Message<"ping", { workspace: string; webhook: string }>;
 
-/** A body; `timestamp` is when it happened. */
+/** The body of a message; `timestamp` is the time of its cause. */
 type Message<Type extends string, Data> = { type: Type; timestamp: string; data: Data };
 
 type About = { workspace: string; sessionId: string; sessionTitle: string | null };
 
 export type PendingPermission = {
-  /** As clients know the request, and `/api/permissions/:id`. */
+  /** The id of the request for clients and for `/api/permissions/:id`. */
   id: string;
   toolCallId: string | null;
   title: string | null;
   kind: string | null;
-  /** `url` chooses the option, for whoever has it. */
+  /** `url` is an answer link: whoever has it can choose the option. */
   options: { optionId: string; name: string | null; kind: string | null; url?: string }[];
 };
 
@@ -34,13 +34,13 @@ export type TurnEnd = {
   error?: { code: number | null; message: string };
 };
 
-/** A notice on its way from its session to the workspace. */
+/** A notice that a session hands to its workspace. */
 export type HandedNotice = {
-  /** Its own for good: handed over twice it counts once. */
+  /** Identifies the notice: a notice handed over twice counts once. */
   id: string;
   type: NoticeType;
   /** A `SessionNotice` as JSON. */
   body: string;
-  /** How many before it there was no room for. */
+  /** The number of earlier notices that were dropped for lack of room. */
   lost: number;
 };

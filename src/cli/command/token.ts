@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import type { JWK } from "jose";
-import { badHost, isScope, SCOPES, type Scope } from "../../protocol/caller.ts";
+import { hostTokenProblem, isScope, SCOPES, type Scope } from "../../protocol/caller.ts";
 import { CliError, describeError, EXIT } from "../cli-error.ts";
 import { claimsOf } from "../gateway/token-source.ts";
 import {
@@ -55,7 +55,7 @@ function signing(name: string, summary: string, claims: TokenClaims, lifetime: s
         workspaces: options.workspace,
         scopes: scopesIn(options.scopes),
       };
-      const problem = badHost(claims.scopes, claims.workspaces);
+      const problem = hostTokenProblem(claims.scopes, claims.workspaces);
       if (problem !== undefined)
         throw new CliError(`a gateway would refuse this token: ${problem}`, EXIT.usage);
       const token = await signer.sign(claims, options.lifetime).catch((error: unknown) => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { moved } from "../../../src/protocol/rebase-path.ts";
+import { rebasePath } from "../../../src/protocol/rebase-path.ts";
 
 test.each([
   ["/srv/api/src/a.ts", "/srv/api", "/home/me/api", "/home/me/api/src/a.ts"],
@@ -12,5 +12,5 @@ test.each([
   ["/etc/passwd", "/srv/api", "/home", undefined],
   ["a", "/srv/api", "/home", undefined],
 ])("the path %s below %s moves below %s as %s", (path, from, to, there) => {
-  expect(moved(path, from, to)).toBe(there);
+  expect(rebasePath(path, from, to)).toBe(there);
 });

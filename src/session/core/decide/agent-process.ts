@@ -2,7 +2,7 @@ import { ErrorCode } from "../../../protocol/errors.ts";
 import { gatewayNotice } from "../../../protocol/extensions.ts";
 import { paramsOf, type ResponseFrame, resultOf, rewrite } from "../../../protocol/frame.ts";
 import { type JsonObject, recordOf } from "../../../protocol/json-value.ts";
-import { moved } from "../../../protocol/rebase-path.ts";
+import { rebasePath } from "../../../protocol/rebase-path.ts";
 import type { RequestToAgent, Run, SessionState } from "../state/state.ts";
 import { cancelRequestsOfAgent, endRequestsOfAgent } from "./agent-requests.ts";
 import type { Batch } from "./batch.ts";
@@ -65,7 +65,9 @@ export function openAgentSession(batch: Batch, method = openingMethod(batch.stat
 function directoriesThere(params: JsonObject, root: string): unknown[] | undefined {
   const { cwd, additionalDirectories: given } = params;
   if (typeof cwd !== "string" || cwd === "/" || !Array.isArray(given)) return undefined;
-  const there = given.map((path: unknown) => (typeof path === "string" ? moved(path, cwd, root) : undefined));
+  const there = given.map((path: unknown) =>
+    typeof path === "string" ? rebasePath(path, cwd, root) : undefined,
+  );
   return there.some((path) => path !== undefined) ? given.map((path, i) => there[i] ?? path) : undefined;
 }
 

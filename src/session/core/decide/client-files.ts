@@ -1,7 +1,7 @@
 import { ErrorCode, errorResponse, type RpcError } from "../../../protocol/errors.ts";
 import { paramsOf, type RequestFrame } from "../../../protocol/frame.ts";
 import { ioOf, type WorkspaceIo } from "../../../protocol/methods.ts";
-import { moved } from "../../../protocol/rebase-path.ts";
+import { rebasePath } from "../../../protocol/rebase-path.ts";
 import type { Route } from "../events/event.ts";
 import type { SessionState } from "../state/state.ts";
 import { logClientOperation, openToClients } from "./agent-requests.ts";
@@ -30,7 +30,7 @@ export function routeToClient(
   const client = able.find(({ connection }) => connection === turnOf) ?? able.at(-1);
   if (!client)
     return unavailable(`This workspace's files are its clients', and none that is here offers ${method}`);
-  const path = moved(
+  const path = rebasePath(
     String(method === "terminal/create" ? params.cwd : params.path),
     state.run?.root ?? "",
     client.cwd ?? state.identity?.cwd ?? "/",

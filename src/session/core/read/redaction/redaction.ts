@@ -1,4 +1,4 @@
-import { members, scalars, shown } from "../../../../protocol/allow-list.ts";
+import { applyAllowList, members, scalars } from "../../../../protocol/allow-list.ts";
 import type { Caller } from "../../../../protocol/caller.ts";
 import { isFault, readFrame } from "../../../../protocol/frame.ts";
 import { isFrame, type LogEvent } from "../../events/event.ts";
@@ -16,11 +16,11 @@ import { SESSION } from "./projection.ts";
 export function redacted(event: LogEvent): LogEvent {
   if (!isFrame(event)) {
     const text = JSON.stringify(event.payload);
-    const left = shown(text, payloadOf(event.kind));
+    const left = applyAllowList(text, payloadOf(event.kind));
     // Its readers look only at fields that are visible.
     return left === text ? event : ({ ...event, payload: JSON.parse(left) } as LogEvent);
   }
-  const raw = shown(event.frame.raw, messageOf(event));
+  const raw = applyAllowList(event.frame.raw, messageOf(event));
   if (raw === event.frame.raw) return event;
   const frame = readFrame(raw);
   if (isFault(frame)) throw new Error("A frame was no frame without what it had to hide");
@@ -32,7 +32,7 @@ export function redactedLine(line: string, event: LogEvent): string {
   const payload = isFrame(event)
     ? members({ ...ROUTE, direction: "scalar", message: messageOf(event) })
     : payloadOf(event.kind);
-  return shown(line, members({ ...ENVELOPE, payload }, ""));
+  return applyAllowList(line, members({ ...ENVELOPE, payload }, ""));
 }
 
 const ENVELOPE = scalars(
@@ -43,10 +43,10 @@ const ENVELOPE = scalars(
 /** The projection, and what is told with it, as JSON text for that caller. */
 export function sessionFor({ redacted: isRedacted }: Caller, session: object): string {
   const text = JSON.stringify(session);
-  return isRedacted ? shown(text, SESSION) : text;
+  return isRedacted ? applyAllowList(text, SESSION) : text;
 }
 
 /** Of what an agent has answered, as JSON text. */
 export function redactedResult(result: string): string {
-  return shown(result, RESULT);
+  return applyAllowList(result, RESULT);
 }
