@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { LocalContainers, type LocalContainersOptions } from "./local-containers.ts";
 import { applyMigrations } from "./migrations.ts";
-import { HOST, portInUse } from "./port.ts";
+import { LOCAL_ADDRESS, portInUse } from "./port.ts";
 import { bundleWorker, watchWorker } from "./worker-bundle.ts";
 import type { WorkerConfig } from "./worker-config.ts";
 
@@ -48,7 +48,7 @@ function onDemandOptions({ config, port, onDemand }: GatewayProcessOptions) {
   containers ??= new LocalContainers(onDemand);
   const { durableObjects } = config.worker;
   return {
-    bindings: { PUBLIC_URL: `http://${HOST}:${port}`, HOST_SIGNING_KEY: onDemand.signingKey },
+    bindings: { PUBLIC_URL: `http://${LOCAL_ADDRESS}:${port}`, HOST_SIGNING_KEY: onDemand.signingKey },
     more: {
       durableObjects: {
         ...(durableObjects as object),
@@ -68,7 +68,7 @@ function miniflareOptions(options: GatewayProcessOptions, code: string) {
   const { bindings, more } = onDemandOptions(options);
   return convertV4MiniflareOptions({
     // Miniflare's own port stays unused, because it would proxy every message.
-    host: HOST,
+    host: LOCAL_ADDRESS,
     port: 0,
     log: new GatewayLog(LogLevel.WARN),
     logRequests: false,
@@ -82,7 +82,7 @@ function miniflareOptions(options: GatewayProcessOptions, code: string) {
         ...config.worker,
         ...more,
         name: config.name,
-        unsafeDirectSockets: [{ host: HOST, port }],
+        unsafeDirectSockets: [{ host: LOCAL_ADDRESS, port }],
         bindings: {
           ...(config.worker.bindings as Record<string, string>),
           ...bindings,

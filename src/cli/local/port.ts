@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 
-export const HOST = "127.0.0.1";
+export const LOCAL_ADDRESS = "127.0.0.1";
 const DEFAULT_PORT = 8790;
 
 /** The runner chooses the port once, so that every workerd that it starts has the same address. */
@@ -9,7 +9,7 @@ export async function choosePort(wanted: number | undefined): Promise<number> {
   if (port !== undefined) return port;
   if (wanted !== undefined) throw new Error(portInUse(wanted));
   const free = await tryPort(0);
-  if (free === undefined) throw new Error(`No free port on ${HOST}`);
+  if (free === undefined) throw new Error(`No free port on ${LOCAL_ADDRESS}`);
   return free;
 }
 
@@ -24,7 +24,7 @@ function tryPort(port: number): Promise<number | undefined> {
     if (error.code === "EADDRINUSE") resolve(undefined);
     else reject(error);
   });
-  server.listen({ host: HOST, port, exclusive: true }, () => {
+  server.listen({ host: LOCAL_ADDRESS, port, exclusive: true }, () => {
     const address = server.address();
     server.close(() => resolve(typeof address === "object" ? address?.port : undefined));
   });

@@ -12,7 +12,7 @@ import {
   type Signer,
 } from "../token-signer.ts";
 import { LocalStack } from "./local-stack.ts";
-import { choosePort, HOST } from "./port.ts";
+import { choosePort, LOCAL_ADDRESS } from "./port.ts";
 import { loadSecretsKey } from "./secrets-key.ts";
 import { parseStartOptions, START_HELP, type StartOptions, UsageError } from "./start-options.ts";
 import { type ReadyInfo, startupBanner } from "./startup-banner.ts";
@@ -99,8 +99,8 @@ async function bringUp(stack: LocalStack, options: StartOptions, signal: AbortSi
 async function readyInfo(port: number, signer: Signer): Promise<ReadyInfo> {
   return {
     ready: true,
-    url: `http://${HOST}:${port}`,
-    wsUrl: `ws://${HOST}:${port}/acp`,
+    url: `http://${LOCAL_ADDRESS}:${port}`,
+    wsUrl: `ws://${LOCAL_ADDRESS}:${port}/acp`,
     token: await signer.sign(CLIENT_CLAIMS, CLIENT_TOKEN_LIFETIME),
     hostToken: await signer.sign(HOST_CLAIMS, HOST_TOKEN_LIFETIME),
     workspace: LOCAL_WORKSPACE,

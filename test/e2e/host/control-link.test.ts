@@ -13,7 +13,7 @@ describe("the control link", () => {
     expect(gateway.said("hello")).toEqual([
       {
         t: "hello",
-        version: 2,
+        version: 3,
         name: "test-host",
         instance: expect.any(String),
         root,
