@@ -80,7 +80,7 @@ export function loadParts(
       (state) => isCurrent(state) && !access.isRevoked,
       () => deadlines.setUnlessSet("index", Date.now() + limits.indexRetryMs),
     ),
-    webhooks: new Notices(ctx, deadlines, (state) => workspaceOf(env, state), isCurrent),
+    webhooks: new Notices(ctx, limits, deadlines, (state) => workspaceOf(env, state), isCurrent),
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Deadlines } from "../../durable/deadlines.ts";
 import { newId } from "../../durable/new-id.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import type { HandedNotice, NoticeType } from "../../protocol/webhook-messages.ts";
 import type { WorkspaceState } from "../../workspace/workspace-state.ts";
 import type { LogEvent } from "../core/events/event.ts";
@@ -16,6 +16,7 @@ type Workspace = Pick<DurableObjectStub<WorkspaceState>, "notify">;
  */
 export class Notices {
   readonly #ctx: DurableObjectState;
+  readonly #limits: Limits;
   readonly #clock: Clock;
   readonly #workspaceOf: (state: SessionState) => Workspace | undefined;
   /** False: the session was deleted. */
@@ -25,11 +26,13 @@ export class Notices {
 
   constructor(
     ctx: DurableObjectState,
+    limits: Limits,
     clock: Clock,
     workspaceOf: (state: SessionState) => Workspace | undefined,
     isCurrent: (state: SessionState) => boolean,
   ) {
     this.#ctx = ctx;
+    this.#limits = limits;
     this.#clock = clock;
     this.#workspaceOf = workspaceOf;
     this.#isCurrent = isCurrent;
@@ -47,7 +50,7 @@ export class Notices {
   /** Call it in the step in which the events were logged. */
   note(state: SessionState, events: readonly LogEvent[]): void {
     if (this.#wanted.length === 0) return;
-    const found = noticesOf(state, events, this.#wanted, LIMITS.answerLinks);
+    const found = noticesOf(state, events, this.#wanted, this.#limits.answerLinks);
     if (found.length === 0) return;
     const { sql } = this.#ctx.storage;
     for (const { seq, notice } of found)
@@ -62,7 +65,7 @@ export class Notices {
   /** Gives the workspace what it has not, in order; one call at a time takes what comes meanwhile. */
   async handOver(state: SessionState): Promise<void> {
     // Should the object not live to do so, or the workspace not answer.
-    this.#clock.setUnlessSet("notices", Date.now() + LIMITS.noticeRetryMs);
+    this.#clock.setUnlessSet("notices", Date.now() + this.#limits.noticeRetryMs);
     if (this.#handing) return;
     this.#handing = true;
     try {
@@ -76,7 +79,7 @@ export class Notices {
       this.#clock.clear("notices");
     } catch (error) {
       console.error("notices not handed over", { sessionId: state.sessionId, error: String(error) });
-      if (this.#isCurrent(state)) this.#clock.set("notices", Date.now() + LIMITS.noticeRetryMs);
+      if (this.#isCurrent(state)) this.#clock.set("notices", Date.now() + this.#limits.noticeRetryMs);
     } finally {
       this.#handing = false;
     }
@@ -94,7 +97,7 @@ export class Notices {
       .exec<{ lost: number }>(
         `DELETE FROM webhook_message WHERE seq IN (SELECT seq FROM webhook_message ORDER BY seq DESC LIMIT -1 OFFSET ?)
          RETURNING lost + 1 AS lost`,
-        LIMITS.noticesPerSession,
+        this.#limits.noticesPerSession,
       )
       .toArray();
     if (dropped.length === 0) return;

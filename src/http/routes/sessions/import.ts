@@ -30,7 +30,7 @@ export async function importSession(c: Context<AppEnv>): Promise<Response> {
       await destination.begin(recordId, null, { format: "record", cwd });
       await destination.write("record", new TextEncoder().encode(lines));
     } else {
-      await readSessionTar(metered.body, destination);
+      await readSessionTar(metered.body, c.get("limits"), destination);
     }
     const session = await destination.finish();
     return c.json<ImportedSession>(session, 201, { Location: `/api/sessions/${session.sessionId}` });

@@ -3,14 +3,15 @@ import { type Context, envelope, eventId, eventIdPrefix } from "../../core/event
 import { entryChars, entryOf, lineEntry, type NewRow, type RowEntry } from "../../log/row-format.ts";
 
 /**
- * Puts lines of another log into rows of this one, so that reading them gives the same bytes again. Our own
- * exports fall into the rows they came from: first event id ends in place 0, the next in place 1, and so on.
- * Whatever does not fit that form is stored as the line it is.
+ * Puts the lines of an imported log into rows that give back the same bytes. An export of this gateway falls into its
+ * original rows: the event ids of a row end in its indexes 0, 1, 2 and so on. A line that does not fit this form is
+ * stored as it is.
  */
 export class RowWriter {
   readonly #sessionId: string;
   readonly #rowChars: number;
   readonly #append: (ids: string, row: NewRow) => void;
+  /** The row being filled. `ids` is null for a row of whole lines. */
   #open: (NewRow & { ids: string | null; chars: number }) | undefined;
 
   constructor(sessionId: string, rowChars: number, append: (ids: string, row: NewRow) => void) {
@@ -39,6 +40,7 @@ export class RowWriter {
     this.#open = undefined;
   }
 
+  /** Whether the event can be the next one of the open row. */
   #continues({ event, id }: EnvelopeLine, entry: RowEntry): boolean {
     const open = this.#open;
     return (
@@ -68,7 +70,7 @@ export class RowWriter {
   }
 }
 
-/** Heads share their row with the text, and are not split like it. */
+/** The longest head. Heads share their row with the text, and unlike the text they never continue in another row. */
 const HEAD_CHARS = 4096;
 
 function sameContext(a: Context, b: Context): boolean {

@@ -3,8 +3,8 @@ import { ImportError } from "../import-error.ts";
 import { ByteLineSplitter } from "./byte-line-splitter.ts";
 
 /**
- * Reads the segments of an archive in order and hands on their events, each checked: one session, numbered
- * without gap from 1. With another `sessionId` than the archive's the events come out as that session's.
+ * Reads the segments of an import in order and passes on their events. It checks that all events belong to the session
+ * `recordId` and are numbered from 1 without a gap. The passed events belong to the session `sessionId`.
  */
 export class SegmentReader {
   readonly #recordId: string;
@@ -31,7 +31,7 @@ export class SegmentReader {
     return this.#lastSeq;
   }
 
-  /** The next bytes of a segment. Throws an ImportError that names the line that is wrong. */
+  /** Takes the next bytes of a segment. Throws an `ImportError` that names the faulty line. */
   push(file: string, bytes: Uint8Array): void {
     if (file !== this.#file) this.end();
     this.#file = file;
@@ -42,7 +42,7 @@ export class SegmentReader {
     }
   }
 
-  /** The current segment is over. */
+  /** Ends the current segment. */
   end(): void {
     const rest = this.#lines.end();
     if (rest) this.#read(rest);
@@ -56,7 +56,7 @@ export class SegmentReader {
       if (isLineFault(read)) throw new Error(read.fault);
       this.#check(read);
       this.#lastSeq = read.event.seq;
-      this.#onEvent(this.#moved(read));
+      this.#onEvent(this.#adopted(read));
     } catch (error) {
       throw this.#fault(error, this.#line);
     }
@@ -74,7 +74,7 @@ export class SegmentReader {
     );
   }
 
-  #moved(read: EnvelopeLine): EnvelopeLine {
+  #adopted(read: EnvelopeLine): EnvelopeLine {
     return this.#sessionId === this.#recordId
       ? read
       : { ...read, line: withRecordId(read.line, this.#sessionId) };

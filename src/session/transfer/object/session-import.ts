@@ -12,9 +12,9 @@ import { RowWriter } from "./row-writer.ts";
 import { SegmentReader } from "./segment-reader.ts";
 
 /**
- * A log being written into an object that has no session yet. Rows go to storage as they come; they become
- * a session only at the end. Until then there is nothing to be seen, and whatever goes wrong removes them:
- * a fault, the end of the caller (which disposes of this), or, after a crash, the object's next start.
+ * A log that is being written into an object without a session. Rows go to storage as they arrive and become a session
+ * only at the end; until then nobody can see them. They are removed after a fault, when the caller ends and so disposes
+ * of this, or, after a crash, at the object's next start.
  */
 export class SessionImport extends RpcTarget {
   readonly #storage: DurableObjectStorage;
@@ -24,7 +24,7 @@ export class SessionImport extends RpcTarget {
   readonly #writer: RowWriter;
   readonly #state: SessionState;
   #opening: OpeningRequest | undefined;
-  #over = false;
+  #isOver = false;
 
   constructor(
     { ctx: { storage }, limits, tables }: SessionContext,
@@ -44,16 +44,16 @@ export class SessionImport extends RpcTarget {
       this.#writer.write(read);
     });
     tables.create();
-    // Wakes the object should it crash and nobody ever ask for it again.
+    // After a crash the alarm starts the object, which removes the rows even if nobody asks for the session.
     void storage.setAlarm(Date.now() + limits.importMs);
   }
 
-  /** The next bytes of a segment. */
+  /** Takes the next bytes of a segment. */
   write(file: string, bytes: Uint8Array): ImportFault | null {
     return this.#try(() => this.#reader.push(file, bytes));
   }
 
-  /** All is here: makes it a session. `claimed` is the last event the archive says it has. */
+  /** Makes the rows a session. `claimed` is the last event according to the session archive file; 0 if it names none. */
   finish(claimed: number): ImportFault | { lastSeq: number } {
     const fault = this.#try(() => {
       this.#reader.end();
@@ -67,14 +67,15 @@ export class SessionImport extends RpcTarget {
         this.#writer.end();
         this.#commit(this.#state, this.#opening);
       });
-      this.#over = true;
+      this.#isOver = true;
     });
     return fault ?? { lastSeq: this.#state.lastSeq };
   }
 
+  /** Removes the rows, unless they have become a session. */
   async abort(): Promise<void> {
-    if (this.#over) return;
-    this.#over = true;
+    if (this.#isOver) return;
+    this.#isOver = true;
     this.#tables.forget();
     await this.#storage.deleteAll();
   }
@@ -84,7 +85,7 @@ export class SessionImport extends RpcTarget {
   }
 
   #try(step: () => void): ImportFault | null {
-    if (this.#over) throw new Error("The import is over");
+    if (this.#isOver) throw new Error("The import is over");
     try {
       step();
       return null;
@@ -103,7 +104,7 @@ function fold(state: SessionState, { event }: EnvelopeLine): void {
   }
 }
 
-/** Whether there are tables without a session: of an import that is going on, or that a crash has ended. */
+/** Whether the object has tables without a session: an import is running, or a crash has ended one. */
 export function isStaged(sql: SqlStorage, tables: Tables): boolean {
   return tables.exist && sql.exec("SELECT 1 FROM session").toArray().length === 0;
 }

@@ -5,8 +5,8 @@ import { type Context, envelope, type FactEvent } from "../../core/events/event.
 import { ImportError } from "../import-error.ts";
 
 /**
- * The older acpx record: one JSON document with previews of the turns instead of a log. It becomes a log of
- * events that say what the record says and no more, each marked `synthetic`.
+ * Reads the older record of acpx: one JSON document with previews of the turns instead of a log. The result is a log
+ * whose events say no more than the record does; each event is marked `synthetic`.
  */
 export function readLegacyRecord(bytes: Uint8Array): { recordId: string; cwd: string | null; lines: string } {
   const record = parseRecord(bytes);
@@ -48,9 +48,9 @@ const RECORD = z.looseObject({
     }),
   ),
 });
-type OldRecord = z.infer<typeof RECORD>;
+type LegacyRecord = z.infer<typeof RECORD>;
 
-function parseRecord(bytes: Uint8Array): OldRecord {
+function parseRecord(bytes: Uint8Array): LegacyRecord {
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes));
@@ -65,7 +65,7 @@ function parseRecord(bytes: Uint8Array): OldRecord {
   throw new ImportError(`not a session record: ${z.prettifyError(checked.error)}`, "record", 1);
 }
 
-function eventsOf(record: OldRecord): FactEvent[] {
+function eventsOf(record: LegacyRecord): FactEvent[] {
   const events: FactEvent[] = [];
   const session: Context = {
     acpSessionId: record.acpSessionId ?? record.sessionId ?? null,
@@ -94,7 +94,7 @@ function eventsOf(record: OldRecord): FactEvent[] {
   add(createdAt, "session.created", { acpSessionId: session.acpSessionId, agentCommand, cwd, name });
   if (session.agentSessionId !== null)
     add(createdAt, "session.agent_session_id.updated", { agentSessionId: session.agentSessionId });
-  for (const { turnId, at, text, kind } of turnsOf(record.turnHistory, createdAt)) {
+  for (const { turnId, at, text, kind } of turnStepsOf(record.turnHistory, createdAt)) {
     const preview = text === null ? {} : { textPreview: text };
     if (kind === "started") add(at, "turn.started", { turnId, prompt: null, ...preview }, turnId);
     else add(at, "turn.completed", { turnId, prompt: null, stopReason: null, ...preview }, turnId);
@@ -111,10 +111,14 @@ function eventsOf(record: OldRecord): FactEvent[] {
   return events;
 }
 
-type Turn = { turnId: string; kind: "started" | "completed"; at: number; text: string | null };
+/** The beginning or the end of a turn. `text` is the preview of the prompt or of the reply. */
+type TurnStep = { turnId: string; kind: "started" | "completed"; at: number; text: string | null };
 
-/** A user's line begins a turn and the assistant's ends it; where one of them is missing the other stands alone. */
-function* turnsOf(history: OldRecord["turnHistory"], createdAt: number): Generator<Turn> {
+/**
+ * An entry of the user begins a turn, and an entry of the assistant ends it. An entry without its counterpart makes a
+ * turn of its own.
+ */
+function* turnStepsOf(history: LegacyRecord["turnHistory"], createdAt: number): Generator<TurnStep> {
   let count = 0;
   let open: string | null = null;
   let at = createdAt;

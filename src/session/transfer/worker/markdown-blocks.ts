@@ -1,7 +1,10 @@
 import { MetaKey } from "../../../protocol/extensions.ts";
 import { markdownDiff } from "./markdown-diff.ts";
 
-/** Parts of a transcript in Markdown. What agents and users sent is shown, never trusted to be well formed. */
+/**
+ * The parts of a transcript in Markdown. The input comes from agents and users, so nothing in it is taken to be well
+ * formed: a missing or odd value is shown as empty.
+ */
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -17,19 +20,19 @@ export function text(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** For a place where a line break would end the block. */
+/** A text on one line, for places where a line break would end the Markdown block. */
 export function inline(value: unknown): string {
   return text(value).replace(/\s+/g, " ").trim();
 }
 
-/** A fence longer than any in the text. */
+/** A code block whose fence is longer than any in the text. */
 function fenced(language: string, body: string): string {
   const longest = Math.max(2, ...(body.match(/`+/g) ?? []).map((ticks) => ticks.length));
   const fence = "`".repeat(longest + 1);
   return `${fence}${language}\n${body.replace(/\n$/, "")}\n${fence}`;
 }
 
-/** A content block as ACP has them. */
+/** A content block of ACP. */
 export function contentBlock(value: unknown): string {
   const block = record(value);
   switch (block.type) {
@@ -101,13 +104,14 @@ function rawOutput(value: unknown): string[] {
   ];
 }
 
+/** Longer raw outputs are cut: they are for programs, not for readers. */
 const RAW_CHARS = 4000;
 
 export function plan(entries: readonly unknown[]): string {
   const lines = entries.map((value) => {
     const { content, status } = record(value);
-    const note = status === "in_progress" ? " *(in progress)*" : "";
-    return `- [${status === "completed" ? "x" : " "}] ${inline(content)}${note}`;
+    const suffix = status === "in_progress" ? " *(in progress)*" : "";
+    return `- [${status === "completed" ? "x" : " "}] ${inline(content)}${suffix}`;
   });
   return ["**Plan**", lines.join("\n")].join("\n\n");
 }

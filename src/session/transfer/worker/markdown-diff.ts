@@ -1,6 +1,9 @@
 /**
- * A file's change as unified diff lines: what the two texts share at their beginning and end is left out,
- * all between is shown as removed and added. One hunk, in linear time whatever the size.
+ * A change as a unified diff of one hunk. Lines that the texts share at their beginning and end are left out; all lines
+ * between are shown as removed and added. This takes linear time for any size.
+ *
+ * Unlike the `unifiedDiff` of the dialects the result is for people, not for `patch`: a missing line feed at the end is
+ * not marked, because agents often send fragments of a file, and an unchanged text still gives a header.
  */
 export function markdownDiff(path: string, oldText: string | null, newText: string): string {
   const before = linesOf(oldText ?? "");

@@ -1,8 +1,10 @@
 import { createTarDecoder } from "modern-tar";
-import { LIMITS } from "../../../protocol/limits.ts";
+import type { Limits } from "../../../protocol/limits.ts";
 import { isLineFault, readEnvelope } from "../../core/events/envelope.ts";
 import { concatBytes } from "../concat-bytes.ts";
 import { ImportError } from "../import-error.ts";
+
+type ImportLimits = Pick<Limits, "importFileBytes" | "importLineBytes" | "importChunkBytes">;
 
 /** Receives the contents of a session archive file. */
 export type ImportSink = {
@@ -18,20 +20,29 @@ export type ImportSink = {
  * Reads the tar of a session directory while it arrives. Only the events are imported: `session.json` serves as a
  * check on them, and all other files are skipped. Throws an `ImportError` if the tar is faulty.
  */
-export async function readSessionTar(tar: ReadableStream<Uint8Array>, sink: ImportSink): Promise<void> {
+export async function readSessionTar(
+  tar: ReadableStream<Uint8Array>,
+  limits: ImportLimits,
+  sink: ImportSink,
+): Promise<void> {
   for await (const { header, body } of each(tar.pipeThrough(createTarDecoder({ strict: true })), null)) {
     const file = FILES.exec(header.name)?.[1];
     if (header.type !== "file" || file === undefined) await body.cancel();
     else if (file === "session.json")
-      readClaim(file, await readBytes(body, file, LIMITS.importFileBytes), sink);
-    else await readSegment(file, body, sink);
+      readClaim(file, await readBytes(body, file, limits.importFileBytes), sink);
+    else await readSegment(file, body, limits, sink);
   }
 }
 
 /** The files of a session directory, in the root of the tar or in one directory below it. */
 const FILES = /^(?:\.?\/)?(?:[^/]+\/)??(session\.json|events\/\d{1,15}\.ndjson)$/;
 
-async function readSegment(file: string, body: ReadableStream<Uint8Array>, sink: ImportSink): Promise<void> {
+async function readSegment(
+  file: string,
+  body: ReadableStream<Uint8Array>,
+  { importLineBytes, importChunkBytes }: ImportLimits,
+  sink: ImportSink,
+): Promise<void> {
   let pieces: Uint8Array[] = [];
   let size = 0;
   let hasLine = false;
@@ -46,10 +57,9 @@ async function readSegment(file: string, body: ReadableStream<Uint8Array>, sink:
     pieces.push(piece);
     size += piece.length;
     hasLine ||= piece.includes(LINE_FEED);
-    if (size > LIMITS.importLineBytes)
-      throw new ImportError(`longer than ${LIMITS.importLineBytes} bytes`, file, 1);
+    if (size > importLineBytes) throw new ImportError(`longer than ${importLineBytes} bytes`, file, 1);
     // Nothing is passed on before the first line is complete: that line says which object takes the session.
-    if (size >= LIMITS.importChunkBytes && (sink.hasBegun || hasLine)) await flush();
+    if (size >= importChunkBytes && (sink.hasBegun || hasLine)) await flush();
   }
   if (size > 0) await flush();
 }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { DEFAULT_LIMITS } from "../../../../../src/protocol/limits.ts";
 import type { SegmentCursor } from "../../../../../src/protocol/rpc.ts";
 import { readFact } from "../../../../../src/session/core/events/fact-reader.ts";
 import type { Envelope } from "../../../../../src/session/log/row-format.ts";
@@ -107,7 +108,7 @@ describe("tar", () => {
     const file = join(dir, `${format}.tar`);
     await run("tar", ["--sort=name", `--format=${format}`, "-cf", file, "-C", root, ID]);
     const sink = new Sink();
-    await readSessionTar(new Blob([await readFile(file)]).stream(), sink);
+    await readSessionTar(new Blob([await readFile(file)]).stream(), DEFAULT_LIMITS, sink);
     expect(sink).toMatchObject({ recordId: ID, claimed: [ID, 3] });
     expect(sink.files).toEqual({
       "events/000000000001.ndjson": first,
