@@ -68,7 +68,7 @@ describe("an agent that breaks the protocol", () => {
       foreignSession: 1,
       noMessage: 2,
     });
-    // It is no failure of the session.
+    // A violation is no failure of the session.
     const view = await get(`/api/sessions/${sessionId}`, await token({ workspace: opened.workspace }));
     expect(await view.json()).toMatchObject({ lastError: null, state: "active" });
   });

@@ -5,7 +5,7 @@ import { HELLO, Host } from "./peers/host.ts";
 import { dialHost, Peer } from "./peers/peer.ts";
 import { token } from "./tokens.ts";
 
-/** The agents of a workspace: which can be had, what the others lack, and what each can do. */
+/** The agents of a workspace: which are available, what the others lack, and what each of them can do. */
 
 const DEMO = { id: "demo", name: "Demo", default: true, available: true };
 const READY = {
@@ -115,7 +115,7 @@ describe("choosing an agent", () => {
     expect(await answer).toMatchObject({
       result: { agentInfo: { name: "ready" }, agentCapabilities: { promptCapabilities: { image: true } } },
     });
-    // The next one has the answer at once, and a process that waits for it.
+    // The next client gets the answer at once, and a warm process.
     expect(await initialize(workspace, "&agent=ready")).toMatchObject({ result: {} });
     expect(await host.takeJson()).toEqual({ t: "warm", agent: "ready" });
   });

@@ -10,7 +10,7 @@ import { token } from "./tokens.ts";
 
 const session = (id: string) => sessionStub(id);
 
-/** A session with a history past its limit, in rows of a few thousand characters. */
+/** A session whose history is longer than its limit, in rows of a few thousand characters. */
 async function longSession(): Promise<Opened & { sent: string[] }> {
   setLimits({ historyChars: 100000, segmentChars: 20000 });
   const opened = await openSession();
@@ -24,7 +24,7 @@ async function longSession(): Promise<Opened & { sent: string[] }> {
   return { ...opened, sent };
 }
 
-/** Rings the alarm, which may be ringing by itself already, and waits until there is room again. */
+/** Runs the alarm, which may already run by itself, and waits until the history is below its limit. */
 async function archive(sessionId: string): Promise<void> {
   await runInDurableObject(session(sessionId), (object) => object.alarm());
   await vi.waitUntil(() =>
@@ -51,7 +51,7 @@ describe("a history longer than its limit", () => {
     const { objects } = await env.ARCHIVE!.list({ prefix: `sessions/acme/${sessionId}/` });
     expect(objects.length).toBeGreaterThan(1);
 
-    // Whole, in pages, from the middle, and as an archive.
+    // Readers ask for the whole log, pages, a range from the middle, and an archive.
     const after = await eventsText(workspace, sessionId);
     expect(after.startsWith(before)).toBe(true);
     const whole = after.split("\n").slice(0, -1);
@@ -67,7 +67,7 @@ describe("a history longer than its limit", () => {
     const exported = await get(`/api/sessions/${sessionId}/export?format=ndjson`, await token({ workspace }));
     expect(new TextDecoder().decode(await exported.arrayBuffer())).toBe(after);
 
-    // The conversation, for one who loads it, and for one who was there.
+    // A client that loads the session and a client that was attached all along see the same conversation.
     const again = await Client.open(workspace);
     const { before: replayed } = await again.request("session/load", { sessionId, cwd: "/", mcpServers: [] });
     expect(texts(replayed).join("")).toBe(sent.join(""));
@@ -156,7 +156,7 @@ describe("a history longer than its limit", () => {
     await archive(sessionId);
     const { objects } = await env.ARCHIVE!.list({ prefix: `sessions/acme/${sessionId}/` });
     for (const { key } of objects) await env.ARCHIVE!.delete(key);
-    // A segment may still be at hand in memory.
+    // The object may still have a segment in memory.
     await evictDurableObject(session(sessionId));
     const bearer = await token({ workspace });
     const gone = await get(`/api/sessions/${sessionId}/events`, bearer);

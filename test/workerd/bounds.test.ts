@@ -17,7 +17,7 @@ const permission = (id: unknown) =>
     params: { sessionId: "agent-session", toolCall: { toolCallId: "t" }, options: [] },
   });
 
-/** Frames of the log, with what has become of them. */
+/** Frames of the log, with their fate. */
 async function frames({ workspace, sessionId }: Pick<Opened, "workspace" | "sessionId">): Promise<Json[]> {
   const all = await events(workspace, sessionId);
   return all.filter(({ kind }) => kind === "acp.frame").map(({ payload }) => payload as Json);
@@ -67,7 +67,7 @@ describe("a client whose requests the agent never answers", () => {
     await next.arrived(5);
     for (let i = 0; i < 5; i += 1) expect(await next.line()).toMatchObject({ params: { i } });
     const sent = await frames({ workspace, sessionId });
-    // What went no further is in the log all the same.
+    // Frames that went no further are in the log too.
     expect(sent.filter(({ message }) => (message as Json).method === "_vendor/note")).toHaveLength(8);
     const view = await get(`/api/sessions/${sessionId}`, await token({ workspace }));
     expect(await view.json()).toMatchObject({ queue: [] });
@@ -109,7 +109,7 @@ describe("an agent whose requests nobody answers", () => {
     for (let i = 0; i < 5; i += 1) shown.push(await client.takeJson());
     client.send(JSON.stringify({ jsonrpc: "2.0", id: shown[0]?.id, result: {} }));
     expect(await agent.line()).toMatchObject({ id: 0, result: {} });
-    // There is room for one more.
+    // The limit leaves room for one more request.
     agent.items(request("next"));
     expect((await client.takeJson()).method).toBe(shown[1]?.method);
     const refused = (await frames(opened)).filter(({ stop }) => stop === "gateway");

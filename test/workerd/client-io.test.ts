@@ -22,7 +22,7 @@ async function connect(workspace: string, clientCapabilities: object): Promise<C
   return client;
 }
 
-/** A workspace whose clients serve the files, and a session of a client that can do so much. */
+/** A workspace whose clients serve the files, and a session of a client with these capabilities. */
 async function open(capabilities: object, cwd = "/home/me/project") {
   const workspace = workspaceName();
   await clientIo(workspace, "client");
@@ -69,7 +69,7 @@ describe("files and terminals of the client", () => {
       payload: { request: number; answer: number; ok: boolean };
     };
     expect(payload.ok).toBe(true);
-    // What the agent wrote, as it wrote it.
+    // The frame is the agent's own, unchanged.
     expect(log[payload.request - 1]).toMatchObject({
       source: "agent",
       payload: { message: { params: { path: "/workspace/src/a.ts" } } },

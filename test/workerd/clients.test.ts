@@ -28,7 +28,7 @@ async function join(
 
 type View = { clients: Json[]; pendingPermissions: { seq: number }[] };
 
-/** The session as REST shows it. */
+/** The session as the REST surface shows it. */
 async function view({ workspace, sessionId }: Opened): Promise<View> {
   return (await get(`/api/sessions/${sessionId}`, await token({ workspace }))).json();
 }
@@ -158,7 +158,7 @@ describe("presence", () => {
   });
 });
 
-/** A client that comes back after each disconnect and goes on from where it was. */
+/** A client that reconnects after each disconnect and continues from its cursor. */
 class Returning {
   readonly stream: string[] = [];
   readonly done: Promise<void>;
@@ -180,7 +180,8 @@ class Returning {
       const { workspace, sessionId } = this.#opened;
       const client = await Client.open(workspace);
       this.#client = client;
-      // The whole conversation in merged chunks would hide the order: from a cursor every frame is its own.
+      // A replay of the whole conversation merges chunks and would hide their order. After a cursor every frame stays
+      // separate.
       client.call("session/load", {
         sessionId,
         cwd: "/",
@@ -192,7 +193,7 @@ class Returning {
     this.#client?.socket.close();
   }
 
-  /** Takes what is new up to the last message or the end of the socket. */
+  /** Takes new messages up to the last one or the end of the socket. */
   async #read(client: Client, last: string): Promise<void> {
     let seen = 0;
     const gone = client.closed.then(() => undefined);
@@ -250,7 +251,7 @@ describe("a reconnect storm", () => {
     const kinds = (await events(workspace, sessionId)).map((event) => event.kind);
     expect(kinds.filter((kind) => kind === "runtime.connected")).toHaveLength(1);
     expect(kinds).not.toContain("runtime.reconnect_attempt");
-    // The host was asked for nothing: its next order is for a session that really is new.
+    // The host got no process request meanwhile: its next one is for a session that really is new.
     const id = client.call("session/prompt", prompt(sessionId));
     agent.answer(await agent.line(), { stopReason: "end_turn" });
     await client.until(id);

@@ -208,7 +208,7 @@ describe("a second client", () => {
     agent.answer(request, { stopReason: "end_turn" });
     const got = [...before];
     while (!texts(got).join().endsWith("three")) got.push(await second.takeJson());
-    // What was there is replayed in larger pieces; what comes is passed on as it is.
+    // The replay merges chunks; live frames pass unchanged.
     expect(texts(got).join("")).toBe("onetwothree");
     expect(before[0]).toMatchObject({
       params: { sessionId, update: { sessionUpdate: "user_message_chunk", content: { text: "hello" } } },
@@ -278,7 +278,7 @@ describe("a client that loads again", () => {
       const request = await agent.line();
       agent.update(`<${i}>`);
       agent.answer(request, { stopReason: "end_turn" });
-      // Loaded while the answer is on its way, one load after the other.
+      // The client loads twice while the answer is on its way.
       for (let k = 0; k < 3; k += 1)
         asked.push(client.call("session/load", { sessionId, cwd: "/", mcpServers: [] }));
     }

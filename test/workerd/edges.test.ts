@@ -19,7 +19,7 @@ const PAGE = "https://app.example.com";
 const UPGRADE = { Upgrade: "websocket" };
 const workspaces = ["w-edges"];
 
-/** With a deployment's own settings. */
+/** Sends a request to the Worker with the settings of a deployment. */
 async function ask(path: string, init: RequestInit = {}, more: Partial<Env> = {}): Promise<Response> {
   const request = new Request(`https://edge.test${path}`, init);
   return app.fetch(request, { ...env, ...more }, createExecutionContext());

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { eventsText, openSession, prompt, sessionStub, texts } from "./fixtures.ts";
 import { updateText } from "./peers/agent.ts";
 
-/** Ends the object of a session at once: whatever it has not stored by now is lost. */
+/** Ends the object of a session at once, which loses everything it has not stored. */
 async function crash(sessionId: string): Promise<void> {
   await runInDurableObject(sessionStub(sessionId), (_, state) => state.abort()).catch(() => {});
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { events, openSession } from "./fixtures.ts";
 
-/** The kinds of the session model that no other test makes happen. */
+/** The event kinds that no other test covers. */
 describe("the log", () => {
   test("has an event with the harness's own session id when the agent reports it", async () => {
     const { client, agent, host, sessionId, workspace } = await openSession();

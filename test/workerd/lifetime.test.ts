@@ -20,7 +20,7 @@ async function describeSession(workspace: string, sessionId: string): Promise<Re
   return (await get(`/api/sessions/${sessionId}`, await token({ workspace }))).json();
 }
 
-/** Lets time pass for the session's object, and its alarm ring. */
+/** Lets time pass for the session's object and runs its alarm. */
 async function later(sessionId: string, ms: number): Promise<void> {
   vi.setSystemTime(Date.now() + ms);
   await runInDurableObject(sessionStub(sessionId), (session) => session.alarm());
@@ -71,7 +71,7 @@ describe("an agent's next process", () => {
     next.update("bye");
     next.update("bye");
     next.answer(request, { stopReason: "end_turn" });
-    // Real output may say the same twice; only the agent's memory is kept back.
+    // Real output may repeat itself; only the agent's own replay is withheld.
     expect(texts((await client.until(id)).before)).toEqual(["bye", "bye"]);
     const stops = (await events(workspace, sessionId))
       .map((e) => (e.payload as { stop?: string }).stop)
@@ -152,7 +152,7 @@ describe("an idle session", () => {
     await later(sessionId, LIMITS.idleMs + 1);
     expect(await agent.stopped()).toBe("idle");
     expect(await describeSession(workspace, sessionId)).toMatchObject({ state: "paused" });
-    // An alarm may ring twice.
+    // An alarm may run twice.
     await later(sessionId, 1);
     crash(agent, 0);
     await agent.durable();
@@ -360,7 +360,7 @@ describe("replay", () => {
     }
     const expected = Array.from({ length: next }, (_, i) => `<${i}>`).join("");
     for (const client of clients) {
-      // Ten loads on this connection: the text since the last answer's replay began must be the whole.
+      // This connection loads ten times: the text since the last replay began must be the whole.
       let text = "";
       let answers = 0;
       while (answers < 10 || !text.endsWith(`<${next - 1}>`)) {

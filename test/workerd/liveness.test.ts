@@ -34,7 +34,7 @@ async function connect(workspace: string, path = "/acp", sub = "someone"): Promi
   return { client, id, object: env.ACP_CONNECTION_DO.getByName(id) };
 }
 
-/** A client that is attached to a session, with all it was told so far read. */
+/** A client that is attached to a session and has read every message so far. */
 async function attached({ workspace, sessionId }: Opened): Promise<Connected> {
   const connected = await connect(workspace);
   await connected.client.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
@@ -42,13 +42,13 @@ async function attached({ workspace, sessionId }: Opened): Promise<Connected> {
   return connected;
 }
 
-/** Lets time pass, and rings the object's alarm as that would have. */
+/** Lets time pass and runs the object's alarm, which would have run meanwhile. */
 async function pass(ms: number, { object }: Pick<Connected, "object">): Promise<void> {
   vi.setSystemTime(Date.now() + ms);
   await runDurableObjectAlarm(object);
 }
 
-/** Whether the object has not closed it, which the client may hear of later. */
+/** Whether the object still has the socket; the client may learn of a close later. */
 const isOpen = ({ object }: Pick<Connected, "object">) =>
   runInDurableObject(object, (_, state) =>
     state.getWebSockets().some(({ readyState }) => readyState === WebSocket.OPEN),
@@ -59,7 +59,7 @@ async function present({ workspace, sessionId }: Opened): Promise<string[]> {
   return (view as { clients: { connection: string }[] }).clients.map(({ connection }) => connection);
 }
 
-/** What is left of a connection in its object. */
+/** The rows a connection's object still has. */
 const leftOf = ({ object }: Pick<Connected, "object">) =>
   runInDurableObject(object, async (_, { storage }) => ({
     alarm: await storage.getAlarm(),
@@ -107,11 +107,11 @@ describe("a silent client", () => {
     expect(await isOpen(dead)).toBe(true);
     await pass(pongMs, dead);
     expect(await dead.client.closed).toEqual({ code: 1001, reason: "no answer" });
-    // It does not even answer the close.
+    // The client does not even answer the close frame.
     expect(await present(opened)).not.toContain(dead.id);
     expect(await leftOf(dead)).toEqual({ alarm: null, tables: [] });
     expect(await env.TENANT_DO.getByName("acme").socketsOf(sub)).toBe(0);
-    // Should its end be heard of later, it is known already.
+    // A later close event finds the client already detached.
     dead.client.socket.close(1000);
     await runInDurableObject(dead.object, () => {});
     expect(await leftOf(dead)).toEqual({ alarm: null, tables: [] });
@@ -221,7 +221,7 @@ describe("a client that cannot be pinged", () => {
   });
 
   test("[I9] stays as long as it pings, which wakes no object", async () => {
-    // The platform notes the real time.
+    // The platform records the real time of a ping, not the fake one.
     const now = Date.now();
     vi.setSystemTime(now - socketIdleMs - 2 * MINUTE);
     const { opened: _, ...quiet } = await open("/agent/ws", webGateway.initialize);

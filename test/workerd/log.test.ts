@@ -26,7 +26,7 @@ describe("the log with frames of any size", () => {
     ["exactly a row", frameOf(LIMITS.rowChars)],
     ["a row and one", frameOf(LIMITS.rowChars + 1)],
     ["three bytes per character", frameOf(MB2, "€")],
-    // An odd start puts a pair of surrogates across the cut between two rows.
+    // An odd offset puts a surrogate pair across the cut between two rows.
     ["surrogate pairs across rows", frameOf(LIMITS.rowChars * 2 + 51, "😀")],
   ])("[I2] stores and delivers %s unchanged", async (_, raw) => {
     const { client, agent, sessionId, workspace } = await openSession();

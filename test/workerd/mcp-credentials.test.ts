@@ -7,7 +7,7 @@ import { Client } from "./peers/client.ts";
 import { Host } from "./peers/host.ts";
 import { token } from "./tokens.ts";
 
-/** Credentials of MCP servers: the agent has them as they were given, and nobody can read them. */
+/** The credentials of MCP servers: the agent gets them unchanged, and nobody can read them. */
 
 const ENV = 'sk-env/“quoted” \\"\\n\\u00e9 12345678901234567890';
 const HEADER = "Bearer eyJ-header-value";
@@ -42,7 +42,7 @@ afterEach(() => {
 
 type Opened = { workspace: string; host: Host; client: Client; agent: Agent; sessionId: string };
 
-/** A session whose agent has got its servers. */
+/** A session whose agent has got its MCP servers. */
 async function open(capabilities: object = {}): Promise<Opened> {
   const workspace = workspaceName();
   const host = await Host.join(workspace);
@@ -57,7 +57,7 @@ async function open(capabilities: object = {}): Promise<Opened> {
   return { workspace, host, client, agent, sessionId };
 }
 
-/** The process ends, and the next prompt starts another; gives what that is asked first. */
+/** Ends the process and prompts again; returns the first request to the next process. */
 async function restarted({ client, host, agent, sessionId }: Opened, text: string) {
   agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
   await agent.durable();
@@ -155,7 +155,7 @@ describe("the credentials of MCP servers", () => {
     client.call("_vendor/servers", opening({ sessionId }));
     expect((await agent.line()).params).toEqual(opening({ sessionId: "agent-session" }));
     expect(await everything(workspace, sessionId)).not.toContain(MARK);
-    // What no agent will see is not kept at all.
+    // Credentials no agent will see are not stored at all.
     const kept = await runInDurableObject(sessionStub(sessionId), (_, { storage }) =>
       storage.sql.exec("SELECT * FROM hidden").toArray(),
     );

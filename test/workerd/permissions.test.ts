@@ -25,7 +25,7 @@ function ask(
   agent.items(JSON.stringify({ jsonrpc: "2.0", id, method: "session/request_permission", params }));
 }
 
-/** A turn is running, so that cancelling means something. */
+/** A session with a running turn, which can be cancelled. */
 async function running(opened: Opened): Promise<{ request: Json & { id?: number }; id: number }> {
   const { client, agent, sessionId } = opened;
   const id = client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "go" }] });
@@ -49,7 +49,7 @@ async function notes({ workspace, sessionId }: Opened, kind: string): Promise<Js
   return all.filter((event) => event.kind === kind).map((event) => event.payload as Json);
 }
 
-/** Everything a client was sent up to a mark that the agent sets. */
+/** The messages a client gets up to a mark that the agent sends. */
 async function seen(client: Client, agent: Agent, mark: string): Promise<Json[]> {
   agent.items(JSON.stringify({ jsonrpc: "2.0", method: "_mark", params: { mark } }));
   return upToMark(client, mark);
@@ -79,7 +79,7 @@ describe("a permission request to several clients", () => {
       method: "$/cancel_request",
       params: { requestId: asked.id },
     });
-    // The loser's answer goes nowhere, and who answered is told nothing.
+    // The second answer goes nowhere, and the first client gets no withdrawal.
     reply(client, asked.id, "no");
     expect(await seen(second, agent, "m")).toEqual([]);
     const [decision, ...more] = await notes(opened, "permission.responded");
@@ -300,7 +300,7 @@ describe("a workspace's permission policy", () => {
     expect(await agent.line()).toMatchObject({ id: 1, result: selected("yes") });
     ask(agent, 2, { kind: "execute" });
     expect(await agent.line()).toMatchObject({ id: 2, result: selected("no") });
-    // Nothing allows once: a person decides. Nothing rejects once: it is cancelled.
+    // A request without an allow-once option waits for a person. A request without a reject-once option is cancelled.
     ask(agent, 3, { kind: "execute", options: [] });
     expect(await agent.line()).toMatchObject({ id: 3, result: { outcome: { outcome: "cancelled" } } });
     ask(agent, 4, { kind: "edit", options: [OPTIONS[1] as Json] });
@@ -314,7 +314,7 @@ describe("a workspace's permission policy", () => {
       { by: "policy", why: "execute is reject by policy" },
       { by: "policy", why: "execute is reject by policy, without reject_once" },
     ]);
-    // All of it follows from the log.
+    // All of this follows from the log.
     const view = async () =>
       (await get(`/api/sessions/${opened.sessionId}`, await token({ workspace }))).json();
     const before = await view();

@@ -67,7 +67,7 @@ describe("a resumable client", () => {
     client.send(frames);
     const asked = await agent.line();
     await client.until(() => client.received === 5);
-    // The object crashes before it has written down what it had; the client is cut off before it hears of it.
+    // The object crashes before it has stored its state, and the client is cut off before it learns of that.
     await runInDurableObject(client.object, (_, state) => {
       for (const socket of state.getWebSockets()) socket.serializeAttachment(null);
       state.abort();
@@ -98,7 +98,7 @@ describe("a resumable client", () => {
     while (texts(seen).length < count) seen.push(await other.takeJson());
     const window = LIMITS.resumeWindowChars + LIMITS.deliverChars;
     expect((await attachmentOf(client)).chars).toBeLessThan(window + 2 * text.length);
-    // As it reads, it gets the rest.
+    // The client gets the rest as it reads.
     await client.until(() => {
       client.acknowledge();
       return texts(client.read).length === count;
@@ -166,7 +166,7 @@ describe("a resumable client loses nothing", () => {
     const { attachment, seq } = parseCursor(client.cursors[sessionId] as string) as EventCursor;
     agent.update("one");
     await agent.durable();
-    // It comes back knowing nothing of the session, which does not know that yet.
+    // The client comes back without a cursor for the session, which does not know that yet.
     const letGo = await holdUp(sessionStub(sessionId));
     delete client.cursors[sessionId];
     await client.dial();
@@ -187,7 +187,7 @@ describe("a resumable client loses nothing", () => {
     const ask = (n: number) => ({ id: `list-${n}`, method: "session/list", params: {} });
     for (let n = 0; n < 8; n += 1) client.send([ask(n)], n + 3);
     expect(await client.peer.closed).toMatchObject({ code: 1013 });
-    // Each time it comes back some more of it is taken.
+    // Each reconnect delivers some more frames.
     for (let turn = 0; client.received < 10; turn += 1) {
       expect(turn).toBeLessThan(8);
       await client.dial();
@@ -221,7 +221,7 @@ describe("the sessions of a resumable client", () => {
     const open = () => client.request("session/new", { cwd: "/", mcpServers: [] });
     expect(await open()).toMatchObject({ error: { message: expect.stringContaining("at most 2") } });
     await client.request("session/close", { sessionId });
-    // It may yet have to be told again.
+    // The object may have to send the answer again.
     expect(await open()).toMatchObject({ error: {} });
     await expect
       .poll(async () => {
@@ -238,7 +238,7 @@ describe("the sessions of a resumable client", () => {
     const fourth = await another(client, host);
     fourth.agent.update("hello");
     await client.until(() => texts(client.read).includes("hello"));
-    // One that was let go of can be taken up again, in the place of another.
+    // A detached session can be attached again in the place of another one.
     await client.request("session/delete", { sessionId: fourth.sessionId });
     expect(await client.request("session/resume", { sessionId, cwd: "/", mcpServers: [] })).toHaveProperty(
       "result",
@@ -303,7 +303,7 @@ describe("a connection waiting for its client", () => {
     expect((await client.upgrade("someone else")).status).toBe(404);
     expect((await client.upgrade("someone", crypto.randomUUID())).status).toBe(404);
     expect((await client.upgrade("someone", "no-uuid")).status).toBe(404);
-    // Nor does its client speak two ways at once.
+    // The client may not use two transports at once.
     const posted = await exports.default.fetch("https://edge.test/acp", {
       method: "POST",
       headers: {
@@ -345,11 +345,11 @@ describe("a connection waiting for its client", () => {
 
 describe("the token of a resumable client", () => {
   const HOUR = 3_600_000;
-  // It says nothing in all that time, but that is not what this is about.
+  // The client is silent all that time, which this test ignores.
   beforeEach(() => setLimits({ resumeSilentMs: 24 * HOUR }));
   afterEach(() => vi.useRealTimers());
 
-  /** Lets time pass, and rings the connection's alarm as that would have. */
+  /** Lets time pass and runs the connection's alarm, which would have run meanwhile. */
   async function pass(ms: number, client: Resumable): Promise<void> {
     vi.setSystemTime(Date.now() + ms);
     await runDurableObjectAlarm(client.object);
@@ -385,7 +385,7 @@ describe("the token of a resumable client", () => {
     expect(client.connection).toBe(connection);
     await client.until(() => client.answers("p").length > 0);
     expect(texts(client.read)).toEqual(numbers(60));
-    // The warning was about the token it had.
+    // The warning was about the previous token.
     expect(warnings(client)).toHaveLength(1);
     await pass(HOUR - LIMITS.tokenWarningMs, client);
     await client.until(() => warnings(client).length > 1);
@@ -450,14 +450,14 @@ describe("the token of a resumable client", () => {
     expect((await client.upgrade()).status).toBe(404);
   });
 
-  /** Whether the tenant knows of the connection. */
+  /** Whether the tenant has the connection registered. */
   const isEntered = (id: string) =>
     runInDurableObject(env.TENANT_DO.getByName("acme"), (_, { storage }) => {
       return storage.sql.exec("SELECT 1 FROM socket WHERE id = ?", id).toArray().length > 0;
     });
 });
 
-/** What the gateway remembers of the client's socket. */
+/** The attachment of the client's socket. */
 async function attachmentOf(client: Resumable): Promise<{ chars: number; cursors: Json }> {
   return runInDurableObject(client.object, (_, state) => {
     const [socket] = state.getWebSockets(RESUMABLE);

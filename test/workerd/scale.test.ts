@@ -7,10 +7,7 @@ import { token } from "./tokens.ts";
 
 const EVENTS = 100_000;
 
-/**
- * What a reading touches is shown by damaging everything else: rows that are read although they need not be
- * make it fail.
- */
+/** Shows which rows a read touches by damaging all others: reading an unneeded row fails. */
 describe("a session of 100,000 events", () => {
   let opened: Opened;
   let last: number;
@@ -59,7 +56,7 @@ describe("a session of 100,000 events", () => {
   });
 });
 
-/** Makes every row unreadable that has no event after `after` and up to `upTo`; how many stayed. */
+/** Damages every row without an event after `after` and up to `upTo`; returns how many rows stay readable. */
 function damageAllBut(sql: SqlStorage, after: number, upTo: number): number {
   const first = sql
     .exec<{ seq: number }>("SELECT max(seq) AS seq FROM log WHERE seq <= ?", after + 1)

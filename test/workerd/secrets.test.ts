@@ -5,7 +5,7 @@ import { HELLO, Host } from "./peers/host.ts";
 import { dialHost } from "./peers/peer.ts";
 import { token } from "./tokens.ts";
 
-/** Secrets of a workspace: set by its administrators, known to its hosts, readable by nobody. */
+/** The secrets of a workspace: administrators set them, hosts get them, nobody can read them. */
 
 const VALUE = `sk-${crypto.randomUUID()}`;
 
@@ -49,7 +49,7 @@ describe("a secret of a workspace", () => {
     await host.leave();
     const back = await join(workspace, { secrets: true });
     expect(await back.takeJson()).toEqual({ t: "secrets", values: {} });
-    // What is not there is gone.
+    // Deleting an unknown secret succeeds.
     expect((await get(`${path}/A_KEY`, admin, "DELETE")).status).toBe(204);
   });
 

@@ -67,7 +67,7 @@ describe("a turn", () => {
     const second = client.call("session/prompt", prompt(sessionId, "2"));
     client.notify("_mark", { sessionId });
     const one = await agent.line();
-    // What came after the second prompt is here; the prompt itself waits for the first to end.
+    // The line after the second prompt has arrived; the prompt itself waits for the first turn.
     expect((await agent.line()).method).toBe("_mark");
     agent.answer(one, { stopReason: "end_turn" });
     await client.until(first);
@@ -256,7 +256,7 @@ describe("the host's link", () => {
     client.notify("_two", { sessionId });
     client.notify("_three", { sessionId });
     await agent.arrived(2);
-    // Both are on the socket, but the host lost them with the socket before the agent got them.
+    // Both lines were sent, but the host lost them with the socket before the agent got them.
     await agent.reconnect();
     expect([(await agent.line()).method, (await agent.line()).method]).toEqual(["_two", "_three"]);
   });
@@ -366,7 +366,7 @@ describe("a session without a host", () => {
       return added.length > 0 && added;
     });
     const session = env.ACP_SESSION_DO.get(opened as DurableObjectId);
-    // An alarm before its time decides nothing; one after it does, once.
+    // An early alarm decides nothing; a due alarm decides once.
     await runInDurableObject(session, (instance) => instance.alarm());
     await runInDurableObject(
       session,

@@ -17,7 +17,7 @@ async function ask(path: string, headers: Record<string, string> = {}, init: Req
   return exports.default.fetch(`${ORIGIN}${path}`, { ...init, headers });
 }
 
-/** Status of a request; a socket that was opened is closed again. */
+/** The status of a request. A socket that was opened is closed again. */
 async function status(path: string, headers: Record<string, string>, init: RequestInit = {}) {
   const response = await ask(path, headers, init);
   response.webSocket?.accept();
@@ -184,7 +184,7 @@ describe("an issuer", () => {
     expect((await request(vars, await sign("a@acme.example"))).status).toBe(200);
     expect((await request(vars, await sign("a@acme.example", ["beef"]))).status).toBe(401);
     expect((await request(vars, await sign("a@evil.example"))).status).toBe(401);
-    // The other issuer has not gone; and none can speak for another.
+    // The other issuer still works, and neither can issue tokens for the other.
     expect((await request(vars, await mint({}))).status).toBe(200);
     expect((await request(vars, await mint({ iss: issuer, aud: "f00d" }))).status).toBe(401);
   });

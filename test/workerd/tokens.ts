@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { importJWK, type JWK, SignJWT, UnsecuredJWT } from "jose";
 
-/** Tokens of every kind, good and bad. */
+/** The claims of a token, valid or not. */
 export type Claims = {
   tenant?: string;
   sub?: string;
@@ -25,7 +25,7 @@ export async function token(claims: {
   subject?: string;
 }): Promise<string> {
   const { workspace, tenant = "acme", subject = "someone", scopes = CONTROLLER } = claims;
-  // Tests let hours pass.
+  // The token lasts for a week because tests let hours pass.
   return mint({ tenant, sub: subject, workspaces: [workspace], scopes, exp: 7 * 24 * 3600 });
 }
 
@@ -34,7 +34,7 @@ export async function mint(claims: Claims): Promise<string> {
   return new SignJWT(payload(claims)).setProtectedHeader({ alg: "EdDSA", kid: "test" }).sign(key);
 }
 
-/** Signed with what everybody knows: the public key, taken for a shared secret. */
+/** A token signed with a secret everybody knows: the public key. */
 export async function mintHmac(claims: Claims): Promise<string> {
   const [jwk] = (JSON.parse(env.AUTH_JWKS) as { keys: [JWK] }).keys;
   const secret = new TextEncoder().encode(jwk.x);

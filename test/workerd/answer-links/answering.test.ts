@@ -28,7 +28,7 @@ describe("following a link", () => {
     expect(page).toContain("Sure");
     expect(page).not.toContain("<button");
     expect(await agent.line()).toEqual({ jsonrpc: "2.0", id: 7, result: selected("always") });
-    // Who has it open in an editor is told.
+    // A client that shows the request in an editor gets the withdrawal.
     expect(await client.takeJson()).toMatchObject({
       method: "$/cancel_request",
       params: { requestId: permission },
@@ -120,7 +120,7 @@ describe("the audit and the logs", () => {
     const { workspace, sessionId, owner } = place;
     const made = await linked(place, {}, { sub: "maker" });
     await statusOf(urlOf(made, "no"));
-    // A failure is logged, too.
+    // The log has failures too.
     expect((await withBindings(UNTOUCHABLE, urlOf(made, "no"))).status).toBe(500);
     expect(await statusOf(urlOf(made, "no"), "POST")).toBe(200);
     const read = async () => {

@@ -6,7 +6,9 @@ import type { Json } from "../../fixtures/json.ts";
 import { get, type Opened, openSession, send } from "../fixtures.ts";
 import { ALL_OF_A_CLIENT, type Claims, mint } from "../tokens.ts";
 
-/** Links in notifications: each gives one answer to one permission request, once, for whoever has it. */
+/**
+ * Answer links in notifications: each gives one answer to one permission request, once, for anyone who has the link.
+ */
 
 type Linked = { optionId: string; name: string | null; kind: string | null; url: string };
 export type Made = { id: string; permission: string; expiresAt: string; links: Linked[] };
@@ -43,7 +45,7 @@ export async function linked(place: Asking, order: Json = {}, claims: Claims = {
   return (await response.json()) as Made;
 }
 
-/** Where the option with this id is chosen. */
+/** The URL that chooses the option with this id. */
 export function urlOf({ links }: Made, optionId: string): string {
   return links.find((link) => link.optionId === optionId)?.url as string;
 }
@@ -65,7 +67,7 @@ export async function isPending({ owner, sessionId }: Asking): Promise<boolean> 
   return view.pendingPermissions.length === 1;
 }
 
-/** A request to the Worker with other bindings than it has. */
+/** A request to the Worker with some bindings replaced. */
 export async function withBindings(
   bindings: Partial<Env>,
   url: string,

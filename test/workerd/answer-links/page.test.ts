@@ -127,7 +127,7 @@ describe("the page of an answer link", () => {
         "x-frame-options": "DENY",
         "x-robots-tag": expect.stringContaining("noindex"),
       });
-      // Its only link is its own address, which is in no page.
+      // The link is the page's own address, so the page itself need not contain it.
       expect(page).not.toContain(tokenIn(url));
     }
     const [one, other] = [await follow(url), await follow(url)].map((response) =>

@@ -16,7 +16,7 @@ import {
   withBindings,
 } from "./fixtures.ts";
 
-/** A link as only we can make it, that says something else. */
+/** A link with other contents that is signed by us. */
 async function madeUp(made: Made, other: Partial<AnswerLink>): Promise<string> {
   const link = await readAnswerLink(env, tokenIn(urlOf(made, "yes")));
   if (!link.ok) throw new Error(link.refusal);
@@ -31,7 +31,7 @@ describe("an invalid answer link", () => {
     const [header, payload, signature] = token.split(".") as [string, string, string];
     const unsigned = base64url.encode(JSON.stringify({ ...decodeProtectedHeader(token), alg: "none" }));
     const otherwise = base64url.encode(JSON.stringify({ ...decodeJwt(token), optionId: "no" }));
-    // Made under SECRETS_KEY itself, not under the key that is for links.
+    // This link is signed with SECRETS_KEY itself instead of the key derived for links.
     const secret = base64url.decode(env.SECRETS_KEY as string);
     const raw = await new SignJWT(decodeJwt(token))
       .setProtectedHeader({ ...decodeProtectedHeader(token), alg: "HS256" })
@@ -52,7 +52,7 @@ describe("an invalid answer link", () => {
       expect(response.status, text).toBe(404);
     }
     expect((await withBindings(UNTOUCHABLE, "https://edge.test/answer")).status).toBe(404);
-    // With a good one an object would have been asked.
+    // A valid link would reach an object.
     expect((await withBindings(UNTOUCHABLE, url)).status).toBe(500);
     expect(await isPending(place)).toBe(true);
   });

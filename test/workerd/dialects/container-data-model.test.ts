@@ -102,7 +102,7 @@ describe("a client of the container data model", () => {
       const error = { code: -32603, message: "no luck" };
       const fail = ({ id }: Json) => agent.items(JSON.stringify({ jsonrpc: "2.0", id, error }));
       expect(await turn(fail)).toEqual(["error"]);
-      // One of them prompts now, and the other clients look on.
+      // One client prompts now, and the others watch.
       const id = watchers[0]?.call("session/prompt", { sessionId, content });
       agent.answer(await agent.line(), { stopReason: "end_turn" });
       const seen = await watchers[0]?.until(id);
@@ -124,7 +124,7 @@ describe("a client of the container data model", () => {
         _meta: { "acp-edge/idempotencyKey": "k" },
       };
       const ids = [client.call("session/prompt", params), other.call("session/prompt", params)];
-      // Both are there before it is answered.
+      // Both prompts arrive before the first is answered.
       const prompt = await agent.line();
       await other.request("session/resume", { sessionId });
       agent.answer(prompt, { stopReason: "end_turn" });

@@ -158,7 +158,7 @@ describe("a control frame", () => {
     expect(await client.takeJson()).toEqual({ type: "agent_status", status: "ready", agentType: "one" });
     next.answer(prompt, { stopReason: "end_turn" });
     await client.until(3);
-    // Who is not on this endpoint hears nothing of it.
+    // A client on another endpoint gets no status notice.
     await canonical.request("session/resume", { sessionId, cwd: "/", mcpServers: [] }).then(({ before }) => {
       expect(before.map(({ method }) => method)).toEqual(["session/update", "session/update"]);
     });

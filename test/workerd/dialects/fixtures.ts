@@ -9,11 +9,11 @@ import { token } from "../tokens.ts";
 
 export const json = (text: string) => JSON.parse(text) as Json;
 
-/** A printed message, for a session of this test. */
+/** A printed message with the session id of this test. */
 export const forSession = (printed: string, sessionId: string) =>
   printed.replaceAll("session-abc123", sessionId).replaceAll("session-uuid", sessionId);
 
-/** A host with agents of these names, the first of them the default, each with this answer to initialize. */
+/** A host whose agents have these names, the first of which is the default, and this answer to initialize. */
 export async function hostOf(
   workspace: string,
   names: string[],
@@ -36,7 +36,7 @@ export async function agentSocket(workspace: string): Promise<Client> {
   return new Client(response.webSocket);
 }
 
-/** Sends printed messages as they are and takes what comes up to the answer. */
+/** Sends a printed message unchanged and takes messages up to its answer. */
 export async function sendPrinted(
   client: Client,
   printed: string,
@@ -67,7 +67,7 @@ export async function openPrinted(
   return { initialized, agent, request, response, sessionId };
 }
 
-/** Client frames of the log, as every reader sees them. */
+/** The client frames of the log, as every reader sees them. */
 export async function clientFrames(workspace: string, sessionId: string): Promise<Json[]> {
   const all = await events(workspace, sessionId);
   return all

@@ -49,7 +49,7 @@ describe("a client with local MCP servers", () => {
     client.send(JSON.stringify({ ...json(localServers.permissionResponse), id: asked.id }));
     expect(await agent.line()).toEqual(json(localServers.permissionResponse));
 
-    // Files are the workspace's own: its host answers, and gets the path as the agent wrote it.
+    // Files belong to the workspace: its host answers, and gets the path as the agent wrote it.
     for (const message of [localServers.readFile, localServers.writeFile]) {
       agent.items(JSON.stringify(json(forSession(message, "agent-session"))));
       agent.items(
@@ -116,7 +116,7 @@ describe("a canonical client", () => {
       `{"method":"session/update", "jsonrpc":"2.0","params":{"sessionId":"${id}","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"},"n":1.0,"big":12345678901234567890}}}`;
     agent.items(update("agent-session"));
     expect(await client.take()).toBe(update(sessionId));
-    // Forms of other contracts mean nothing here.
+    // The forms of other specifications have no meaning here.
     const prompt = `{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{"sessionId":"${sessionId}","message":{"role":"user"}, "x":1.0}}`;
     client.send(prompt);
     expect((await agent.line()).params).toEqual({

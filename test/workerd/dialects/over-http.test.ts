@@ -43,13 +43,13 @@ describe("a dialect over HTTP", () => {
       json(forSession(container.completed, sessionId)),
       { jsonrpc: "2.0", id: 3, result: { stopReason: "end_turn" } },
     ]);
-    // What is said in two messages is done with after the second: who goes on from the first gets both.
+    // An event that becomes two messages ends with the second: a reader that resumes from the first gets both again.
     const [thinking, completed, answer] = events.map(({ id }) => id);
     expect(completed).toBe(thinking);
     expect(answer).not.toBe(completed);
   });
 
-  /** Posts a printed message to its session, if it has one. */
+  /** Posts a printed message, to its session if it names one. */
   async function postPrinted(peer: HttpPeer, printed: string, sessionId?: string): Promise<void> {
     const message = sessionId === undefined ? printed : forSession(printed, sessionId);
     expect((await peer.post(message, sessionId)).status).toBe(202);
@@ -100,7 +100,7 @@ describe("a dialect over HTTP", () => {
       completed,
       { jsonrpc: "2.0", id: 3, result: { stopReason: "end_turn" } },
     ]);
-    // It sees what the other one typed, hears its end, and gets no answer.
+    // The watching client sees the prompt and its end, and gets no answer.
     const seen: Json[] = [];
     while ((seen.at(-1)?.params as Json | undefined)?.status !== "completed") seen.push(await watched.take());
     expect(seen).toContainEqual(working);

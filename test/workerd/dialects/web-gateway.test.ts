@@ -79,7 +79,7 @@ describe("a client of the web gateway", () => {
     agent.answer(setMode, {});
     expect(await client.takeJson()).toEqual({ jsonrpc: "2.0", id: 5, result: {} });
 
-    // The log has canonical ACP, whoever wrote it.
+    // The log has canonical ACP, whatever dialect the client speaks.
     expect(await clientFrames(workspace, sessionId)).toMatchObject([
       { id: 2, method: "session/new", params: { cwd: "/workspace", mcpServers: [] } },
       { id: 3, method: "session/prompt", params: { sessionId, prompt: [{ type: "text" }] } },
@@ -102,7 +102,7 @@ describe("a client of the web gateway", () => {
 
   const printedRequest = json(webGateway.permissionRequest).params as Json;
 
-  /** The agent asks; the client sees the question. */
+  /** The agent requests a permission, and the client gets the request. */
   async function asked(kinds: string[]) {
     const session = await opened();
     const { client, agent, sessionId } = session;

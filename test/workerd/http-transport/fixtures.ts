@@ -18,7 +18,7 @@ type Opened = {
   workspace: string;
 };
 
-/** A client over HTTP with a session, its connection's stream open. */
+/** A client over HTTP with a session and the open stream of its connection. */
 export async function openSession(): Promise<Opened> {
   const workspace = workspaceName();
   const host = await Host.join(workspace);

@@ -10,7 +10,7 @@ import { Host } from "../peers/host.ts";
 import { HttpPeer } from "../peers/http-client.ts";
 import { openSession, permission, placeOf } from "./fixtures.ts";
 
-// Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
+// workerd notices that a reader has gone only when something is written to it, so keep-alive comments come often here.
 beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));
 
 describe("an HTTP client that does not read", () => {
@@ -22,7 +22,7 @@ describe("an HTTP client that does not read", () => {
     const stream = await peer.stream(sessionId);
     const said = Array.from({ length: 200 }, (_, i) => `u${i}`);
     for (const text of said) agent.update(text);
-    // It holds up nobody.
+    // The silent reader holds up nobody.
     const seen: Json[] = [];
     while (seen.length < said.length) seen.push(await live.takeJson());
     const outbox = await runInDurableObject(
@@ -30,7 +30,7 @@ describe("an HTTP client that does not read", () => {
       (_, state) => state.storage.sql.exec("SELECT n FROM outbox WHERE stream <> ''").toArray().length,
     );
     expect(outbox).toBe(0);
-    // A page is on its way to it.
+    // A page is on its way to the reader.
     expect(await placeOf(peer, sessionId)).toBeLessThan(30);
     const got: Json[] = [];
     while (got.length < said.length) got.push(await stream.take());
@@ -111,7 +111,7 @@ describe("a session shared over HTTP", () => {
             last = event.id;
           }
           if (random.below(2) === 0) await stream.cancel();
-          // One that is evicted by another reader at this moment cannot be evicted.
+          // Evicting an object fails while another reader evicts it.
           if (random.below(4) === 0)
             await evictDurableObject(connectionStub(peer.connection)).catch(() => {});
           if (random.below(8) === 0) await evictDurableObject(sessionStub(sessionId)).catch(() => {});

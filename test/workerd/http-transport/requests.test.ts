@@ -10,7 +10,7 @@ import { HttpPeer, INITIALIZE, JSON_TYPE, reply, request } from "../peers/http-c
 import { token } from "../tokens.ts";
 import { LONG, openSession, permission, UNKNOWN } from "./fixtures.ts";
 
-// Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
+// workerd notices that a reader has gone only when something is written to it, so keep-alive comments come often here.
 beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));
 
 describe("POST", () => {

@@ -8,16 +8,16 @@ import { type Agent, updateText } from "../peers/agent.ts";
 import { type EventReader, HttpPeer } from "../peers/http-client.ts";
 import { openSession, permission, placeOf } from "./fixtures.ts";
 
-// Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
+// workerd notices that a reader has gone only when something is written to it, so keep-alive comments come often here.
 beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));
 
-/** A stream whose last reader has just gone. */
+/** Opens a stream whose last reader has just gone. */
 function freeStream(peer: HttpPeer, session?: string): Promise<EventReader> {
   return vi.waitFor(() => peer.stream(session));
 }
 
 describe("Last-Event-ID", () => {
-  /** Everything a session's stream has, and the ids, read in one go. */
+  /** The next events of a stream, read in one go. */
   async function whole(reader: EventReader, count: number) {
     const events = [];
     for (let i = 0; i < count; i += 1) events.push((await reader.next())!);
@@ -28,7 +28,7 @@ describe("Last-Event-ID", () => {
     "[I6] resumes exactly from any event, %s",
     async (how) => {
       const { peer, agent, sessionId, workspace } = await openSession();
-      // A prompt of several blocks is several messages of one event for those who did not type it.
+      // A prompt of several blocks is one event and several messages for every other client.
       const blocks = ["p1", "p2", "p3"].map((text) => ({ type: "text", text }));
       await peer.call("session/prompt", { sessionId, prompt: blocks });
       const turn = await agent.line();
@@ -40,7 +40,7 @@ describe("Last-Event-ID", () => {
       const own = await reader.stream();
       let stream = await reader.stream(sessionId);
       const id = await reader.call("session/load", { sessionId, cwd: "/", mcpServers: [] });
-      // Three blocks and the joined text; two offers and four updates.
+      // Three blocks and the merged text come first, then two requests and four updates.
       const all = await whole(stream, 4);
       await own.until(id);
       for (let i = 5; i < 9; i += 1) agent.update(`u${i}`);
@@ -48,7 +48,7 @@ describe("Last-Event-ID", () => {
       all.push(...(await whole(stream, 6)));
       expect(texts(all.map(({ message }) => message)).join("")).toBe("u0u1u2u3u4u5u6u7u8");
       for (let from = 0; from < all.length - 1; from += 1) {
-        // Without hanging up: who knows the last event takes the stream over.
+        // The reader does not hang up first: a reader that presents the last event takes the stream over.
         if (from % 2 === 0) await stream.cancel();
         if (how !== "kept awake") {
           await evictDurableObject(connectionStub(reader.connection));
@@ -140,7 +140,7 @@ describe("Last-Event-ID", () => {
     for (let round = 0; round < 4; round += 1) {
       const stream = await vi.waitFor(() => peer.stream(sessionId, last));
       for (let i = 0; i < 5; i += 1) agent.update(`${round}.${i}`);
-      // Of the five it sees three before the object dies.
+      // The reader sees three of the five events before the object dies.
       while (got.length < (round + 1) * 3) {
         const [event] = await whole(stream, 1);
         got.push(event?.message as Json);
@@ -172,7 +172,7 @@ describe("loading a session again over HTTP", () => {
   const again = (sessionId: string) => ({ sessionId, cwd: "/", mcpServers: [] });
   const vendor = (sessionId: string) => ({ sessionId });
 
-  /** Reads on to a note of the agent's that is sent now. */
+  /** Reads up to an update that the agent sends now. */
   async function drain(stream: EventReader, agent: Agent): Promise<Json[]> {
     const name = crypto.randomUUID();
     agent.items(JSON.stringify({ jsonrpc: "2.0", method: "_mark", params: { name } }));
@@ -225,7 +225,7 @@ describe("loading a session again over HTTP", () => {
     const { id: last } = (await stream.next())!;
     const turn = await peer.call("session/prompt", prompt(sessionId));
     agent.answer(await agent.line(), { stopReason: "end_turn" });
-    // It is sent, and lost on the way.
+    // The event is sent and lost on the way.
     await vi.waitUntil(async () => (await placeOf(peer, sessionId)) > 0);
     const loads = [];
     for (let i = 0; i < 3; i += 1) loads.push(await peer.call("session/load", again(sessionId)));
@@ -281,7 +281,7 @@ describe("loading a session again over HTTP", () => {
           }
           break;
         default:
-          // Right after the last time it is not there to be evicted.
+          // Right after an eviction there is no object to evict.
           await evictDurableObject(
             random.below(2) === 0 ? connectionStub(peer.connection) : sessionStub(sessionId),
           ).catch(() => {});

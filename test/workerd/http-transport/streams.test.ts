@@ -9,7 +9,7 @@ import { type EventReader, HttpPeer, reply, request } from "../peers/http-client
 import { token } from "../tokens.ts";
 import { LONG, newSession, openSession, permission, resultOf, UNKNOWN } from "./fixtures.ts";
 
-// Here a reader that hangs up is missed when something is written to it, if only that the stream is alive.
+// workerd notices that a reader has gone only when something is written to it, so keep-alive comments come often here.
 beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));
 
 describe("an HTTP request for a stream", () => {
@@ -50,7 +50,7 @@ describe("an HTTP request for a stream", () => {
     expect(stream.response.headers.get("Content-Type")).toBe("text/event-stream");
     const readingToo = stream.next();
     expect((await peer.get(sessionId)).status).toBe(409);
-    // Who was asked whether it is there has missed nothing.
+    // The probed reader has missed nothing.
     await peer.call("_x", {});
     expect((await reading)?.message).toMatchObject({ error: { code: -32601 } });
     agent.update("u");
@@ -67,7 +67,7 @@ describe("an HTTP request for a stream", () => {
     const second = await peer.stream(sessionId);
     agent.update("u1");
     expect(texts([await second.take()])).toEqual(["u1"]);
-    // Nobody reads the second one now, and it has not hung up either.
+    // The second reader neither reads nor hangs up.
     const third = await peer.stream(sessionId);
     agent.update("u2");
     expect(texts([await third.take()])).toEqual(["u2"]);

@@ -30,7 +30,7 @@ describe("a client's token", () => {
     await pass(LIMITS.tokenWarningMs, connectionStub(connection));
     expect(await client.closed).toMatchObject({ code: 4401, reason: "token expired" });
     client.socket.close();
-    // Nothing is left of it, in its object or in its session.
+    // Neither the connection's object nor the session remembers the client.
     await vi.waitFor(async () => {
       const left = await runInDurableObject(connectionStub(connection), (_, { storage }) =>
         storage.getAlarm(),
@@ -69,7 +69,7 @@ describe("a client's token", () => {
     expect(Date.parse((response.result as { expiresAt: string }).expiresAt)).toBeGreaterThan(
       Date.now() + HOUR,
     );
-    // The old token is over; the turn is not.
+    // The old token has expired; the turn goes on.
     await pass(2000, connectionStub(connection));
     for (const text of said.slice(40)) agent.update(text);
     agent.answer(request, { stopReason: "end_turn" });
@@ -219,7 +219,7 @@ describe("a client's token over HTTP", () => {
   });
 });
 
-/** Whether the tenant knows of a socket. */
+/** Whether the tenant has a socket registered. */
 async function isEntered(id: string): Promise<boolean> {
   return runInDurableObject(env.TENANT_DO.getByName("acme"), (_, { storage }) => {
     return storage.sql.exec("SELECT 1 FROM socket WHERE id = ?", id).toArray().length > 0;

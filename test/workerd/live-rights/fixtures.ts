@@ -24,7 +24,7 @@ export async function revoke(what: object): Promise<{ id: string }> {
   return response.json();
 }
 
-/** A client on a socket, with the token it is given. */
+/** A client on a WebSocket with the given token. */
 export async function connect(bearer: string, query = ""): Promise<{ client: Client; connection: string }> {
   const response = await exports.default.fetch(`https://edge.test/acp${query}`, {
     headers: { Upgrade: "websocket", Authorization: `Bearer ${bearer}` },
@@ -35,7 +35,7 @@ export async function connect(bearer: string, query = ""): Promise<{ client: Cli
   return { client, connection: response.headers.get("Acp-Connection-Id") as string };
 }
 
-/** Lets time pass, and rings the object's alarm as that would have. */
+/** Lets time pass and runs the object's alarm, which would have run meanwhile. */
 export async function pass(ms: number, stub: DurableObjectStub): Promise<void> {
   vi.setSystemTime(Date.now() + ms);
   await runDurableObjectAlarm(stub);

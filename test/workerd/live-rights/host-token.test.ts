@@ -30,7 +30,7 @@ describe("a host's token", () => {
       { tenant: "other" },
       { workspaces: ["x"] },
       { scopes: CONTROLLER },
-      // No newer than what it has: that would not help it.
+      // A token that expires no later would not help the host.
       { exp: LIMITS.tokenWarningMs / 1000 - 1 },
     ])
       expect([claims, await renewWith(claims)]).toEqual([claims, "not_renewed"]);

@@ -35,7 +35,7 @@ describe("revoking", () => {
       await vi.waitFor(async () => expect(await entered(sub)).toBe(3));
       const { id } = await revoke(kind === "jti" ? { jti } : { subject: sub });
       expect(await client.closed).toMatchObject({ code: 4401, reason: "token revoked" });
-      // They end: they would go on for ever otherwise.
+      // The loops end because the sockets close.
       for (const watcher of watchers) await watcher.text();
       expect((await other.client.request("session/list", {})).response).toHaveProperty("result");
       expect((await ask("GET", "/api/sessions", bearer)).status).toBe(401);
@@ -67,7 +67,7 @@ describe("revoking", () => {
     const jti = crypto.randomUUID();
     const bearer = await mint({ workspaces: ["w"], jti });
     expect((await ask("GET", "/api/sessions", bearer)).status).toBe(200);
-    // Past the Worker, as if another one had been asked.
+    // The test calls the tenant directly, as another Worker would, so this Worker's cache stays outdated.
     const order = { kind: "jti", value: jti, until: null } as const;
     const scopes = ["workspace:admin"] as const;
     const boss = { tenant: "acme", subject: "admin", workspaces: ["*"], scopes, expires: 0 };
@@ -92,7 +92,7 @@ describe("revoking", () => {
     await revoke({ subject: sub });
     expect(await control.closed).toMatchObject({ code: 4401 });
     expect(await link.closed).toMatchObject({ code: 4401 });
-    // It has not answered, and is taken for gone all the same.
+    // The socket has not answered the close and counts as closed all the same.
     const view = await ask("GET", `/api/workspaces/${workspace}`, await mint({ workspaces: [workspace] }));
     expect(await view.json()).toMatchObject({ hosts: [{ name: "h1", state: "gone" }] });
   });

@@ -63,7 +63,7 @@ describe("elicitation", () => {
     agent.items(create("e", { requestId: request.id }));
     const asked = await client.takeJson();
     expect(asked).toMatchObject({ method: "elicitation/create", params: { requestId: "mine" } });
-    // Nobody else may answer it, and nobody else hears of it.
+    // No other client sees or may answer the request.
     other.send(JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: { action: "accept" } }));
     await other.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
     client.send(JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: { action: "cancel" } }));

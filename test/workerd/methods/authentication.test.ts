@@ -17,7 +17,7 @@ describe("authenticate and logout", () => {
     return { workspace, host: await Host.join(workspace), client: await Client.open(workspace) };
   }
 
-  /** The agent answers the client's request, and what it was asked. */
+  /** The agent answers the client's request; returns the request. */
   async function answered(client: Client, agent: Agent, id: number, result: Json = {}): Promise<Json> {
     const request = await agent.line();
     agent.answer(request, result);
@@ -30,7 +30,7 @@ describe("authenticate and logout", () => {
     const id = client.call("authenticate", login);
     const agent = await host.agent();
     expect(await answered(client, agent, id)).toMatchObject({ method: "authenticate", params: login });
-    // It is no session yet, and nobody finds it.
+    // There is no session yet, and nobody finds one.
     expect((await client.request("session/list", {})).response.result).toMatchObject({ sessions: [] });
     const session = client.call("session/new", opening);
     const request = await agent.line();
@@ -45,7 +45,7 @@ describe("authenticate and logout", () => {
     expect((await client.until(turn)).response.result).toEqual({ stopReason: "end_turn" });
     const kinds = (await events(workspace, sessionId)).map(({ kind }) => kind);
     expect(kinds.filter((kind) => kind === "runtime.connected").length).toBe(1);
-    // The next session has a process of its own.
+    // The next session gets its own process.
     const second = client.call("session/new", opening);
     const other = await host.agent();
     await other.openSession();
@@ -121,7 +121,7 @@ describe("authenticate and logout", () => {
         await agent.durable();
       }
     }
-    // A login that fails is nobody else's business.
+    // A failed login does not affect other sessions.
     const failing = client.call("authenticate", login);
     const { id } = await newest.line();
     newest.items(JSON.stringify({ jsonrpc: "2.0", id, error: required }));

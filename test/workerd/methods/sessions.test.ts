@@ -125,7 +125,7 @@ describe("session/fork", () => {
     const id = client.call("session/prompt", prompt(sessionId, "two"));
     const agent = await host.agent();
     const opening = await agent.line();
-    // It cannot go on in the other's session, and cannot fork it.
+    // This agent can neither resume nor fork the other session.
     expect(opening).toMatchObject({
       method: "session/new",
       params: { cwd: "/workspace", mcpServers: [{ name: "m" }] },

@@ -10,7 +10,7 @@ export const INITIALIZED = {
 
 type StartedFor = { host: string; processRequest: number; io?: "host" | "client" | undefined };
 
-/** One run as the host sees it: numbered items up, numbered lines down. */
+/** One run of an agent as the host sees it: numbered items go up, numbered lines come down. */
 export class Agent {
   readonly sessionId: string;
   readonly run = crypto.randomUUID();
@@ -46,7 +46,7 @@ export class Agent {
     return this.#link;
   }
 
-  /** A new socket for the same process, as after a lost connection. */
+  /** Opens a new socket for the running process, as after a lost connection. */
   async reconnect(): Promise<void> {
     this.#link.socket.close();
     this.#lines = [];
@@ -71,7 +71,7 @@ export class Agent {
     this.sendFrom(this.#items.length - items.length + 1);
   }
 
-  /** Sends, or sends again, everything from the given item on. */
+  /** Sends all items from the given number on, possibly again. */
   sendFrom(first: number): void {
     this.#link.send(encodeLink({ t: "lines", first } satisfies HostHead, this.#items.slice(first - 1)));
   }
@@ -85,7 +85,7 @@ export class Agent {
     return JSON.parse(await this.rawLine()) as Json;
   }
 
-  /** The same as its text. */
+  /** The text of the next frame on the agent's stdin. */
   async rawLine(): Promise<string> {
     for (;;) {
       const next = this.#lines.shift();
@@ -97,18 +97,18 @@ export class Agent {
     }
   }
 
-  /** Waits until that many lines have come that the agent has not taken. */
+  /** Waits until this many lines have arrived that the agent has not taken. */
   async arrived(lines: number): Promise<void> {
     while (this.#lines.length < lines) await this.#read();
   }
 
-  /** Waits until the gateway wants the process to end, and says why. */
+  /** Waits until the gateway stops the process; resolves to the reason. */
   async stopped(): Promise<string> {
     while (this.#stop === undefined) await this.#read();
     return this.#stop;
   }
 
-  /** Waits until the gateway has everything sent so far. */
+  /** Waits until the gateway has acknowledged every item. */
   async durable(): Promise<void> {
     while (this.acknowledged < this.#items.length) await this.#read();
   }
@@ -141,7 +141,7 @@ export class Agent {
     while (!(await this.#read())) {}
   }
 
-  /** Takes one message; true for the welcome. */
+  /** Takes one message; returns whether it is the welcome. */
   async #read(): Promise<boolean> {
     const [head, ...lines] = (await this.#link.take()).split("\n");
     const { t, received, reason } = JSON.parse(head as string) as {
@@ -167,7 +167,7 @@ export function updateText(text: string, sessionId = "agent-session"): string {
   });
 }
 
-/** The agent asks whether it may; there is one answer, `yes`. */
+/** A permission request of the agent with the single option `yes`. */
 export function permissionRequest(id: number): string {
   const options = [{ optionId: "yes", name: "Yes", kind: "allow_once" }];
   const params = { sessionId: "agent-session", toolCall: { toolCallId: "t" }, options };

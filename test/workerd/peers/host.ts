@@ -2,7 +2,7 @@ import { type HostControl, LINK_VERSION } from "../../../src/protocol/host-wire.
 import { Agent, INITIALIZED } from "./agent.ts";
 import { dialHost, Peer } from "./peer.ts";
 
-/** What a host says first, but for which life of it says so. */
+/** The first message of a host, without its name and instance. */
 export const HELLO = {
   t: "hello",
   version: LINK_VERSION,
@@ -25,16 +25,16 @@ type JoinOptions = {
   maxAgents?: number;
 };
 
-/** A host whose agents do what the test says, one frame at a time. */
+/** A host whose agents follow the test, one frame at a time. */
 export class Host extends Peer {
   readonly workspace: string;
   readonly name: string;
   readonly instance: string;
-  /** Whether it says that it is there when it is asked. */
+  /** Whether the host answers probes. */
   answersProbes = true;
-  /** Who serves its agents' files, as the workspace told it. */
+  /** Which side serves the agents' files, as the workspace decided. */
   io: "host" | "client" | undefined;
-  /** What its agents say they can do. */
+  /** The capabilities its agents report. */
   capabilities: object = {};
 
   constructor(socket: WebSocket, workspace: string, { name = "h1", instance }: JoinOptions = {}) {
@@ -59,27 +59,27 @@ export class Host extends Peer {
     return host;
   }
 
-  /** Is gone, without a goodbye unless the code is 1000; resolves when the workspace knows. */
+  /** Disconnects, without a goodbye unless the code is 1000; resolves when the workspace knows. */
   async leave(code = 3000): Promise<void> {
     this.socket.close(code);
     await this.closed;
   }
 
-  /** Says something to the workspace. */
+  /** Sends a message on the control socket. */
   tell(message: HostControl): void {
     this.send(JSON.stringify(message));
   }
 
-  /** Waits until the gateway wants an agent. */
+  /** Waits for a process request of the gateway. */
   async order(): Promise<{ sessionId: string; processRequest: number }> {
     const order = await this.takeJson();
-    // Its agents are always warm.
+    // These agents are always warm.
     if (order.t === "probe" || order.t === "warm") return this.order();
     if (order.t !== "open") throw new Error(`Expected open, got ${JSON.stringify(order)}`);
     return order as { sessionId: string; processRequest: number };
   }
 
-  /** Waits until the gateway wants an agent, and starts one that has answered initialize. */
+  /** Waits for a process request and starts an agent that has answered initialize. */
   async agent(): Promise<Agent> {
     const { sessionId, processRequest } = await this.order();
     const agent = await Agent.start(this.workspace, sessionId, {

@@ -2,7 +2,7 @@ import { exports } from "cloudflare:workers";
 import type { Json } from "../../fixtures/json.ts";
 import { token } from "../tokens.ts";
 
-/** A client of Streamable HTTP, as bare as it gets. */
+/** A minimal client of Streamable HTTP. */
 
 export type StreamEvent = { id: string; message: Json };
 type Headers = Record<string, string>;
@@ -20,7 +20,7 @@ export async function request(
   });
 }
 
-/** The status and text of an answer. */
+/** The status and text of a response. */
 export async function reply(response: Response): Promise<[number, string]> {
   return [response.status, await response.text()];
 }
@@ -137,7 +137,7 @@ export class EventReader {
     }
   }
 
-  /** Hangs up. */
+  /** Disconnects. */
   cancel(): Promise<void> {
     return this.#reader.cancel();
   }

@@ -6,7 +6,7 @@ const PONG = '{"jsonrpc":"2.0","id":"acp-edge/ping","error":{"code":-32601,"mess
 
 /** A socket whose messages are taken one by one. */
 export class Peer {
-  /** It says at once that it reads, as any client does that knows no such method. */
+  /** Whether the peer answers pings at once, as any client does that does not know the method. */
   answersPings = true;
   readonly socket: WebSocket;
   readonly closed: Promise<{ code: number; reason: string }>;
@@ -50,7 +50,7 @@ export class Peer {
   }
 }
 
-/** Dials one of the addresses of a host. */
+/** Opens one of the sockets of a host. */
 export async function dialHost(workspace: string, path: string): Promise<WebSocket> {
   const response = await exports.default.fetch(`https://edge.test${path}?workspace=${workspace}`, {
     headers: {

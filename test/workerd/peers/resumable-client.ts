@@ -10,10 +10,10 @@ import type { Json } from "../../fixtures/json.ts";
 import { token } from "../tokens.ts";
 import { Peer } from "./peer.ts";
 
-/** A client that comes back. It keeps what such a client has to keep, and acknowledges when told to. */
+/** A client of the resumable wire. It keeps the state such a client needs, and acknowledges when the test says so. */
 export class Resumable {
   readonly workspace: string;
-  /** More for the address. */
+  /** Further query parameters. */
   readonly query: string;
   connection = "";
   received = 0;
@@ -45,7 +45,7 @@ export class Resumable {
     return client;
   }
 
-  /** Its token, where that matters. */
+  /** The token, where a test needs a certain one. */
   bearer: string | undefined;
 
   async upgrade(subject = "someone", connection = this.connection): Promise<Response> {
@@ -94,7 +94,7 @@ export class Resumable {
     return this.read.filter((frame) => frame.id === id && !("method" in frame));
   }
 
-  /** Takes messages until it holds. */
+  /** Takes messages until the condition holds. */
   async until(holds: () => boolean): Promise<void> {
     while (!holds()) await this.take();
   }
@@ -116,7 +116,7 @@ export class Resumable {
     this.read.push(...lines.map((line) => JSON.parse(line) as Json));
   }
 
-  /** As if the connection's own messages after the first had not arrived. */
+  /** Forgets the connection's own messages after the first, as if they had not arrived. */
   forgetOwn(): void {
     this.#own = 1;
   }

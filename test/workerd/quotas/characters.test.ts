@@ -17,7 +17,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A message of exactly that length, which asks for nothing. */
+/** A notification of exactly this length. */
 function notification(chars: number, params: object = {}): string {
   const text = (pad: string) =>
     JSON.stringify({ jsonrpc: "2.0", method: "_note", params: { ...params, pad } });
@@ -70,7 +70,7 @@ describe("the characters of an hour", () => {
     agent.items(permissionRequest(1));
     let question = await mine.takeJson();
     while (question.method !== "session/request_permission") question = await mine.takeJson();
-    // All that is left, and one more.
+    // The message is one character longer than the rest of the quota.
     const used = await given(someone, "chars", sub);
     const left = await held(object);
     mine.send(asking(limitOf("chars") - used + left, 1));
@@ -84,7 +84,7 @@ describe("the characters of an hour", () => {
     expect(await agent.line()).toMatchObject({ method: "session/cancel" });
     agent.answer(asked, { stopReason: "cancelled" });
     expect((await client.until(turn)).response.result).toEqual({ stopReason: "cancelled" });
-    // The reserve is a thousand characters: it has an end as well.
+    // The reserve is a thousand characters and ends too.
     for (let i = 0; i < 5; i += 1) mine.send(notification(200, { sessionId }));
     expect(await mine.closed).toEqual({ code: 1008, reason: "quota exceeded" });
     expect(await given(someone, "reserve", sub)).toBeLessThanOrEqual(limitOf("reserve"));

@@ -9,7 +9,7 @@ import { type Claims, mint } from "../tokens.ts";
 
 export const HOUR = 3_600_000;
 
-/** A user of a tenant of their own, so that nobody else is counted. */
+/** A user of a new tenant, so that no other test counts. */
 export async function user(claims: Claims = {}) {
   const of = { tenant: `t-${crypto.randomUUID()}`, sub: "ann", workspaces: ["w"], exp: 100_000, ...claims };
   const bearer = await mint(of);
@@ -33,23 +33,23 @@ export async function open(someone: User, query = "") {
   return opened;
 }
 
-/** A session that is not there: who hears that has been let through. */
+/** A session that does not exist: a prompt answered with "not found" has passed the quota. */
 export const NOWHERE = crypto.randomUUID();
 export const codeOf = (response: Record<string, unknown>) => (response.error as { code: number }).code;
 export const TAKEN = -32002;
 export const REFUSED = -32004;
 
-/** Sends that many prompts at once; how many were let through. */
+/** Sends this many prompts at once; returns how many passed the quota. */
 export async function prompts(client: Client, count: number): Promise<number> {
   for (let n = 0; n < count; n += 1) client.call("session/prompt", prompt(NOWHERE));
   const codes: number[] = [];
-  // A refusal may overtake what a session has to say.
+  // A refusal may overtake the answer of a session.
   while (codes.length < count) codes.push(codeOf(await client.takeJson()));
   expect(codes.every((code) => code === TAKEN || code === REFUSED)).toBe(true);
   return codes.filter((code) => code === TAKEN).length;
 }
 
-/** What the tenant has given away. */
+/** The amount of the quota the tenant has handed out. */
 export function given({ tenantObject, sub }: User, quota: Quota, subject = sub): Promise<number> {
   return runInDurableObject(
     tenantObject,
@@ -60,13 +60,13 @@ export function given({ tenantObject, sub }: User, quota: Quota, subject = sub):
   );
 }
 
-/** A request of exactly that length. */
+/** A request of exactly this length. */
 export function asking(chars: number, id: number | string): string {
   const text = (pad: string) => JSON.stringify({ jsonrpc: "2.0", id, method: "_ask", params: { pad } });
   return text("x".repeat(chars - text("").length));
 }
 
-/** What a client on a plain socket may still send without asking. */
+/** The allowance a connection's object has left. */
 export function held(object: DurableObjectStub): Promise<number> {
   return runInDurableObject(object, (_, state) => {
     const [socket] = state.getWebSockets();

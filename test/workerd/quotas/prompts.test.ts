@@ -58,7 +58,7 @@ describe("the prompts of an hour", () => {
     const { response } = await other.request("session/prompt", prompt(sessionId, "second"));
     expect(codeOf(response)).toBe(REFUSED);
     expect(await eventsText(workspace, sessionId)).not.toContain("second");
-    // Nobody else notices.
+    // Other users are not affected.
     setLimits({ promptsPerHour: 10_000 });
     const turn = client.call("session/prompt", prompt(sessionId, "mine"));
     agent.answer(await agent.line(), { stopReason: "end_turn" });
@@ -98,7 +98,7 @@ describe("the prompts of an hour", () => {
     const chars = (await held(object)) + 1000;
     const release = await holdUp(someone.tenantObject);
     client.send(asking(chars, 7));
-    // Now it has got that, and waits for the tenant.
+    // The object has the message and waits for the tenant.
     for (let turn = 0; turn < 3; turn += 1) await held(object);
     client.socket.close(1000);
     await client.closed;

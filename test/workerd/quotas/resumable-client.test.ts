@@ -19,7 +19,7 @@ describe("a resumable client", () => {
   };
 
   let nextId = 0;
-  /** Sends that many prompts in one message; how many were let through. */
+  /** Sends this many prompts in one message; returns how many passed the quota. */
   const prompts = async (client: Resumable, count: number) => {
     const ids = Array.from({ length: count }, () => `p${nextId++}`);
     client.send(ids.map((id) => ({ id, method: "session/prompt", params: prompt(NOWHERE) })));

@@ -5,9 +5,9 @@ import type { Agent } from "../peers/agent.ts";
 import type { Client } from "../peers/client.ts";
 import { ALL_OF_A_CLIENT, mint } from "../tokens.ts";
 
-/** Links that show the conversation, and nothing that tools were given or that came out of them. */
+/** Redacted links show the conversation and neither the input nor the output of tools. */
 
-/** Words that only the owner may read; each is used once. */
+/** Words that only the owner may read. Each is used once. */
 export class Secrets {
   readonly mark = `hush-${crypto.randomUUID()}`;
   readonly told: string[] = [];
@@ -31,7 +31,7 @@ export async function bytes(path: string, token: string): Promise<string> {
   return new TextDecoder().decode(await response.arrayBuffer());
 }
 
-/** Everything there is to read over HTTP. */
+/** Every document of a session that can be read over HTTP. */
 export async function documents(token: string, sessionId: string): Promise<Record<string, string>> {
   const paths = ["", "/events", "/events?after=3&limit=1000", "/export"];
   const formats = ["ndjson", "markdown"].map((format) => `/export?format=${format}`);
@@ -57,7 +57,7 @@ const answer = (id: number, body: Json) =>
 
 export const OPTION = { optionId: "yes", name: "Allow it", kind: "allow_once" };
 
-/** A turn in which tools are used, which ends in asking for a permission. */
+/** A turn that uses tools and ends with a permission request. */
 export function useTools(agent: Agent, secrets: Secrets): void {
   const secret = () => secrets.next();
   agent.items(
@@ -105,7 +105,7 @@ export function useTools(agent: Agent, secrets: Secrets): void {
 
 type Told = Opened & { secrets: Secrets; link: string };
 
-/** A session in which tools were used; the agent waits for a permission. */
+/** A session whose turn has used tools and waits for a permission. */
 export async function begun(): Promise<Told & { prompt: number; question: unknown }> {
   const opened = await openSession();
   const { client, agent, sessionId } = opened;
@@ -129,7 +129,7 @@ export function reply(client: Client, id: unknown, result: Json): void {
   client.send(JSON.stringify({ jsonrpc: "2.0", id, result }));
 }
 
-/** The rest of it: the permission is given, the agent ends badly, and the next one does not. */
+/** The session after the permission was given, the agent crashed, and the next one finished a turn. */
 export async function ended(): Promise<Told> {
   const told = await begun();
   const { client, agent, host, sessionId, secrets, question, prompt } = told;

@@ -23,7 +23,7 @@ import {
   useTools,
 } from "./fixtures.ts";
 
-/** Whatever comes to a reader, up to a word. */
+/** Collects everything a reader gets, up to a word. */
 class Ear {
   heard = "";
   readonly #next: () => Promise<string>;
@@ -64,7 +64,7 @@ async function dial(path: string, token: string, headers: Record<string, string>
   return response;
 }
 
-/** A client on a WebSocket, and how its object is found. */
+/** A client on a WebSocket, with the object of its connection. */
 async function connect(token: string, path = "/acp", params: Json = { protocolVersion: 1 }) {
   const response = await dial(path, token);
   const client = new Client(response.webSocket as WebSocket);
@@ -79,7 +79,7 @@ async function overHttp(token: string): Promise<HttpPeer> {
   return new HttpPeer(token, connection, (await initialized.json()) as Json);
 }
 
-/** Every way to follow a session, from its beginning. */
+/** A reader for every way to follow a session from its beginning. */
 async function readers(token: string, sessionId: string): Promise<Record<string, Ear>> {
   const loading = (await connect(token)).client;
   loading.call("session/load", load(sessionId));
@@ -147,7 +147,7 @@ describe("a redacted link", () => {
     expect(shown["/export?format=markdown"]).toContain("*[redacted]*");
     expect((await bytes(`/api/sessions/${sessionId}`, owner)).includes(secrets.mark)).toBe(true);
 
-    // What has nothing to hide is the same line, and every line is in its place.
+    // A harmless line is unchanged, and every line keeps its place.
     const before = whole.trimEnd().split("\n");
     const after = (shown["/events"] as string).trimEnd().split("\n");
     expect(after).toHaveLength(before.length);

@@ -4,7 +4,7 @@ import { CALLERS, KINDS } from "./callers.ts";
 import { fetchAs, makePlace, sharedPlace } from "./place.ts";
 import { baseFor, type Expected, ROUTES, statusOf } from "./table.ts";
 
-/** Middleware is no route. */
+/** The routes of the app without its middleware. */
 function routesOfApp(): string[] {
   const routes = app.routes.filter(({ path }) => !path.endsWith("*"));
   return [...new Set(routes.map(({ method, path }) => `${method} ${path}`))].sort();

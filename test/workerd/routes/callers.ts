@@ -4,7 +4,7 @@ import { fetchAs, JSON_TYPE, type Place } from "./place.ts";
 
 // ---- callers --------------------------------------------------------------------------------------------
 
-/** `base` is what the route is for: the claims of a host, or of a client with every right. */
+/** Kinds of callers. `base` has the claims the route is meant for: those of a host, or of a client with every right. */
 export const CALLERS = {
   none: () => undefined,
   garbage: () => "garbage",
@@ -36,7 +36,7 @@ export const CALLERS = {
   right: (base) => mint(base),
 } satisfies Record<string, (base: Claims, place: Place) => Promise<string> | string | undefined>;
 
-/** The token in a link to the place's session. */
+/** The token of a share link to the place's session. */
 async function linkTo({ workspace, sessionId }: Place): Promise<string> {
   const bearer = await mint({ workspaces: [workspace], scopes: ALL_OF_A_CLIENT });
   const body = JSON.stringify({ session: sessionId });

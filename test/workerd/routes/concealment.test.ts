@@ -51,7 +51,7 @@ describe("foreign and unknown resources", () => {
   test("[I12] take the same path: nothing of a session is read for a caller that may not know it", async () => {
     const place = await makePlace();
     const session = sessionStub(place.sessionId);
-    // Whoever reads the log stumbles; an alarm would, again and again.
+    // The damaged log makes every reader fail; an alarm would fail again and again.
     const spoil = (change: string) =>
       runInDurableObject(session, async (_, { storage }) => {
         storage.sql.exec(`UPDATE log SET heads = ${change}`);

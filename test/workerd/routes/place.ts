@@ -40,7 +40,7 @@ export async function makePlace(): Promise<Place> {
   agent.items(permissionRequest(77));
   const permission = (await client.takeJson()).id as string;
   prompt("wait");
-  // Answered in order: when this is, the prompt is in the queue.
+  // Requests are answered in order, so the prompt is in the queue once this one is answered.
   await client.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
   const bearer = await token({ workspace });
   const view = (await (await fetchAs({ path: `/api/sessions/${sessionId}` }, bearer)).json()) as {
@@ -65,7 +65,7 @@ export async function makePlace(): Promise<Place> {
       path: `/api/workspaces/${workspace}/webhooks`,
       method: "POST",
       headers: JSON_TYPE,
-      // Nobody is there: what is sent comes to nothing.
+      // No receiver listens at this address, so deliveries fail.
       body: '{"url":"http://127.0.0.1:9/","events":["agent.failed"]}',
     },
     sharer,
@@ -82,7 +82,7 @@ export function sharedPlace(): Promise<Place> {
   return shared;
 }
 
-/** Straight to the app: each call through the test's entrance takes longer than the one before, and there are many. */
+/** Calls the app directly, because each call through the test's entry point takes longer than the one before. */
 export async function fetchAs({ path, ...init }: Ask, bearer: string | undefined): Promise<Response> {
   const authorization = bearer === undefined ? {} : { Authorization: `Bearer ${bearer}` };
   const request = new Request(`https://edge.test${path}`, {

@@ -3,8 +3,8 @@ import { KINDS, type Kind } from "./callers.ts";
 import { type Ask, INITIALIZE, JSON_TYPE, type Place, RESUME, UPGRADE } from "./place.ts";
 
 /**
- * Every route × every kind of caller. A route of the app that has no line in ROUTES fails the first test; a line says
- * what it takes to ask, and only where it differs from its group what each caller gets.
+ * Every route × every kind of caller. A route of the app that has no entry in ROUTES fails the first test. An entry has
+ * the request, and the status of each caller only where it differs from the entry's group.
  */
 
 export type Expected = Record<Kind, number>;
@@ -12,7 +12,7 @@ type Probe = {
   group: Expected;
   ask: (place: Place, bearer: string | undefined) => Ask;
   differs: Partial<Expected>;
-  /** Whoever is let in uses up something: it gets a place of its own. */
+  /** A successful call changes the place, so each caller gets its own. */
   spends?: true;
 };
 
@@ -29,7 +29,7 @@ const NOT_LET_IN: Expected = {
   link: 403,
 };
 
-/** About something that has an id: those who may not know of it hear the same as if it were not there. */
+/** Routes of one resource: a caller that may not know of it gets the answer for an unknown one. */
 const reader = (ok = 200): Expected => ({
   ...NOT_LET_IN,
   "other tenant": 404,
@@ -39,13 +39,13 @@ const reader = (ok = 200): Expected => ({
   link: ok,
   right: ok,
 });
-/** The same where it is nothing of the session itself: who came by a link knows of that alone. */
+/** Routes beside the session, which the bearer of a share link may not know of. */
 const beside = (ok = 200): Expected => ({ ...reader(ok), link: 404 });
 const controller = (ok = 200): Expected => ({ ...reader(ok), observer: 403, link: 403 });
 const privileged = (ok = 200): Expected => ({ ...controller(ok), controller: 403 });
-/** About whatever is the caller's own: others have their own. */
+/** Routes of the caller's own resources, which every caller has. */
 const list = (ok = 200): Expected => ({ ...reader(ok), "other tenant": ok, "other workspace": ok });
-/** About all of the tenant. */
+/** Routes of the whole tenant. */
 const admin = (ok = 200): Expected => ({ ...list(ok), observer: 403, controller: 403, link: 403 });
 const hostOnly = (ok = 101): Expected => ({
   ...NOT_LET_IN,
@@ -69,7 +69,7 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
   "GET /": probe(everyone(200), "/"),
   "ALL /acp": [
     probe(reader(101), ({ workspace }) => ({ path: `/acp?workspace=${workspace}`, headers: UPGRADE }), {
-      // A workspace of the same name, but its own.
+      // The other tenant has its own workspace of the same name.
       "other tenant": 101,
     }),
     probe(reader(101), ({ workspace }) => ({ path: `/acp?workspace=${workspace}`, headers: RESUME }), {
@@ -107,7 +107,7 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
           method: "DELETE",
           headers: { "Acp-Connection-Id": connection },
         }),
-        // The first one that may has ended it.
+        // The first permitted caller has ended it.
         { controller: 404, right: 404 },
       ),
     ),
@@ -131,7 +131,7 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
     ({ sessionId }) => ({ path: `/host/sessions/${sessionId}`, headers: UPGRADE }),
     { "other tenant": 404 },
   ),
-  // For whoever has the link, and for nobody else: no token makes a difference.
+  // The link alone gives the right, so no token makes a difference.
   "GET /answer": [
     probe(everyone(200), ({ answer }) => ({ path: answer })),
     probe(everyone(404), (_place, bearer) => ({
@@ -140,7 +140,7 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
     })),
   ],
   "POST /answer": spending(
-    // The first one has answered.
+    // The first caller has answered.
     probe(everyone(410), ({ answer }) => ({ path: answer, method: "POST" }), { none: 200 }),
   ),
   "POST /api/login": probe(
@@ -293,7 +293,7 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
         path: `/api/workspaces/${workspace}/webhooks/${webhook}`,
         method: "DELETE",
       }),
-      // In its own workspace of the same name, where there is no such webhook.
+      // The other tenant's workspace of the same name has no such webhook.
       { "other tenant": 404 },
     ),
   ),
@@ -307,7 +307,7 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
   ),
 };
 
-/** Lets go of whatever an answer holds open. */
+/** The status of a response, whose socket and body are closed. */
 export async function statusOf(response: Response): Promise<number> {
   response.webSocket?.accept();
   response.webSocket?.close();

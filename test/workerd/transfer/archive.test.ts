@@ -88,11 +88,11 @@ describe("an exported archive", () => {
     expect({ status, json }).toMatchObject({ status: 201, json: { sessionId } });
     const after = await archive(workspace, sessionId);
     for (const [name, text] of segments(before)) expect(after.get(name) === text, name).toBe(true);
-    // What happened here is in a file of its own.
+    // The events since the import are in a file of their own.
     const added = segments(after).slice(segments(before).length);
     expect(added).toHaveLength(1);
     expect(JSON.parse(added[0]?.[1].split("\n")[0] as string)).toMatchObject({ kind: "session.imported" });
-    // And once more, through storage, with what was added.
+    // The second export goes through storage and includes the events since the import.
     await evictDurableObject(sessionStub(sessionId));
     await deleteSession(sessionId);
     await upload(await tarOf(after), { workspace });

@@ -90,7 +90,7 @@ describe("a damaged archive is refused with the place of the damage and leaves n
     expect(status).toBe(400);
     expect(json.error).toMatchObject({ code: "bad_archive", ...where });
     expect(await emptyState(id)).toEqual([]);
-    // And a good one is welcome afterwards.
+    // An undamaged archive is accepted afterwards.
     expect((await upload(await tarOf([[FIRST, lines(id, 1)]]), { workspace })).status).toBe(201);
   });
 
@@ -173,7 +173,7 @@ describe("a damaged archive is refused with the place of the damage and leaves n
     many[11_500] = `${foreign(id, 11_501)}\n`;
     expect((await upload(await tarOf([[FIRST, many.join("")]]), { workspace })).status).toBe(201);
     const files = await archive(workspace, id);
-    // Cut where we cut: after 10,000 events, and before what happened here.
+    // The export begins a new file after 10,000 events and before the events since the import.
     expect(
       segments(files)
         .map(([, text]) => text.split("\n").length - 1)

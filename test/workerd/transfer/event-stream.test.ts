@@ -10,7 +10,7 @@ import { big, deleteSession } from "./fixtures.ts";
 
 type SseEvent = { id: number; data: string };
 
-/** Reads an event stream at the pace it is asked to. */
+/** Reads an event stream at the pace of the test. */
 class Watcher {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #decoder = new TextDecoder();
@@ -46,7 +46,7 @@ class Watcher {
       if (done) throw new Error("The stream has ended");
       const piece = this.#decoder.decode(value, { stream: true });
       this.#text += piece;
-      // Only what is new can end a block: the largest arrive in thousands of pieces.
+      // Only the new text can end a block; the largest blocks arrive in thousands of pieces.
       if (!(this.#end + piece).includes("\n\n")) {
         this.#end = piece.slice(-1);
         continue;
@@ -76,7 +76,7 @@ class Watcher {
   }
 }
 
-/** What the object remembers of its watchers. */
+/** The attachments of the session's readers. */
 const attachments = (sessionId: string) =>
   runInDurableObject(sessionStub(sessionId), (_, state) =>
     state.getWebSockets("watch").map((ws) => ws.deserializeAttachment() as { seq: number; waiting: boolean }),
@@ -141,7 +141,7 @@ describe("the event stream of a session", () => {
     for (let i = 0; i < 60; i += 1) agent.update(`${i} ${chunk}`);
     await agent.durable();
     await first;
-    // One page of about a mebibyte at most; the rest stays in the log.
+    // The reader gets one page of about a mebibyte at most; the rest stays in the log.
     const [attachment] = await attachments(sessionId);
     expect(attachment?.seq).toBeLessThanOrEqual(length + 12);
     const rest = await watcher.take(59);

@@ -54,7 +54,7 @@ export async function upload(
   return { status: response.status, json: (await response.json()) as Json };
 }
 
-/** An envelope of another system, with what our own never have. */
+/** An envelope of another system, with members that ours never have. */
 export function foreign(sessionId: string, seq: number, more: Json = {}): string {
   return JSON.stringify({
     schema: "acpx.event.v1",

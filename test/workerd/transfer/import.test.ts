@@ -72,7 +72,7 @@ describe("an imported session", () => {
   describe("imported with as=new never continues the original's agent session", () => {
     const able = { loadSession: true, sessionCapabilities: { resume: {}, fork: {} } };
 
-    /** What the agent of a copy is asked to open when it gets its first prompt. */
+    /** The request that opens the agent session of a copy at its first prompt. */
     async function opening({ workspace, host, client }: Opened, sessionId: string): Promise<Json> {
       await client.request("session/load", { sessionId, cwd: "/", mcpServers: [] });
       client.call("session/prompt", prompt(sessionId, "in the copy"));
@@ -107,7 +107,7 @@ describe("an imported session", () => {
       const { workspace, client, agent, sessionId } = opened;
       const copy = await copyOf(opened, await archive(workspace, sessionId));
       expect(await opening(opened, copy)).toMatchObject({ method });
-      // The original is where it was.
+      // The original is unchanged.
       client.call("session/prompt", prompt(sessionId, "in the original"));
       expect(await agent.line()).toMatchObject({ params: { sessionId: "agent-session" } });
     });
@@ -155,7 +155,7 @@ describe("an imported session", () => {
       return ((await page.json()) as { sessions: Json[] }).sessions.map((one) => one.sessionId);
     };
     expect(await listed(tenant)).toEqual([sessionId]);
-    // What one of them does with its own leaves the other's alone.
+    // Deleting one tenant's session leaves the other tenant's session.
     await client.request("session/delete", { sessionId });
     expect((await get(`/api/sessions/${sessionId}`, await token({ workspace }))).status).toBe(404);
     expect((await get(`/api/sessions/${sessionId}`, await token({ workspace, tenant }))).status).toBe(200);

@@ -21,7 +21,7 @@ import {
 
 receiveWebhooks();
 
-/** All waiting messages of a workspace are due now. */
+/** Makes all waiting messages of a workspace due now. */
 async function retry(workspace: string): Promise<void> {
   await runInDurableObject(workspaceStub(workspace), (_, { storage }) => {
     storage.sql.exec("UPDATE delivery SET next = 0");
@@ -68,7 +68,7 @@ describe("a webhook message", () => {
     expect(await info()).toMatchObject({ waiting: 1, dropped: 0 });
     const at = await runInDurableObject(workspaceStub(workspace), (_, { storage }) => storage.getAlarm());
     expect(at).not.toBeNull();
-    // Not before its time.
+    // No message is sent before its time.
     await dueOf(workspace);
     expect(receiver.requests).toHaveLength(1);
     vi.setSystemTime(Date.now() + 60_000);
@@ -177,7 +177,7 @@ describe("a webhook message", () => {
     for (let n = 0; n < LIMITS.webhooksAtOnce + 2; n += 1) hooks.push(await make(workspace));
     const last = hooks.at(-1) as Made;
     const ping = ({ id }: Made) => get(`${path}/${id}/test`, bearer, "POST");
-    // All but the last are known to fail.
+    // All attempts but the last are known to fail.
     receiver.answer = () => new Response(null, { status: 500 });
     for (const hook of hooks.slice(0, -1)) await ping(hook);
     await received(hooks.length - 1);

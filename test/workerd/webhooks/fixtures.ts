@@ -8,16 +8,16 @@ import type { Json } from "../../fixtures/json.ts";
 import { get, type Opened, send, sessionStub, workspaceStub } from "../fixtures.ts";
 import { token } from "../tokens.ts";
 
-/** Webhooks of a workspace: what its sessions have to tell, and how it reaches those who asked. */
+/** The webhooks of a workspace: the notices of its sessions, and their delivery. */
 
 export type Made = WebhookInfo & { secret: string };
 type Message = { type: string; timestamp: string; data: Json };
-/** What came, as it was verified. */
+/** A delivery whose signature was verified. */
 type Received = { url: string; id: string; timestamp: number; message: Message };
 
 const ADMIN = ["session:read", "session:prompt", "permission:answer", "workspace:admin"];
 
-/** The world outside: answers with what the test says, and keeps what it was sent. */
+/** A webhook receiver that answers as the test says and keeps every request. */
 class Receiver {
   requests: Request[] = [];
   received: Received[] = [];
@@ -86,7 +86,7 @@ export async function make(workspace: string, order: object = {}): Promise<Made>
   return made;
 }
 
-/** Lets the time come for a deadline of an object. */
+/** Makes a deadline of an object due and runs its alarm. */
 export async function due<O extends AcpSession | WorkspaceState>(
   stub: DurableObjectStub<O>,
   name: string,
@@ -105,7 +105,7 @@ export async function turn({ client, agent, sessionId }: Opened): Promise<void> 
   await client.until(id);
 }
 
-/** The agent asks, in a turn; returns the request's id as clients know it. */
+/** The agent requests a permission in a turn; returns the id clients see. */
 export async function ask({ client, agent, sessionId }: Opened): Promise<string> {
   client.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "ask" }] });
   await agent.line();
@@ -121,7 +121,7 @@ export async function ask({ client, agent, sessionId }: Opened): Promise<string>
 
 export const received = (count: number) => vi.waitUntil(() => receiver.received.length >= count, 10_000);
 
-/** Whatever a session keeps for webhooks. */
+/** The rows and values a session stores for webhooks. */
 export async function kept(sessionId: string) {
   return runInDurableObject(sessionStub(sessionId), (_, { storage }) => {
     const tables = storage.sql

@@ -79,7 +79,7 @@ describe("the notices of a session", () => {
     const opened = await openSession();
     const { workspace, sessionId } = opened;
     const made = await make(workspace, { events: ["turn.ended"] });
-    // As if it had had no process when the webhook went.
+    // The session keeps its old subscription, as if it had no process when the webhook was deleted.
     await runInDurableObject(workspaceStub(workspace), (_, { storage }) => {
       storage.sql.exec("DELETE FROM webhook WHERE id = ?", made.id);
     });

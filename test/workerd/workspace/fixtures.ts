@@ -24,7 +24,7 @@ export async function kinds(workspace: string, sessionId: string): Promise<strin
   return (await events(workspace, sessionId)).map((event) => event.kind as string);
 }
 
-/** Waits until the log has an event of a kind. */
+/** Waits until the log has an event of this kind. */
 export async function logged(workspace: string, sessionId: string, kind: string): Promise<void> {
   await vi.waitUntil(async () => (await kinds(workspace, sessionId)).includes(kind), { timeout: 10_000 });
 }

@@ -128,7 +128,7 @@ describe("two hosts of one name", () => {
     next.tell({ t: "agent", id: "better", initialize: { protocolVersion: 1 } });
     expect((await next.takeJson()).t).toBe("welcome");
     expect(await host.closed).toMatchObject({ code: 4409 });
-    // What it said while the other one was asked counts.
+    // Messages sent while the older host was probed count.
     await vi.waitUntil(async () => ((await view(workspace)).agents as Json[])[0]?.ready === true);
     const client = await Client.open(workspace);
     const opening = client.newSession();
