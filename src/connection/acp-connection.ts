@@ -1,45 +1,51 @@
 import { DurableObject } from "cloudflare:workers";
 import { closeUnreadable, socketKind } from "../durable/attachments.ts";
 import { Deadlines } from "../durable/deadlines.ts";
-import { sessionObject } from "../durable/object-names.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose, CloseCode } from "../protocol/close-codes.ts";
 import { notification } from "../protocol/errors.ts";
 import { ExtensionMethod } from "../protocol/extensions.ts";
 import { HANDOVER, RESUMPTION, STREAM, type StreamRequest } from "../protocol/internal-headers.ts";
+import { type Limits, readLimits } from "../protocol/limits.ts";
 import { RESUMABLE } from "../protocol/resumable-wire.ts";
 import type { ClientPort, DeliveryResult, Handover, Page, ReaderPosition } from "../protocol/rpc.ts";
+import { detachFrom } from "./client-sessions.ts";
 import { ConnectionStore } from "./connection-store.ts";
 import { expiresAt } from "./methods/renew-token.ts";
-import { type ConnectionDeadline, EXPIRED, REVOKED, TokenLife } from "./token-lifetime.ts";
+import type { ConnectionParts } from "./stored-client.ts";
+import { type ConnectionDeadline, EXPIRED, REVOKED, TokenLifetime } from "./token-lifetime.ts";
 import { ResumableClient } from "./transports/resumable.ts";
 import { HttpClient, type Outcome, type Post } from "./transports/streamable-http.ts";
 import { SocketClient } from "./transports/web-socket.ts";
 
 /**
- * One client connection: speaks JSON-RPC with one client, over a WebSocket or over HTTP, and passes its frames
- * to the sessions they name. At rest it is a socket that hibernates, or a few rows.
+ * One client's connection. It speaks JSON-RPC with the client, over a WebSocket, a resumable WebSocket or Streamable
+ * HTTP, and passes the client's frames to the sessions that they name. At rest it is a hibernating socket, or a few
+ * rows.
  */
 export class AcpConnection extends DurableObject<Env> implements ClientPort {
+  readonly #limits: Limits;
+  readonly #deadlines: Deadlines<ConnectionDeadline>;
+  readonly #lifetime: TokenLifetime;
+  #storage: ConnectionStore | undefined;
   #socketClient: SocketClient | undefined;
   #httpClient: HttpClient | undefined;
   #resumableClient: ResumableClient | undefined;
-  #stored: ConnectionStore | undefined;
-
-  readonly #deadlines: Deadlines<ConnectionDeadline>;
-  readonly #life: TokenLife;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
+    this.#limits = readLimits(env.LIMITS);
     this.#deadlines = new Deadlines(ctx.storage);
-    this.#life = new TokenLife(ctx, env, this.#deadlines, () => ctx.waitUntil(this.#end(REVOKED)));
+    this.#lifetime = new TokenLifetime(ctx, env, this.#deadlines, this.#limits, () =>
+      ctx.waitUntil(this.#end(REVOKED)),
+    );
   }
 
   override async fetch(request: Request): Promise<Response> {
     const stream = STREAM.read(request.headers);
     if (stream) return this.#openStream(stream);
     const handover = HANDOVER.read(request.headers);
-    if (!handover) return new Response("Not a client", { status: 400 });
+    if (!handover) return new Response("No client handed over", { status: 400 });
     const resumption = RESUMPTION.read(request.headers);
     if (!resumption) return this.#accept(handover);
     const socket = this.#resumable().accept(handover, resumption);
@@ -51,8 +57,8 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
   async #accept(handover: Handover): Promise<Response> {
     const response = SocketClient.accept(this.ctx, handover);
     const client = this.#socket();
-    if (client) this.#life.begin(client.state);
-    await this.#listen();
+    if (client) this.#lifetime.begin(client.client.state);
+    await this.#checkLiveness();
     return response;
   }
 
@@ -63,7 +69,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
       : new Response(opened.reason, { status: opened.status });
   }
 
-  // ---- sockets: of the client, or of the readers of its event streams ---------------------------------
+  // ---- sockets ----------------------------------------------------------------------------------------
 
   override async webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): Promise<void> {
     switch (socketKind(ws)) {
@@ -91,7 +97,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
   async #closed(ws: WebSocket, code: number): Promise<void> {
     switch (socketKind(ws)) {
       case "client":
-        return this.#left(this.#over(ws));
+        return this.#leave(this.#over(ws));
       case "resumable":
         return this.#resumable().closed(ws, code);
       case "stream-reader":
@@ -99,21 +105,22 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     }
   }
 
-  /** A client is gone with its socket, or is taken for gone. */
-  async #left(client: SocketClient | undefined): Promise<void> {
-    if (!client?.leave()) return;
-    const { caller, connection } = client.state;
-    const sessions = client.sessions().map((id) => sessionObject(this.env, caller.tenant, id));
+  /** A client on a plain WebSocket is gone with its socket, or is given up. */
+  async #leave(socketClient: SocketClient | undefined): Promise<void> {
+    if (!socketClient?.leave()) return;
+    const { client } = socketClient;
+    const { state } = client;
+    const sessions = client.sessions();
     this.#socketClient = undefined;
     this.#deadlines.forget();
     await this.ctx.storage.deleteAll();
     await Promise.all([
-      client.settled().then((last) => this.#life.end(last)),
-      ...sessions.map((session) => session.detach(connection)),
+      socketClient.settled().then((last) => this.#lifetime.end(last)),
+      ...detachFrom(this.env, state, sessions),
     ]);
   }
 
-  // ---- over HTTP --------------------------------------------------------------------------------------
+  // ---- Streamable HTTP --------------------------------------------------------------------------------
 
   initialize(handover: Handover, raw: string): Promise<string> {
     return this.#http().initialize(handover, raw);
@@ -133,62 +140,61 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     return this.#deadlines.run(Date.now(), {
       handshake: () => this.#endUnused(),
       idle: () => this.#withoutSocket().expire(),
-      silence: () => this.#listen(),
+      liveness: () => this.#checkLiveness(),
       "token-warning": () =>
-        this.#client().notify((caller) =>
+        this.#transport().notify((caller) =>
           notification(ExtensionMethod.tokenExpiring, { expiresAt: expiresAt(caller) }),
         ),
       "token-expiry": () => (this.#socket() ? this.#end(EXPIRED) : this.#withoutSocket().hangUp(EXPIRED)),
     });
   }
 
-  /** Whoever connects means to speak. On `/agent/ws` somebody may take their time to choose an agent. */
+  /** Ends a client that has not initialized in time. On `/agent/ws` a person may take long to choose an agent. */
   async #endUnused(): Promise<void> {
-    const client = this.#socket() ?? (this.#store.state?.resumable ? this.#resumable() : undefined);
-    if (client && !client.state.initialized && !client.state.control)
-      await client.end("not initialized in time", CloseCode.protocolError);
+    const transport = this.#socket() ?? (this.#isResumable ? this.#resumable() : undefined);
+    const state = transport?.client.state;
+    if (state && !state.initialized && !state.control)
+      await transport?.end("not initialized in time", CloseCode.protocolError);
   }
 
-  /** One who has said nothing for long is asked, or let go. That decides nothing: what it has begun goes on. */
-  async #listen(): Promise<void> {
+  /** Pings a client that has been silent for long, or gives it up. Everything that it has begun goes on. */
+  async #checkLiveness(): Promise<void> {
     const client = this.#socket();
-    if (!client) return this.#store.state?.resumable ? this.#resumable().listen() : undefined;
-    const verdict = client.listen(Date.now());
-    if (typeof verdict === "number") return this.#deadlines.set("silence", verdict);
-    client.end(verdict, CloseCode.goingAway);
-    await this.#left(client);
+    if (!client) return this.#isResumable ? this.#resumable().checkLiveness() : undefined;
+    const check = client.checkLiveness(Date.now());
+    if (typeof check === "number") return this.#deadlines.set("liveness", check);
+    client.end(check, CloseCode.goingAway);
+    await this.#leave(client);
   }
 
-  /** Its token, or its session, was revoked. */
+  /** The tenant has revoked the client's token, or a session its access. */
   endSocket(_id: string, reason: string): Promise<void> {
     return this.#end(reason);
   }
 
   async #end(reason: string): Promise<void> {
-    await this.#client().end(reason);
+    await this.#transport().end(reason);
   }
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
   async startReading(sessionId: string): Promise<ReaderPosition | null> {
-    return this.#client().startReading(sessionId);
-  }
-
-  /** The agent of one session has taken a login or a logout. */
-  async relay(sessionId: string, raw: string): Promise<void> {
-    await this.#client().relay(sessionId, raw);
+    return this.#transport().startReading(sessionId);
   }
 
   async deliver(sessionId: string, page: Page): Promise<DeliveryResult> {
-    return this.#client().deliver(sessionId, page);
+    return this.#transport().deliver(sessionId, page);
   }
 
-  // ---- the client -------------------------------------------------------------------------------------
+  /** The agent of a session has accepted a login or a logout. */
+  async relay(sessionId: string, raw: string): Promise<void> {
+    await this.#transport().relay(sessionId, raw);
+  }
 
-  #over(ws: WebSocket): SocketClient | undefined {
-    if (this.#socketClient?.socket !== ws)
-      this.#socketClient = SocketClient.at(this.ctx, this.env, ws, this.#life);
-    return this.#socketClient;
+  // ---- transports -------------------------------------------------------------------------------------
+
+  #transport(): SocketClient | HttpClient | ResumableClient {
+    return this.#socket() ?? this.#withoutSocket();
   }
 
   #socket(): SocketClient | undefined {
@@ -196,33 +202,47 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     return ws && this.#over(ws);
   }
 
-  get #store(): ConnectionStore {
-    this.#stored ??= new ConnectionStore(this.ctx.storage);
-    return this.#stored;
+  #over(ws: WebSocket): SocketClient | undefined {
+    if (this.#socketClient?.socket !== ws) this.#socketClient = SocketClient.at(this.#common, ws);
+    return this.#socketClient;
   }
 
-  #client(): SocketClient | HttpClient | ResumableClient {
-    return this.#socket() ?? this.#withoutSocket();
-  }
-
-  /** A client that lives without a socket; if there is none at all, it says so itself. */
+  /** The client in storage. If there is none, every method of the transport says so. */
   #withoutSocket(): HttpClient | ResumableClient {
-    return this.#store.state?.resumable ? this.#resumable() : this.#http();
+    return this.#isResumable ? this.#resumable() : this.#http();
   }
 
   #http(): HttpClient {
-    this.#httpClient ??= new HttpClient(this.ctx, this.env, this.#store, this.#deadlines, this.#life);
+    this.#httpClient ??= new HttpClient(this.#parts);
     return this.#httpClient;
   }
 
   #resumable(): ResumableClient {
-    this.#resumableClient ??= new ResumableClient(
-      this.ctx,
-      this.env,
-      this.#store,
-      this.#deadlines,
-      this.#life,
-    );
+    this.#resumableClient ??= new ResumableClient(this.#parts);
     return this.#resumableClient;
+  }
+
+  get #isResumable(): boolean {
+    return this.#store.state?.resumable === true;
+  }
+
+  get #store(): ConnectionStore {
+    this.#storage ??= new ConnectionStore(this.ctx.storage, this.#limits);
+    return this.#storage;
+  }
+
+  /** A plain WebSocket needs no storage of its own. */
+  get #common(): Omit<ConnectionParts, "store"> {
+    return {
+      ctx: this.ctx,
+      env: this.env,
+      deadlines: this.#deadlines,
+      lifetime: this.#lifetime,
+      limits: this.#limits,
+    };
+  }
+
+  get #parts(): ConnectionParts {
+    return { ...this.#common, store: this.#store };
   }
 }

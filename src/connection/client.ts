@@ -1,42 +1,49 @@
-import type { ClientState } from "../durable/attachments.ts";
 import { asObserver, type Caller } from "../protocol/caller.ts";
+import type { ClientState } from "../protocol/client-state.ts";
 import type { Subscriptions } from "../protocol/client-subscriptions.ts";
 import type { Handover } from "../protocol/rpc.ts";
 
-/** What a client may do: all its token says, unless it has come to look on. */
-export function rightsOf(caller: Caller, { looksOn }: Pick<Handover, "looksOn">): Caller {
-  return looksOn ? asObserver(caller) : caller;
-}
-
-/** What its session is to tell it besides the messages of ACP. */
-export function subscriptionsOf({ dialect, control, serves = [] }: ClientState): Subscriptions {
-  return { turnEnds: dialect === "container", agent: control === true, serves };
-}
-
-/** One client as the router sees it. */
+/** The state of one client, whichever its transport, as the router and the methods see it. */
 export type Client = {
   readonly state: ClientState;
   change(change: Partial<ClientState>): void;
-  /** It goes on with another token. */
-  renew(caller: Caller): void;
-  /** The sessions it is attached to. */
+  /** The sessions that the client is attached to, in the order of their attachment. */
   sessions(): readonly string[];
-  /** A session, perhaps a new one, is about to answer the request with that id, which names no session itself. */
-  opens(sessionId: string, idText: string): void;
-  /** It has got one, and reads it from there. */
-  opened(sessionId: string, attach: number): void;
-  /** Whether it is known to have all it was sent: it is not going to ask for any of that again. */
-  hasAll(): boolean;
-  /** There is nothing more to come from a session. */
-  letsGo(sessionId: string): void;
+  /** Attaches the client to a session that will answer the request with this id. The request names no session. */
+  expectOpen(sessionId: string, idText: string): void;
+  /** Attaches the client to a session that it reads from the event `attachment` on. */
+  attach(sessionId: string, attachment: number): void;
+  /** Whether the client certainly has everything that it was sent, and will not ask for any of it again. */
+  isCaughtUp(): boolean;
+  /** Detaches the client from a session that has nothing more for it. */
+  release(sessionId: string): void;
 };
 
-/** One message of a client: where its answer goes, and who waits until a session has the message. */
+/** One message of a client. */
 export type Exchange = {
+  /** Sends the connection's answer to the message. */
   answer(text: string): void;
+  /** The transport acknowledges the message only after this promise, which ends when a session has the message. */
   waitFor(handedOver: Promise<void>): void;
-  /** The client's own number of the message, if it may come again under the same one. */
+  /** The client's own number of the message, if the client may send it again under that number. */
   readonly number?: number;
-  /** The session a client names beside the message. */
+  /** The session that the client names beside the message. */
   readonly session?: string | undefined;
 };
+
+/** The rights of a client: those of its token, or those of an observer if it asked to observe. */
+function rightsOf(caller: Caller, { looksOn }: Pick<Handover, "looksOn">): Caller {
+  return looksOn ? asObserver(caller) : caller;
+}
+
+/** Continues with the token of the client's latest request. Returns the caller before. */
+export function adoptCaller(client: Client, caller: Caller): Caller {
+  const { caller: before } = client.state;
+  client.change({ caller: rightsOf(caller, client.state) });
+  return before;
+}
+
+/** The notifications beyond ACP that the client's sessions send it. */
+export function subscriptionsOf({ dialect, control, serves = [] }: ClientState): Subscriptions {
+  return { turnEnds: dialect === "container", agent: control === true, serves };
+}

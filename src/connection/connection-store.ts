@@ -1,34 +1,36 @@
-import { CLIENT_STATE, type ClientState } from "../durable/attachments.ts";
 import { Tables } from "../durable/schema.ts";
 import { textChunks } from "../durable/text-chunks.ts";
 import { type Caller, isReader, mayUseWorkspace } from "../protocol/caller.ts";
+import { CLIENT_STATE, type ClientState } from "../protocol/client-state.ts";
 import type { Cursor } from "../protocol/cursor.ts";
-import { LIMITS } from "../protocol/limits.ts";
+import type { Limits } from "../protocol/limits.ts";
 import { CONNECTION_SCHEMA } from "./schema.ts";
 
 export type Message = { n: number; text: string };
 
-/** What a connection remembers that may be without a socket: over HTTP, or until its client comes back. */
+/** The storage of a connection whose client may be without a socket: over HTTP, or until it comes back. */
 export class ConnectionStore {
   readonly #sql: SqlStorage;
   readonly #tables: Tables;
+  readonly #limits: Limits;
   #state: ClientState | undefined;
 
-  constructor(storage: DurableObjectStorage) {
+  constructor(storage: DurableObjectStorage, limits: Limits) {
     this.#sql = storage.sql;
     this.#tables = new Tables(storage, CONNECTION_SCHEMA);
+    this.#limits = limits;
     if (this.#tables.exist) {
       const row = this.#one<{ state: string }>("SELECT state FROM connection");
       this.#state = CLIENT_STATE.safeParse(JSON.parse(row?.state ?? "null")).data;
     }
   }
 
-  /** Undefined as long as no client has connected here over HTTP: asking for an unknown id leaves no trace. */
+  /** Undefined until a client has connected: a request for an unknown connection leaves no trace. */
   get state(): ClientState | undefined {
     return this.#state;
   }
 
-  /** Whether the connection is the caller's, and of that kind: neither speaks for a client of the other. */
+  /** Whether the connection is the caller's and of this kind: a client of one transport cannot use the other. */
   isFor(caller: Caller, kind: "http" | "resumable"): boolean {
     const state = this.#state;
     return (
@@ -86,7 +88,7 @@ export class ConnectionStore {
     this.#sql.exec("UPDATE stream SET attached = 0 WHERE id = ?", sessionId);
   }
 
-  /** How far a stream has been sent, and the last message of it that is no longer kept. */
+  /** How far a stream has been sent, the last of its messages that is no longer kept, and its reader's cursor. */
   stream(id: string): { sent: number; dropped: number; cursor: Cursor | null } {
     const row = this.#one<{ sent: number; dropped: number; cursor: string | null }>(
       "SELECT sent, dropped, cursor FROM stream WHERE id = ?",
@@ -109,7 +111,7 @@ export class ConnectionStore {
 
   // ---- outbox -----------------------------------------------------------------------------------------
 
-  /** `re` is the number of the client's frame that is answered. */
+  /** Puts a message in the outbox; `re` is the number of the client's frame that it answers, once. */
   put(stream: string, text: string, re: number | null = null): void {
     const row = this.#one<{ n: number }>(
       "INSERT INTO outbox (stream, chars, re) VALUES (?, ?, ?) ON CONFLICT (re) DO NOTHING RETURNING n",
@@ -119,11 +121,11 @@ export class ConnectionStore {
     );
     if (!row) return;
     const { n } = row;
-    for (const [part, body] of textChunks(text, LIMITS.rowChars).entries())
+    for (const [part, body] of textChunks(text, this.#limits.rowChars).entries())
       this.#sql.exec("INSERT INTO outbox_part (n, part, body) VALUES (?, ?, ?)", n, part, body);
   }
 
-  /** Messages that wait for a stream, up to about a page of them. */
+  /** The messages that wait for a stream, up to about a page of them. */
   unsent(stream: string, after = this.stream(stream).sent): Message[] {
     const messages: Message[] = [];
     let chars = 0;
@@ -133,22 +135,25 @@ export class ConnectionStore {
       after,
     )) {
       chars += row.chars;
-      if (messages.length > 0 && chars > LIMITS.deliverChars) break;
+      if (messages.length > 0 && chars > this.#limits.deliverChars) break;
       messages.push({ n: row.n, text: this.#text(row.n) });
     }
     return messages;
   }
 
-  /** Whether so much waits for the client that it has to read before it asks for more. */
+  /** Whether so much waits for the client that it must read before it may ask for more. */
   isFull(): boolean {
     const waiting = this.#one<{ messages: number; chars: number | null }>(
       `SELECT count(*) AS messages, sum(chars) AS chars FROM outbox LEFT JOIN stream ON id = stream
        WHERE n > coalesce(sent, 0)`,
     );
-    return (waiting?.messages ?? 0) >= LIMITS.outboxMessages || (waiting?.chars ?? 0) >= LIMITS.outboxChars;
+    return (
+      (waiting?.messages ?? 0) >= this.#limits.outboxMessages ||
+      (waiting?.chars ?? 0) >= this.#limits.outboxChars
+    );
   }
 
-  /** Lets go of the oldest messages that were sent, when they become many. */
+  /** Drops the oldest messages that were sent, when there are many. */
   trim(): void {
     let messages = 0;
     let chars = 0;
@@ -158,12 +163,13 @@ export class ConnectionStore {
     for (const { n, stream, sent, ...row } of rows.toArray()) {
       messages += 1;
       chars += row.chars;
-      if (n > (sent ?? 0) || (messages <= LIMITS.outboxMessages && chars <= LIMITS.outboxChars)) continue;
+      if (n > (sent ?? 0) || (messages <= this.#limits.outboxMessages && chars <= this.#limits.outboxChars))
+        continue;
       this.#sql.exec("DELETE FROM outbox WHERE n = ?", n);
       this.#sql.exec("DELETE FROM outbox_part WHERE n = ?", n);
       this.#sql.exec("UPDATE stream SET dropped = max(dropped, ?) WHERE id = ?", n, stream);
     }
-    // Streams of sessions that never were.
+    // Streams of sessions that never existed.
     this.#sql.exec(
       "DELETE FROM stream WHERE attached = 0 AND id <> '' AND id NOT IN (SELECT stream FROM outbox)",
     );
@@ -177,35 +183,38 @@ export class ConnectionStore {
       .join("");
   }
 
-  // ---- answers that open a session --------------------------------------------------------------------
+  // ---- answers owed on the connection's own stream ------------------------------------------------------
 
-  expect(session: string, id: string): void {
+  /** A session owes the connection the answer to the request with this id. */
+  owe(session: string, id: string): void {
     this.#sql.exec("INSERT INTO expected (session, id) VALUES (?, ?)", session, id);
     this.#sql.exec(
       "DELETE FROM expected WHERE n <= (SELECT max(n) FROM expected) - ?",
-      LIMITS.outboxMessages,
+      this.#limits.outboxMessages,
     );
   }
 
-  /** The connection itself has answered. */
-  unexpect(id: string): void {
+  /** The connection itself has answered the request. */
+  cancelOwed(id: string): void {
     this.#sql.exec("DELETE FROM expected WHERE id = ? AND seq IS NULL", id);
   }
 
-  /** The sessions that owe the connection an answer. */
-  expecting(): string[] {
+  sessionsOwing(): string[] {
     return this.#sql
       .exec<{ session: string }>("SELECT DISTINCT session FROM expected WHERE seq IS NULL")
       .toArray()
       .map(({ session }) => session);
   }
 
-  expects(session: string): boolean {
+  isOwing(session: string): boolean {
     return this.#one("SELECT 1 FROM expected WHERE session = ? AND seq IS NULL", session) !== undefined;
   }
 
-  /** Whether the answer, event `seq` of the session, is `due` on the connection's stream, or was put there before. */
-  expectation(session: string, id: string, seq: number): "due" | "met" | undefined {
+  /**
+   * Whether the session owed this answer, its event `seq`. A `settled` answer has been put on the connection's stream
+   * before.
+   */
+  owed(session: string, id: string, seq: number): "due" | "settled" | undefined {
     const row = this.#one<{ seq: number | null }>(
       "SELECT seq FROM expected WHERE session = ? AND id = ? AND (seq IS NULL OR seq = ?) ORDER BY n LIMIT 1",
       session,
@@ -213,11 +222,11 @@ export class ConnectionStore {
       seq,
     );
     if (!row) return undefined;
-    return row.seq === null ? "due" : "met";
+    return row.seq === null ? "due" : "settled";
   }
 
-  /** It is put there now. */
-  meet(session: string, id: string, seq: number): void {
+  /** The answer, event `seq` of the session, is put on the connection's stream now. */
+  settle(session: string, id: string, seq: number): void {
     this.#sql.exec(
       `UPDATE expected SET seq = ?
        WHERE n = (SELECT min(n) FROM expected WHERE session = ? AND id = ? AND seq IS NULL)`,

@@ -1,35 +1,46 @@
-import { LIMITS } from "../protocol/limits.ts";
+import type { Limits } from "../protocol/limits.ts";
 
-/** What is remembered of a client's socket to tell whether somebody is still there. Times are coarse. */
-export type Signs = {
-  /** When something last came from it, and, where that counts, went to it. */
-  heard: number;
-  /** When it was asked whether it is there, and has not said anything since. */
-  askedAt?: number | undefined;
+/** When a client last gave a sign of life. Times are coarse, so that few messages need a write. */
+export type Liveness = {
+  /** When the last message came from the client, or, if it cannot be pinged, went to it. */
+  readonly heard: number;
+  /** When the client was pinged, if it has said nothing since. */
+  readonly askedAt?: number | undefined;
 };
 
-/** What to do about a socket: look again at that time, ask its client, or close it for that reason. */
-export type Verdict = number | "ask" | "no answer" | "idle";
+/** When to check again, or what to do: ping the client, or close its socket for the given reason. */
+export type LivenessCheck = number | "ping" | "no answer" | "idle";
+
+type LivenessLimits = Pick<Limits, "socketIdleMs" | "pongMs">;
 
 /**
- * A client that says nothing may be gone, and nobody tells us when a network is. One that can be asked is, and stays if
- * it answers anything; one that cannot be asked is let go when nothing at all has happened for that long.
+ * A silent client may be gone, and no network reports that. A client that can be pinged stays if it answers anything.
+ * A client that cannot be pinged is closed when nothing at all has happened for `socketIdleMs`.
  */
-export function judge({ heard, askedAt }: Signs, canBeAsked: boolean, now: number): Verdict {
-  const until = heard + grain() + LIMITS.socketIdleMs;
+export function checkLiveness(
+  { heard, askedAt }: Liveness,
+  canBePinged: boolean,
+  now: number,
+  limits: LivenessLimits,
+): LivenessCheck {
+  const until = heard + grainMs(limits) + limits.socketIdleMs;
   if (until > now) return until;
-  if (!canBeAsked) return "idle";
-  if (askedAt === undefined) return "ask";
-  return askedAt + LIMITS.pongMs > now ? askedAt + LIMITS.pongMs : "no answer";
+  if (!canBePinged) return "idle";
+  if (askedAt === undefined) return "ping";
+  return askedAt + limits.pongMs > now ? askedAt + limits.pongMs : "no answer";
 }
 
-/** The same after something was heard; undefined if that is no news. Writing it down for each message would cost more. */
-export function hear(signs: Signs, now: number): Signs | undefined {
-  if (signs.askedAt === undefined && now < signs.heard + grain()) return undefined;
+/** The liveness after a message; undefined if it need not be written: one write per message would cost more. */
+export function touch(
+  { heard, askedAt }: Liveness,
+  now: number,
+  limits: Pick<LivenessLimits, "socketIdleMs">,
+): Liveness | undefined {
+  if (askedAt === undefined && now < heard + grainMs(limits)) return undefined;
   return { heard: now, askedAt: undefined };
 }
 
 /** How exactly times are known. */
-function grain(): number {
-  return Math.min(60_000, LIMITS.socketIdleMs / 10);
+function grainMs({ socketIdleMs }: Pick<LivenessLimits, "socketIdleMs">): number {
+  return Math.min(60_000, socketIdleMs / 10);
 }

@@ -1,39 +1,27 @@
-import { CloseCode } from "../protocol/close-codes.ts";
 import { ExtensionMethod } from "../protocol/extensions.ts";
 import type { Frame } from "../protocol/frame.ts";
-import { LIMITS } from "../protocol/limits.ts";
-import type { Ways } from "../tenant/client/quota-spender.ts";
-import type { Exceeded } from "../tenant/quotas.ts";
-
-/** A message that asks for nothing, and so cannot be answered, is more than its sender may send in this hour. */
-export class QuotaExceeded extends Error {
-  readonly retryAfterMs: number;
-
-  constructor({ message, data }: Exceeded) {
-    super(message);
-    this.retryAfterMs = data.retryAfterMs;
-  }
-}
-
-/** Why a socket ends that has sent such a message. */
-export const QUOTA_EXCEEDED = { code: CloseCode.policyViolation, reason: "quota exceeded" } as const;
+import type { Amounts } from "../protocol/rpc.ts";
 
 /**
- * What a message costs. A small one by which something is cancelled, answered or allowed to go on can be paid for from
- * the reserve as well.
+ * The ways to pay for a message, in the order in which they are tried. A small message that cancels, answers or renews
+ * may be paid from the reserve, so that a client without quota can still stop its agent.
  */
-export function costOf(chars: number, frame: Frame | undefined): Ways {
+export function costOf(
+  chars: number,
+  frame: Frame | undefined,
+  smallChars: number,
+): readonly [Amounts, ...Amounts[]] {
   const isPrompt = frame?.method === "session/prompt";
-  // Also if it is none: the next one need not wait for the tenant then.
+  // Every message asks for the prompt quota as well, so that the first prompt need not wait for the tenant.
   const cost = { chars, prompts: isPrompt ? 1 : 0 };
-  const isNeeded = frame && !isPrompt && (ANSWERS.has(frame.kind) || NEEDED.has(frame.method ?? ""));
-  return isNeeded && chars <= LIMITS.smallChars ? [cost, { reserve: chars }] : [cost];
+  const isEssential = frame && !isPrompt && (ANSWERS.has(frame.kind) || ESSENTIAL.has(frame.method ?? ""));
+  return isEssential && chars <= smallChars ? [cost, { reserve: chars }] : [cost];
 }
 
 const ANSWERS: ReadonlySet<string> = new Set(["notification", "response"] satisfies Frame["kind"][]);
 
-/** Requests that answer or end something, in the older forms, and the one without which a connection ends. */
-const NEEDED: ReadonlySet<string> = new Set([
+/** Requests that answer or end something in the dialects, and the request without which the connection ends. */
+const ESSENTIAL: ReadonlySet<string> = new Set([
   "session/respond_to_permission",
   "session/cancel",
   ExtensionMethod.renewToken,

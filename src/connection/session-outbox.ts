@@ -1,17 +1,16 @@
-/** Why a frame did not reach its session: there is none for this caller, or it could not be reached. */
-export type Refusal = "unknown" | "unreachable";
+/** Why a frame did not reach its session: the caller knows no such session, or the session does not respond. */
+export type Undelivered = "unknown" | "unreachable";
 
-/** A frame and its number. */
-type Item = { frame: string; number: number };
+type NumberedFrame = { readonly frame: string; readonly number: number };
 
-/** Frames for one session: what gathers while a batch is under way goes together as the next one. */
+/** Frames for one session, in order. Frames that arrive while a batch is under way form the next batch. */
 export class Outbox {
-  readonly #send: (batch: readonly Item[]) => Promise<boolean>;
-  #waiting: (Item & { refused: (why: Refusal) => void })[] = [];
+  readonly #send: (batch: readonly NumberedFrame[]) => Promise<boolean>;
+  #waiting: (NumberedFrame & { refuse: (why: Undelivered) => void })[] = [];
   #running: Promise<void> | undefined;
 
-  /** `send` resolves to false when the receiver does not take the frames. */
-  constructor(send: (batch: readonly Item[]) => Promise<boolean>) {
+  /** `send` resolves to false when the caller knows no such session. */
+  constructor(send: (batch: readonly NumberedFrame[]) => Promise<boolean>) {
     this.#send = send;
   }
 
@@ -19,9 +18,9 @@ export class Outbox {
     return this.#running === undefined;
   }
 
-  /** Resolves when the frame, and all before it, have been handed over or refused. */
-  put(item: Item, refused: (why: Refusal) => void): Promise<void> {
-    this.#waiting.push({ ...item, refused });
+  /** Resolves when the frame and all before it have been handed over or refused. */
+  put({ frame, number }: NumberedFrame, refuse: (why: Undelivered) => void): Promise<void> {
+    this.#waiting.push({ frame, number, refuse });
     this.#running ??= this.#drain();
     return this.#running;
   }
@@ -31,15 +30,15 @@ export class Outbox {
       while (this.#waiting.length > 0) {
         const batch = this.#waiting.splice(0);
         const why = await this.#try(batch);
-        if (why) for (const item of batch) item.refused(why);
+        if (why) for (const { refuse } of batch) refuse(why);
       }
     } finally {
-      // At once, not when whoever waits hears of it: what is put in meanwhile would stay.
+      // Cleared here, not by whoever awaits the promise: a frame put in between would stay.
       this.#running = undefined;
     }
   }
 
-  async #try(batch: readonly Item[]): Promise<Refusal | undefined> {
+  async #try(batch: readonly NumberedFrame[]): Promise<Undelivered | undefined> {
     try {
       return (await this.#send(batch)) ? undefined : "unknown";
     } catch (error) {

@@ -1,60 +1,70 @@
-import type { ClientState } from "../durable/attachments.ts";
 import type { Deadlines } from "../durable/deadlines.ts";
 import { register, registrationFor, unregister } from "../durable/socket-registration.ts";
 import type { Caller } from "../protocol/caller.ts";
-import { LIMITS } from "../protocol/limits.ts";
+import type { ClientState } from "../protocol/client-state.ts";
+import type { Limits } from "../protocol/limits.ts";
+import { adoptCaller, type Client } from "./client.ts";
 
 /**
- * The points in time a connection waits for: nobody has begun to use it, nobody uses it any more, its socket has been
- * silent for long, its token is about to expire, or has.
+ * The deadlines of a connection. `handshake`: the client must have initialized. `idle`: nobody uses the connection any
+ * more. `liveness`: its socket has been silent. `token-warning` and `token-expiry`: its token ends soon, or has ended.
  */
-export type ConnectionDeadline = "handshake" | "idle" | "silence" | "token-warning" | "token-expiry";
+export type ConnectionDeadline = "handshake" | "idle" | "liveness" | "token-warning" | "token-expiry";
 
-/** A connection lives no longer than its token: its tenant knows of it, and it knows when that ends. */
-export class TokenLife {
+/** Bounds a connection's life by its token: the tenant can revoke the token, and its expiry is a deadline. */
+export class TokenLifetime {
   readonly #ctx: DurableObjectState;
   readonly #env: Env;
   readonly #deadlines: Deadlines<ConnectionDeadline>;
-  readonly #revoked: () => void;
+  readonly #limits: Limits;
+  readonly #endRevoked: () => void;
 
-  /** `revoked` is called when it turns out that the token was revoked. */
+  /** `endRevoked` is called when the tenant says that the token is revoked. */
   constructor(
     ctx: DurableObjectState,
     env: Env,
     deadlines: Deadlines<ConnectionDeadline>,
-    revoked: () => void,
+    limits: Limits,
+    endRevoked: () => void,
   ) {
     this.#ctx = ctx;
     this.#env = env;
     this.#deadlines = deadlines;
-    this.#revoked = revoked;
+    this.#limits = limits;
+    this.#endRevoked = endRevoked;
   }
 
-  /** A client has come, or has come back. */
+  /** A client has connected, or has come back. */
   begin(state: ClientState): void {
-    if (!state.initialized) this.#deadlines.set("handshake", Date.now() + LIMITS.handshakeMs);
-    this.#deadlines.set("token-warning", state.caller.expires * 1000 - LIMITS.tokenWarningMs);
+    if (!state.initialized) this.#deadlines.set("handshake", Date.now() + this.#limits.handshakeMs);
+    this.#deadlines.set("token-warning", state.caller.expires * 1000 - this.#limits.tokenWarningMs);
     this.#register(state);
   }
 
-  /** A client goes on with another token. One that ends no later is no reason to warn again. */
-  goOn(state: ClientState, before: Caller): void {
-    if (state.caller.expires > before.expires) this.begin(state);
-    else this.#register(state);
+  /** The client continues with another token. A token that expires no later is no reason for another warning. */
+  renew(client: Client, caller: Caller): void {
+    const before = adoptCaller(client, caller);
+    if (caller.expires > before.expires) this.begin(client.state);
+    else this.#register(client.state);
   }
 
   #register({ connection, caller }: ClientState): void {
     this.#deadlines.set("token-expiry", caller.expires * 1000);
     const holder = { class: "connection", name: connection } as const;
-    register(this.#ctx, this.#env, registrationFor(caller, "client", holder, connection), this.#revoked);
+    register(this.#ctx, this.#env, registrationFor(caller, "client", holder, connection), this.#endRevoked);
   }
 
+  /** The connection is over. Its subject gets the rest of the allowance back. */
   end({ connection, caller, allowance }: ClientState): Promise<void> {
     const { tenant, subject } = caller;
     return unregister(this.#env, { id: connection, tenant }, allowance && { subject, unused: allowance });
   }
 }
 
-/** Why a socket ends with its token. */
+export function isExpired({ caller }: ClientState, now: number): boolean {
+  return caller.expires * 1000 <= now;
+}
+
+/** Reasons for which a socket closes with its token. */
 export const EXPIRED = "token expired";
 export const REVOKED = "token revoked";

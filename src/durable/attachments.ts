@@ -1,8 +1,7 @@
 import { z } from "zod";
+import { ALLOWANCE, CLIENT_STATE } from "../protocol/client-state.ts";
+import { CloseCode } from "../protocol/close-codes.ts";
 import type { EventCursor } from "../protocol/cursor.ts";
-import { type DialectName, isDialectName } from "../protocol/dialects/index.ts";
-import { HANDOVER_FIELDS } from "../protocol/internal-headers.ts";
-import type { Allowance } from "../protocol/rpc.ts";
 
 /**
  * Socket attachments: everything an object remembers of a socket while it hibernates. Each attachment has a `kind`,
@@ -11,33 +10,8 @@ import type { Allowance } from "../protocol/rpc.ts";
 
 const count = z.number().int().nonnegative();
 const eventCursor: z.ZodType<EventCursor> = z.object({ attachment: count, seq: count });
-const allowance: z.ZodType<Allowance> = z.object({
-  hour: z.number(),
-  left: z.partialRecord(z.enum(["sessions", "prompts", "chars", "reserve"]), z.number()),
-});
-
 /** Signs that somebody is at the other end of a client's socket, see `connection/liveness.ts`. */
 const liveness = { heard: z.number(), askedAt: z.number().optional() };
-
-/** What a connection remembers of its client over every transport. */
-export const CLIENT_STATE = z.object({
-  ...HANDOVER_FIELDS,
-  initialized: z.boolean(),
-  /** The dialect that the client speaks in place of canonical ACP. */
-  dialect: z.custom<DialectName>(isDialectName).nullable(),
-  /** Number of the client's last message. */
-  sent: count,
-  /** The part of its subject's quotas that the client may still spend. */
-  allowance: allowance.optional(),
-  /** The methods for files and terminals that the client offers to agents. */
-  serves: z.array(z.enum(["read", "write", "terminal"])).optional(),
-  /** The client comes back after it has lost its socket. */
-  resumable: z.literal(true).optional(),
-  /** The last session that the client asked for, opened or not. */
-  opening: z.string().optional(),
-});
-
-export type ClientState = z.infer<typeof CLIENT_STATE>;
 
 const SCHEMAS = {
   /** The socket of a client that speaks plain ACP. It holds the whole state of its connection. */
@@ -77,7 +51,7 @@ const SCHEMAS = {
     own: count,
     /** Null: the session has asked for the cursor, and the client has got nothing of the session yet. */
     cursors: z.record(z.string(), eventCursor.nullable()),
-    allowance: allowance.optional(),
+    allowance: ALLOWANCE.optional(),
   }),
 
   /** The socket of the Worker that streams a session's log as it grows. */
@@ -156,11 +130,8 @@ export function writeAttachment(ws: WebSocket, attachment: SocketAttachment): vo
 /** Ends a socket of which nothing is known. Its peer connects anew. */
 export function closeUnreadable(ws: WebSocket): void {
   console.error("socket attachment unreadable");
-  if (ws.readyState === WebSocket.OPEN) ws.close(UNREADABLE, "connection state unreadable");
+  if (ws.readyState === WebSocket.OPEN) ws.close(CloseCode.internalError, "connection state unreadable");
 }
-
-/** The code for an internal error. */
-const UNREADABLE = 1011;
 
 function isKind(kind: unknown): kind is SocketKind {
   return typeof kind === "string" && kind in SCHEMAS;

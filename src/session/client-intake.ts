@@ -82,7 +82,7 @@ export class ClientIntake {
         if (attachment) clients.attach(connection, attachment, presence);
         clientFrame(batch, { connection, caller, answering: clients.answering() }, frame, newTurnId);
       }
-      clients.received(connection, numbers.at(-1) as number);
+      clients.setReceived(connection, numbers.at(-1) as number);
     });
     return accepted();
   }
@@ -134,7 +134,7 @@ export class ClientIntake {
 
   /** The client has room again. Its connection says where the cursor goes on. */
   wake(connection: string): void {
-    this.#parts.clients.ready(connection);
+    this.#parts.clients.wake(connection);
   }
 
   /** Detaches a client that has read a closed session to its end. False: more may follow. */
@@ -150,7 +150,7 @@ export class ClientIntake {
   renew(connection: string, caller: Caller, mayRead: boolean): void {
     const { clients } = this.#parts;
     if (!clients.has(connection)) return;
-    if (mayRead) clients.renewed(connection, caller);
+    if (mayRead) clients.renew(connection, caller);
     else clients.detach(connection);
   }
 }

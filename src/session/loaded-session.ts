@@ -24,7 +24,7 @@ import { sessionFor } from "./core/read/redaction/redaction.ts";
 import type { SessionState } from "./core/state/state.ts";
 import { FollowUp } from "./effects.ts";
 import { HostIntake } from "./host-intake.ts";
-import { HistoryGone } from "./log/history-archive.ts";
+import { HistoryGone } from "./log/history-gone.ts";
 import { loadParts, type SessionContext, type SessionParts, workspaceOf } from "./session-parts.ts";
 import { segmentPage } from "./transfer/object/segments.ts";
 

@@ -12,7 +12,7 @@ import { IndexWriter } from "./outbox/index-writer.ts";
 import { Notices } from "./outbox/webhook-outbox.ts";
 import { Clients } from "./readers/clients.ts";
 import { HostLink } from "./readers/host-link.ts";
-import { Watchers } from "./readers/log-watchers.ts";
+import { LogWatchers } from "./readers/log-watchers.ts";
 import type { SessionSockets } from "./session-sockets.ts";
 
 /** The parts of the object that outlive one loaded session. */
@@ -44,7 +44,7 @@ export type SessionParts = {
   readonly concealed: ConcealedValues;
   readonly clients: Clients;
   readonly link: HostLink;
-  readonly watchers: Watchers;
+  readonly watchers: LogWatchers;
   readonly deadlines: Deadlines<SessionDeadline>;
   readonly index: IndexWriter;
   readonly webhooks: Notices;
@@ -72,9 +72,10 @@ export function loadParts(
       archive,
       (connection) => env.ACP_CONNECTION_DO.getByName(connection),
       (connection) => record((batch) => ioClientGone(batch, connection)),
+      limits,
     ),
-    link: new HostLink(ctx, journal, concealed),
-    watchers: new Watchers(ctx, journal, archive),
+    link: new HostLink(ctx, journal, concealed, limits),
+    watchers: new LogWatchers(ctx, journal, archive, limits),
     index: new IndexWriter(
       env.INDEX,
       (state) => isCurrent(state) && !access.isRevoked,

@@ -130,8 +130,8 @@ describe("a resumable client", () => {
 
 describe("a resumable client loses nothing", () => {
   test("of the connection's own answers, however many waited", async () => {
-    const { client } = await openSession();
     setLimits({ deliverChars: 1000 });
+    const { client } = await openSession();
     const ids = numbers(30).map((n) => `list-${n}`);
     const frames = ids.map((id) => ({ id, method: "session/list", params: {} }));
     client.send(frames);
@@ -182,8 +182,8 @@ describe("a resumable client loses nothing", () => {
   });
 
   test("when it sends more requests than it reads answers", async () => {
-    const { client } = await openSession();
     setLimits({ outboxMessages: 3 });
+    const { client } = await openSession();
     const ask = (n: number) => ({ id: `list-${n}`, method: "session/list", params: {} });
     for (let n = 0; n < 8; n += 1) client.send([ask(n)], n + 3);
     expect(await client.peer.closed).toMatchObject({ code: 1013 });
@@ -215,8 +215,8 @@ describe("the sessions of a resumable client", () => {
   });
 
   test("make room for others when they end", async () => {
-    const { client, host, sessionId } = await openSession();
     setLimits({ sessionsPerConnection: 2 });
+    const { client, host, sessionId } = await openSession();
     const second = await another(client, host);
     const open = () => client.request("session/new", { cwd: "/", mcpServers: [] });
     expect(await open()).toMatchObject({ error: { message: expect.stringContaining("at most 2") } });

@@ -1,6 +1,6 @@
-import type { ClientState } from "../../durable/attachments.ts";
 import { sessionObject } from "../../durable/object-names.ts";
 import { mayAnswer } from "../../protocol/caller.ts";
+import type { ClientState } from "../../protocol/client-state.ts";
 import { forbidden, type RpcError } from "../../protocol/errors.ts";
 import { parseClientRequestId } from "../../protocol/ids.ts";
 import { refused, rpcErrorOf, unknownPermission } from "../../protocol/refusal.ts";

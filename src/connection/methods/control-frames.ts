@@ -1,14 +1,13 @@
 import { sessionObject, workspaceObject } from "../../durable/object-names.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { type AgentStatusNotice, ExtensionMethod } from "../../protocol/extensions.ts";
-import { LIMITS } from "../../protocol/limits.ts";
 import { whyNot } from "../../workspace/agents/availability.ts";
 import type { WorkspaceView } from "../../workspace/workspace-state.ts";
 import type { Client } from "../client.ts";
 
 /**
- * Control frames of `/agent/ws`: JSON objects that are no JSON-RPC, by which a web client chooses its agent and
- * hears how that one is.
+ * Control frames of `/agent/ws`: JSON objects that are no JSON-RPC messages, by which a web client chooses its agent
+ * and learns the agent's status.
  */
 type ControlFrame = { type: "ping" } | { type: "select_agent"; agentType: string };
 
@@ -17,29 +16,34 @@ export const PONG = '{"type":"pong"}';
 
 type AgentStatus = "starting" | "ready" | "error" | "restarting";
 
-/** `leaves`: it has nothing to do with its sessions any more. */
-type ControlledClient = Client & { leaves(): void };
+type ControlledClient = Client & {
+  /** Detaches the client from all its sessions. */
+  releaseAll(): void;
+};
 
+/** Serves the control frames of one client. */
 export class AgentControl {
   readonly #env: Env;
   readonly #client: ControlledClient;
+  readonly #idChars: number;
   readonly #say: (text: string) => void;
 
-  constructor(env: Env, client: ControlledClient, say: (text: string) => void) {
+  constructor(env: Env, client: ControlledClient, idChars: number, say: (text: string) => void) {
     this.#env = env;
     this.#client = client;
+    this.#idChars = idChars;
     this.#say = say;
   }
 
-  /** False: that was no control frame. */
+  /** False when the object is no control frame. */
   async receive(value: Readonly<Record<string, unknown>>): Promise<boolean> {
-    const frame = readControl(value);
+    const frame = readControl(value, this.#idChars);
     if (frame?.type === "ping") this.#say(PONG);
     if (frame?.type === "select_agent") await this.#select(frame.agentType);
     return frame !== undefined;
   }
 
-  /** An agent nobody has leaves things as they are. Any other takes the place of the one in use, which stops. */
+  /** Replaces the agent in use, which stops. An agent that the workspace does not have changes nothing. */
   async #select(agentType: string): Promise<void> {
     const { caller, workspace: id, initialized } = this.#client.state;
     const workspace = workspaceObject(this.#env, caller.tenant, id);
@@ -48,7 +52,7 @@ export class AgentControl {
     this.#say(agentStatus(initialized ? "restarting" : "starting", agentType));
     await this.#leaveSessions();
     this.#client.change({ agent: agentType, initialized: false });
-    // Waits for an agent that is about to say what it can do.
+    // Resolves when an agent that is starting has answered `initialize`.
     await workspace.choose(caller, agentType);
     this.#say(statusIn(await workspace.view(caller, id), agentType, caller));
   }
@@ -62,11 +66,11 @@ export class AgentControl {
         await session.detach(connection);
       }),
     );
-    this.#client.leaves();
+    this.#client.releaseAll();
   }
 
-  /** Tells what a session says of its agent; false: it is something else. */
-  tells(frame: string): boolean {
+  /** Turns a session's notice of its agent's status into a control frame; false for any other frame. */
+  consume(frame: string): boolean {
     if (!frame.includes(ExtensionMethod.agentStatus)) return false;
     const { method, params } = JSON.parse(frame) as { method?: unknown; params?: AgentStatusNotice };
     if (method !== ExtensionMethod.agentStatus || !params) return false;
@@ -75,9 +79,12 @@ export class AgentControl {
   }
 }
 
-function readControl({ type, agentType }: Readonly<Record<string, unknown>>): ControlFrame | undefined {
+function readControl(
+  { type, agentType }: Readonly<Record<string, unknown>>,
+  idChars: number,
+): ControlFrame | undefined {
   if (type === "ping") return { type };
-  if (type === "select_agent" && typeof agentType === "string" && agentType.length <= LIMITS.idChars)
+  if (type === "select_agent" && typeof agentType === "string" && agentType.length <= idChars)
     return { type, agentType };
   return undefined;
 }
@@ -91,15 +98,15 @@ function agentStatus(status: AgentStatus, agentType: string, error?: string): st
   });
 }
 
-/** How an agent is that has been chosen: ready when a host is there that has not failed to start it. */
+/** The status of a chosen agent: ready if a host is connected that has not failed to start the agent. */
 function statusIn(view: WorkspaceView, agentType: string, { redacted }: Caller): string {
   const { id, hosts, agents, container } = view;
   const agent = agents.find((one) => one.id === agentType);
-  // A container is started by the session that needs it.
+  // A container starts with the first session that needs it.
   const isServed = container !== null || hosts.some(({ state }) => state !== "gone");
   if (!isServed || !agent)
     return agentStatus("error", agentType, `No host of the workspace ${id} is connected`);
   if (agent.error === null) return agentStatus("ready", agentType);
-  // It may have what the process wrote before it ended.
+  // The error may quote output of the process.
   return agentStatus("error", agentType, redacted ? "The agent could not be started" : agent.error);
 }

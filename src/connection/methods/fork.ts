@@ -7,14 +7,14 @@ import type { Frame } from "../../protocol/frame.ts";
 import { isUuid } from "../../protocol/ids.ts";
 import { rpcErrorOf } from "../../protocol/refusal.ts";
 import { mayOpenSession } from "../../tenant/quotas.ts";
-import type { Here, Own } from "./local-methods.ts";
+import type { ConnectionInfo, LocalAnswer } from "./local-methods.ts";
 
-/** `session/fork`: a new session with the history of another, up to an event or to its end. */
+/** `session/fork`: opens a session with the history of another, up to an event or to its end. */
 export async function forkSession(
   env: Env,
-  { connection, caller, subscriptions }: Here,
+  { connection, caller, subscriptions }: ConnectionInfo,
   frame: Frame,
-): Promise<Own> {
+): Promise<LocalAnswer> {
   const canonical = translateOpening(frame);
   if ("refuse" in canonical) return { error: canonical.refuse };
   const read = PARAMS.safeParse(canonical.frame.value.params);
@@ -39,7 +39,7 @@ export async function forkSession(
   });
   if (!fork.ok) return { error: rpcErrorOf(fork.refusal) };
   const setup = JSON.parse(fork.value.setup) as object;
-  return { result: { sessionId, ...setup }, opened: { sessionId, attach: fork.value.attach } };
+  return { result: { sessionId, ...setup }, attached: { sessionId, attachment: fork.value.attach } };
 }
 
 const PARAMS = z.looseObject({

@@ -1,16 +1,18 @@
 import { verifyToken } from "../../auth/verify.ts";
-import type { ClientState } from "../../durable/attachments.ts";
-import { sessionObject } from "../../durable/object-names.ts";
 import { type Caller, isReader, mayUseWorkspace } from "../../protocol/caller.ts";
+import type { ClientState } from "../../protocol/client-state.ts";
 import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
 import { type Frame, paramsOf } from "../../protocol/frame.ts";
 import { isRevoked } from "../../tenant/client/revocation-cache.ts";
 import type { Client } from "../client.ts";
+import { announceCaller } from "../client-sessions.ts";
+import type { TokenLifetime } from "../token-lifetime.ts";
 
-/** The same client goes on with another token, and with the rights that one gives. Nothing it does is interrupted. */
-export async function renew(
+/** Continues the connection with another token and that token's rights. Nothing that the client does is interrupted. */
+export async function renewToken(
   env: Env,
   client: Client,
+  lifetime: TokenLifetime,
   frame: Frame,
 ): Promise<{ result: { expiresAt: string } } | { error: RpcError }> {
   const { token } = paramsOf(frame);
@@ -18,15 +20,15 @@ export async function renew(
     return { error: { code: ErrorCode.invalidParams, message: "params.token must be a string" } };
   let caller: Caller | undefined;
   try {
-    caller = await checked(env, client.state, token);
+    caller = await callerFor(env, client.state, token);
   } catch (error) {
     console.error("token could not be checked", { error: String(error) });
     return { error: { code: ErrorCode.internal, message: "Tokens cannot be checked now" } };
   }
   if (!caller)
     return { error: { code: ErrorCode.forbidden, message: "The token is not good for this connection" } };
-  client.renew(caller);
-  await tellSessions(env, client);
+  lifetime.renew(client, caller);
+  await announceCaller(env, client);
   return { result: { expiresAt: expiresAt(caller) } };
 }
 
@@ -34,18 +36,8 @@ export function expiresAt({ expires }: Caller): string {
   return new Date(expires * 1000).toISOString();
 }
 
-/** Sessions know their clients' roles. */
-export async function tellSessions(env: Env, client: Client): Promise<void> {
-  const { connection, caller } = client.state;
-  const told = await Promise.allSettled(
-    client.sessions().map((id) => sessionObject(env, caller.tenant, id).renew(connection, caller)),
-  );
-  const failed = told.filter(({ status }) => status === "rejected").length;
-  // Each message says who sends it: only what they show of the client is out of date.
-  if (failed > 0) console.warn("sessions not told of a renewed token", { connection, sessions: failed });
-}
-
-async function checked(
+/** The caller of a token that is valid for this connection: the same subject, for the same workspace or link. */
+async function callerFor(
   env: Env,
   { caller: before, workspace }: ClientState,
   token: string,
@@ -53,7 +45,7 @@ async function checked(
   const verified = await verifyToken(env, token);
   if (!verified.ok || !isReader(verified.value)) return undefined;
   const caller = verified.value;
-  // Who came by a link has what that shows, and no more.
+  // A client that came by a link keeps to the one session that the link shows.
   const isSame =
     caller.tenant === before.tenant && caller.subject === before.subject && caller.session === before.session;
   if (!isSame || !mayUseWorkspace(caller, workspace)) return undefined;

@@ -2,20 +2,26 @@ import { type AttachmentOf, readAttachment, writeAttachment } from "../../durabl
 import { textChunks } from "../../durable/text-chunks.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
 import type { Cursor } from "../../protocol/cursor.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 
 type Attachment = AttachmentOf<"stream-reader">;
 
-/** The reader of one event stream. It ends in the Worker, because an unfinished response would keep us awake. */
+/**
+ * The reader of one event stream, at the other end of a socket to the Worker. The HTTP response ends in the Worker,
+ * because an unfinished response would keep this object awake; a socket does not.
+ */
 export class StreamReader {
   readonly socket: WebSocket;
-  #attachment: Attachment;
+  readonly #limits: Limits;
   readonly #gone = Promise.withResolvers<void>();
-  #asked = false;
+  #attachment: Attachment;
+  /** The reader has asked for a page since the last probe. */
+  #hasAsked = false;
 
-  constructor(socket: WebSocket, attachment: Attachment) {
+  constructor(socket: WebSocket, attachment: Attachment, limits: Limits) {
     this.socket = socket;
     this.#attachment = attachment;
+    this.#limits = limits;
   }
 
   get stream(): string {
@@ -26,13 +32,13 @@ export class StreamReader {
     return this.#attachment.cursor;
   }
 
-  /** It has asked for a page and not got it yet. */
-  get waiting(): boolean {
+  /** The reader has asked for a page and has not got it yet. */
+  get isWaiting(): boolean {
     return this.#attachment.waiting;
   }
 
   wait(): void {
-    this.#asked = true;
+    this.#hasAsked = true;
     this.#save({ ...this.#attachment, waiting: true });
   }
 
@@ -40,24 +46,24 @@ export class StreamReader {
     this.#save({ ...this.#attachment, cursor });
   }
 
-  /** The page it asked for. */
+  /** Sends the page that the reader asked for. */
   send(text: string, cursor: Cursor | null): void {
-    for (const piece of textChunks(text, LIMITS.rowChars)) this.socket.send(piece);
+    for (const piece of textChunks(text, this.#limits.rowChars)) this.socket.send(piece);
     this.#save({ ...this.#attachment, waiting: false, cursor });
   }
 
   /**
-   * Whether it is still there. One that has hung up may be missed only when something is written to it, and then
-   * not at once; one that is there takes it and asks for the next page.
+   * Probes the reader by writing a comment. The runtime notices only after a write, and with some delay, that a reader
+   * has hung up. A reader that is alive takes the comment and asks for the next page.
    */
-  async isThere(): Promise<boolean> {
-    this.#asked = false;
+  async isAlive(): Promise<boolean> {
+    this.#hasAsked = false;
     this.send(": still there?\n\n", this.cursor);
-    await Promise.race([this.#gone.promise, scheduler.wait(LIMITS.readerProbeMs)]);
-    return this.#asked && this.socket.readyState === WebSocket.OPEN;
+    await Promise.race([this.#gone.promise, scheduler.wait(this.#limits.readerProbeMs)]);
+    return this.#hasAsked && this.socket.readyState === WebSocket.OPEN;
   }
 
-  left(): void {
+  markGone(): void {
     this.#gone.resolve();
   }
 
@@ -67,15 +73,18 @@ export class StreamReader {
   }
 }
 
-/** The event streams of a connection that are being read, at most one reader each. */
+/** The readers of a connection's event streams, at most one per stream. */
 export class Readers {
   readonly #ctx: DurableObjectState;
+  readonly #limits: Limits;
   #byStream: Map<string, StreamReader> | undefined;
 
-  constructor(ctx: DurableObjectState) {
+  constructor(ctx: DurableObjectState, limits: Limits) {
     this.#ctx = ctx;
+    this.#limits = limits;
   }
 
+  /** Makes a socket for the stream's new reader, in place of the current one. */
   accept(stream: string, cursor: Cursor | null): WebSocket {
     const readers = this.#known();
     const { 0: client, 1: server } = new WebSocketPair();
@@ -83,7 +92,7 @@ export class Readers {
     const attachment: Attachment = { kind: "stream-reader", stream, waiting: false, cursor };
     writeAttachment(server, attachment);
     readers.get(stream)?.socket.close(CloseCode.normal, "replaced");
-    readers.set(stream, new StreamReader(server, attachment));
+    readers.set(stream, new StreamReader(server, attachment, this.#limits));
     return client;
   }
 
@@ -91,17 +100,18 @@ export class Readers {
     return this.#known().size;
   }
 
+  /** The stream's reader while its socket is open. */
   of(stream: string): StreamReader | undefined {
     const reader = this.last(stream);
     return reader?.socket.readyState === WebSocket.OPEN ? reader : undefined;
   }
 
-  /** The same, or one that has hung up and was not missed yet. */
+  /** The stream's reader, even if it has hung up and its end was not processed yet. */
   last(stream: string): StreamReader | undefined {
     return this.#known().get(stream);
   }
 
-  /** The reader at the other end of a socket; undefined when another has taken its place. */
+  /** The reader at the other end of a socket; undefined when another reader has taken its place. */
   at(socket: WebSocket): StreamReader | undefined {
     const attachment = readAttachment(socket, "stream-reader");
     const reader = attachment && this.#known().get(attachment.stream);
@@ -110,14 +120,15 @@ export class Readers {
 
   remove(reader: StreamReader): void {
     this.#known().delete(reader.stream);
-    reader.left();
+    reader.markGone();
   }
 
-  /** Ends what is being read; where each reader was is kept. */
+  /** Closes every reader's socket. The cursors are kept. */
   hangUp(reason: string): void {
     for (const { socket } of this.#known().values()) socket.close(CloseCode.normal, reason);
   }
 
+  /** Closes every reader's socket and forgets the readers. */
   dismiss(reason: string): void {
     this.hangUp(reason);
     this.#byStream = new Map();
@@ -129,8 +140,8 @@ export class Readers {
     for (const socket of this.#ctx.getWebSockets(TAG)) {
       const attachment = readAttachment(socket, "stream-reader");
       if (!attachment) continue;
-      const reader = new StreamReader(socket, attachment);
-      // One that is closing may have been replaced; if not, its place is still to be taken over.
+      const reader = new StreamReader(socket, attachment, this.#limits);
+      // A closing socket may belong to a replaced reader. If it does not, its cursor is still needed.
       if (socket.readyState === WebSocket.OPEN || !this.#byStream.has(reader.stream))
         this.#byStream.set(reader.stream, reader);
     }
@@ -138,4 +149,5 @@ export class Readers {
   }
 }
 
+/** The tag of a reader's socket. */
 const TAG = "reader";

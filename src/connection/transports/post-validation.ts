@@ -1,20 +1,20 @@
 import { type Frame, paramsOf } from "../../protocol/frame.ts";
 import { parseClientRequestId } from "../../protocol/ids.ts";
 import { textOf } from "../../protocol/json-value.ts";
-import { LIMITS } from "../../protocol/limits.ts";
-import { idTooLong } from "../jsonrpc-faults.ts";
+import { isIdTooLong } from "../../protocol/jsonrpc-faults.ts";
 
 /**
- * Why a posted message is refused before anyone acts on it, if so. Over HTTP the session is named by a header
- * as well as in the message, and the two must agree.
+ * The reason why a posted message is refused before anything is done about it, if there is one. Over HTTP a header and
+ * the message both name the session, and must agree.
  */
-export function badPost(
+export function postError(
   frame: Frame,
   header: string | undefined,
+  idChars: number,
   isAttached: (sessionId: string) => boolean,
 ): string | undefined {
-  if ((header?.length ?? 0) > LIMITS.idChars || idTooLong(frame))
-    return `Ids have at most ${LIMITS.idChars} characters`;
+  if ((header?.length ?? 0) > idChars || isIdTooLong(frame, idChars))
+    return `Ids have at most ${idChars} characters`;
   if (frame.kind === "response") {
     const asker = parseClientRequestId(frame.value.id)?.sessionId;
     return asker !== undefined && isAttached(asker) ? disagreement(header, asker) : undefined;
@@ -24,7 +24,7 @@ export function badPost(
   return SESSION_SCOPED.has(frame.method ?? "") && header === undefined ? MISSING : undefined;
 }
 
-/** The answers to these go to the connection's own stream, the rest to that of the session. */
+/** Whether the answer goes to the connection's own stream, and not to the session's. */
 export function answersOnConnection(frame: Frame): boolean {
   return frame.method === "session/new" || frame.method === "session/load";
 }

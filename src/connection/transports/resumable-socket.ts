@@ -1,12 +1,12 @@
 import { type AttachmentOf, writeAttachment } from "../../durable/attachments.ts";
 import { type EventCursor, encodeCursor } from "../../protocol/cursor.ts";
 import { oneLine } from "../../protocol/frame.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import { type GatewayHead, joinMessage } from "../../protocol/resumable-wire.ts";
 import type { Allowance } from "../../protocol/rpc.ts";
-import { hear } from "../liveness.ts";
+import { touch } from "../liveness.ts";
 
-/** The stream of what is in no session's log. */
+/** The name of the connection's own stream, for messages that are in no session's log. */
 export const OWN = "";
 
 type Attachment = AttachmentOf<"resumable">;
@@ -14,13 +14,15 @@ type Attachment = AttachmentOf<"resumable">;
 /** One socket of a resumable client. */
 export class Link {
   readonly socket: WebSocket;
-  /** Why no more is taken from it. */
+  /** The reason why no more frames are taken from this socket. */
   failure: Error | undefined;
+  readonly #limits: Limits;
   #attachment: Attachment;
 
-  constructor(socket: WebSocket, attachment: Attachment) {
+  constructor(socket: WebSocket, attachment: Attachment, limits: Limits) {
     this.socket = socket;
     this.#attachment = attachment;
+    this.#limits = limits;
   }
 
   get greeted(): boolean {
@@ -31,10 +33,10 @@ export class Link {
     return this.#attachment.sent;
   }
 
-  /** Whether it may get another page before it acknowledges one. */
+  /** Whether the client may get another page before it acknowledges one. */
   get hasRoom(): boolean {
     const { greeted, chars, acked } = this.#attachment;
-    return greeted && chars - acked < LIMITS.resumeWindowChars;
+    return greeted && chars - acked < this.#limits.resumeWindowChars;
   }
 
   cursor(sessionId: string): EventCursor | null | undefined {
@@ -48,12 +50,13 @@ export class Link {
       this.#save({ ...this.#attachment, cursors: { ...cursors, [sessionId]: null } });
   }
 
-  letsGo(sessionId: string): void {
+  release(sessionId: string): void {
     const { [sessionId]: _, ...cursors } = this.#attachment.cursors;
     this.#save({ ...this.#attachment, cursors });
   }
 
-  get hasAll(): boolean {
+  /** Whether the client has acknowledged every page. */
+  get isCaughtUp(): boolean {
     const { chars, acked } = this.#attachment;
     return chars === acked;
   }
@@ -62,21 +65,21 @@ export class Link {
     return this.#attachment.own;
   }
 
-  /** When its client last said something that we had to be woken for; about. */
+  /** When the client last sent a message, roughly. Heartbeats do not count: they do not wake the object. */
   get heard(): number {
     return this.#attachment.heard;
   }
 
-  hears(now: number): void {
-    const signs = hear(this.#attachment, now);
-    if (signs) this.#save({ ...this.#attachment, ...signs });
+  touch(now: number): void {
+    const liveness = touch(this.#attachment, now, this.#limits);
+    if (liveness) this.#save({ ...this.#attachment, ...liveness });
   }
 
   get allowance(): Allowance | undefined {
     return this.#attachment.allowance;
   }
 
-  holds(allowance: Allowance | undefined): void {
+  keepAllowance(allowance: Allowance): void {
     this.#save({ ...this.#attachment, allowance });
   }
 
@@ -98,12 +101,13 @@ export class Link {
     this.#save({ ...this.#attachment, cursors: { ...cursors, [sessionId]: cursor } });
   }
 
-  /** Pages come in bunches, and writing down what is on the socket costs more than one: `moveTo` does, at the end. */
+  /** Sends a page. Writing the attachment costs more than a page, so `moveTo` writes it after a bunch of pages. */
   page(sessionId: string, cursor: EventCursor, frames: readonly string[]): void {
     if (frames.length > 0) this.#page(sessionId, encodeCursor(cursor), frames);
   }
 
-  tell(own: number, messages: readonly string[]): void {
+  /** Sends messages of the connection's own stream, up to number `own`. */
+  pageOwn(own: number, messages: readonly string[]): void {
     this.#page(OWN, String(own), messages);
     this.#save({ ...this.#attachment, own });
   }
@@ -113,7 +117,7 @@ export class Link {
     this.#attachment = { ...this.#attachment, chars };
   }
 
-  /** Returns the length of the message. */
+  /** Sends a message. Returns its length. */
   say(head: GatewayHead, lines?: readonly string[]): number {
     const message = joinMessage(head, lines);
     if (this.socket.readyState === WebSocket.OPEN) this.socket.send(message);

@@ -1,28 +1,23 @@
-import type { ClientState } from "../../durable/attachments.ts";
-import type { Deadlines } from "../../durable/deadlines.ts";
 import { sessionObject } from "../../durable/object-names.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { type Cursor, cursorAfter, isSameCursor } from "../../protocol/cursor.ts";
-import { translateBack } from "../../protocol/dialects/index.ts";
-import { ErrorCode, errorResponse } from "../../protocol/errors.ts";
 import { type Frame, mustReadFrame, oneLine } from "../../protocol/frame.ts";
 import type { StreamRequest } from "../../protocol/internal-headers.ts";
-import { LIMITS } from "../../protocol/limits.ts";
 import type { DeliveryResult, FrameMark, Handover, Page, ReaderPosition } from "../../protocol/rpc.ts";
-import { type Client, type Exchange, rightsOf } from "../client.ts";
-import type { ConnectionStore } from "../connection-store.ts";
-import { FAULTS } from "../jsonrpc-faults.ts";
-import { QuotaExceeded } from "../message-cost.ts";
-import { tellSessions } from "../methods/renew-token.ts";
+import { Admission } from "../admission.ts";
+import { adoptCaller, type Client, type Exchange } from "../client.ts";
+import { announceCaller, relayToOthers } from "../client-sessions.ts";
+import { Intake, type IntakeResult, refuseUninitialized } from "../intake.ts";
 import { Router } from "../router.ts";
-import type { ConnectionDeadline, TokenLife } from "../token-lifetime.ts";
+import { type ConnectionParts, StoredClient } from "../stored-client.ts";
 import { Readers, type StreamReader } from "./event-stream-readers.ts";
-import { answersOnConnection, badPost } from "./post-validation.ts";
+import { answersOnConnection, postError } from "./post-validation.ts";
 import { cursorAfterFrame, eventId, parseEventId, type StreamPosition } from "./stream-position.ts";
+import { HttpState } from "./streamable-http-state.ts";
 
-/** A message of a client, and the session it names in a header. */
+/** A client's message, and the session that the client names in a header. */
 export type Post = { caller: Caller; session: string | undefined; raw: string };
-/** An HTTP status, with the reason where it is not a success, and when to try again if that is known. */
+/** An HTTP status, the reason for a failure, and the time after which to try again, if that is known. */
 export type Outcome = {
   status: 202 | 400 | 404 | 409 | 410 | 429;
   reason: string;
@@ -30,44 +25,46 @@ export type Outcome = {
 };
 
 /**
- * A client that posts its messages and reads the answers on event streams: one of the connection, and one per
- * session. Messages of a session are not copied: its log is their queue, and a stream without a reader is a
- * cursor that rests.
+ * A client of Streamable HTTP. It posts its messages and reads event streams: the connection's own, and one per
+ * session. A session's frames are not copied: its log is their queue, and a stream without reader is a cursor that
+ * rests.
  */
-export class HttpClient implements Client {
-  readonly #ctx: DurableObjectState;
-  readonly #env: Env;
-  readonly #store: ConnectionStore;
+export class HttpClient {
+  readonly #parts: ConnectionParts;
+  readonly #stored: StoredClient;
+  readonly #client: HttpState;
   readonly #readers: Readers;
-  readonly #deadlines: Deadlines<ConnectionDeadline>;
-  readonly #life: TokenLife;
-  readonly #router: Router;
-  /** Messages are routed in the order they came, also while one waits for the workspace. */
+  readonly #intake: Intake;
+  /** Messages are routed in the order in which they came, also while one waits for the workspace. */
   #routing: Promise<void> = Promise.resolve();
 
-  constructor(
-    ctx: DurableObjectState,
-    env: Env,
-    store: ConnectionStore,
-    deadlines: Deadlines<ConnectionDeadline>,
-    life: TokenLife,
-  ) {
-    this.#ctx = ctx;
-    this.#env = env;
-    this.#store = store;
-    this.#deadlines = deadlines;
-    this.#life = life;
-    this.#readers = new Readers(ctx);
-    this.#router = new Router(env, this);
+  constructor(parts: ConnectionParts) {
+    const { ctx, env, store, lifetime, limits } = parts;
+    this.#parts = parts;
+    this.#stored = new StoredClient(parts);
+    const client = new HttpState(store, this.#stored);
+    this.#client = client;
+    this.#readers = new Readers(ctx, limits);
+    this.#intake = new Intake({
+      client,
+      admission: new Admission(env, client, limits),
+      router: new Router(env, client, lifetime, limits),
+      limits,
+    });
+  }
+
+  get client(): Client {
+    return this.#client;
   }
 
   // ---- requests ---------------------------------------------------------------------------------------
 
-  /** Makes the connection; resolves to the answer. */
+  /** Makes the connection. Resolves to the answer to `initialize`. */
   async initialize(handover: Handover, raw: string): Promise<string> {
-    this.#store.create({ ...handover, initialized: false, dialect: null, sent: 0 }, Date.now());
-    this.#life.begin(this.state);
-    this.#deadlines.set("idle", Date.now() + LIMITS.connectionIdleMs);
+    const { store, lifetime, deadlines, limits } = this.#parts;
+    store.create({ ...handover, initialized: false, dialect: null, sent: 0 }, Date.now());
+    lifetime.begin(this.#client.state);
+    deadlines.set("idle", Date.now() + limits.connectionIdleMs);
     let answer = "";
     const exchange: Exchange = {
       answer: (text) => {
@@ -75,148 +72,148 @@ export class HttpClient implements Client {
       },
       waitFor: () => {},
     };
-    const frame = mustReadFrame(raw);
-    if (frame.kind !== "request") throw new Error("initialize is a request");
-    if (await this.#router.admit(raw.length, frame, exchange)) await this.#router.initialize(frame, exchange);
+    await this.#intake.receiveFrame(mustReadFrame(raw), raw.length, exchange);
     return answer;
   }
 
   async post({ caller, session, raw }: Post): Promise<Outcome> {
-    if (!this.#store.isFor(caller, "http")) return UNKNOWN;
+    const { store, limits } = this.#parts;
+    if (!store.isFor(caller, "http")) return UNKNOWN;
     const frame = mustReadFrame(raw);
-    const reason = badPost(frame, session, (id) => this.#store.isAttached(id));
+    const reason = postError(frame, session, limits.idChars, (id) => store.isAttached(id));
     if (reason !== undefined) return { status: 400, reason };
     const asks = frame.kind === "request" || frame.kind === "invalid";
-    if (asks && this.#store.isFull()) return { status: 429, reason: "Read your event streams first" };
-    this.#goOnWith(caller);
+    if (asks && store.isFull()) return { status: 429, reason: "Read your event streams first" };
+    this.#adoptCaller(caller);
     const handedOver: Promise<void>[] = [];
     const exchange: Exchange = {
       session,
       answer: (text) => this.#answer(frame, session, text),
       waitFor: (promise) => handedOver.push(promise),
     };
+    let outcome: Outcome;
     try {
-      await this.#inOrder(() => this.#receive(frame, exchange));
+      outcome = await this.#inOrder(() => this.#receive(frame, exchange));
       await Promise.all(handedOver);
     } catch (error) {
-      if (error instanceof QuotaExceeded)
-        return { status: 429, reason: error.message, retryAfterMs: error.retryAfterMs };
       // The connection may have been ended in between.
-      if (this.#store.state) throw error;
+      if (this.#stored.exists) throw error;
       return UNKNOWN;
     }
-    // A cursor may be resting, and has to look for the answer.
+    // The answer may come from a session whose cursor rests, because nobody reads the session's stream.
     if (frame.kind === "request" && (session === undefined || answersOnConnection(frame)))
-      for (const sessionId of this.#store.expecting()) this.#lookForAnswers(sessionId);
-    return ACCEPTED;
+      for (const sessionId of store.sessionsOwing()) this.#searchAnswers(sessionId);
+    return outcome;
   }
 
-  /** The reader's end of a stream, or why there is none. */
-  async open({ caller, session = "", lastEventId }: StreamRequest): Promise<WebSocket | Outcome> {
-    if (!this.#store.isFor(caller, "http")) return UNKNOWN;
-    if (session.length > LIMITS.idChars)
-      return { status: 400, reason: `Ids have at most ${LIMITS.idChars} characters` };
-    // Who knows the last event is the one who was reading: its old response has not been missed yet.
-    if (lastEventId === undefined && (await this.#isRead(session))) return TAKEN;
-    if (!this.#store.isFor(caller, "http")) return UNKNOWN;
-    if (!this.#readers.of(session) && this.#readers.count > LIMITS.sessionsPerConnection)
-      return { status: 429, reason: "Too many event streams" };
-    if (caller.expires > this.state.caller.expires) this.#goOnWith(caller);
-    const stream = this.#store.stream(session);
-    const last = this.#readers.last(session);
-    let cursor = last ? last.cursor : stream.cursor;
-    if (lastEventId !== undefined) {
-      const from = parseEventId(lastEventId);
-      if (!from) return { status: 400, reason: "Unknown Last-Event-ID" };
-      if (from.sent < stream.dropped) return { status: 410, reason: "What came next is no longer kept" };
-      if (from.sent < stream.sent) this.#store.setSent(session, from.sent);
-      cursor = from.cursor;
+  async #receive(frame: Frame, exchange: Exchange): Promise<Outcome> {
+    // An answer by the connection itself, be it a refusal, cancels the debt.
+    if (frame.method === "session/load" && frame.kind === "request" && frame.sessionId !== undefined)
+      this.#parts.store.owe(frame.sessionId, frame.idText);
+    const result = await this.#intake.receiveFrame(frame, frame.raw.length, exchange);
+    return this.#outcomeOf(result, exchange);
+  }
+
+  #outcomeOf(result: IntakeResult, exchange: Exchange): Outcome {
+    switch (result.kind) {
+      case "taken":
+      case "too-long":
+        return ACCEPTED;
+      case "id-too-long":
+        return { status: 400, reason: `Ids have at most ${this.#parts.limits.idChars} characters` };
+      case "uninitialized":
+        refuseUninitialized(result.frame, exchange);
+        return ACCEPTED;
+      case "quota-exceeded":
+        return { status: 429, reason: result.message, retryAfterMs: result.retryAfterMs };
     }
-    return this.#readers.accept(session, cursor);
   }
 
-  /** Whether somebody reads the stream who is there, or came while that was found out. */
+  /**
+   * Opens a stream: the reader's end of a socket, or a refusal. A reader that presents `lastEventId` takes the stream
+   * over, because only the reader before it can know the id. A reader without one gets 409 while the current reader is
+   * alive.
+   */
+  async open({ caller, session = "", lastEventId }: StreamRequest): Promise<WebSocket | Outcome> {
+    const { store, limits } = this.#parts;
+    if (!store.isFor(caller, "http")) return UNKNOWN;
+    if (session.length > limits.idChars)
+      return { status: 400, reason: `Ids have at most ${limits.idChars} characters` };
+    if (lastEventId === undefined && (await this.#isRead(session))) return TAKEN;
+    if (!store.isFor(caller, "http")) return UNKNOWN;
+    if (!this.#readers.of(session) && this.#readers.count > limits.sessionsPerConnection)
+      return { status: 429, reason: "Too many event streams" };
+    if (caller.expires > this.#client.state.caller.expires) this.#adoptCaller(caller);
+    const stream = store.stream(session);
+    const last = this.#readers.last(session);
+    if (lastEventId === undefined) return this.#readers.accept(session, last ? last.cursor : stream.cursor);
+    const from = parseEventId(lastEventId);
+    if (!from) return { status: 400, reason: "Unknown Last-Event-ID" };
+    if (from.sent < stream.dropped) return { status: 410, reason: "What came next is no longer kept" };
+    if (from.sent < stream.sent) store.setSent(session, from.sent);
+    return this.#readers.accept(session, from.cursor);
+  }
+
+  /** Whether the stream has a reader that is alive, or that came while the one before it was probed. */
   async #isRead(session: string): Promise<boolean> {
     const reader = this.#readers.of(session);
     if (!reader) return false;
-    if (await reader.isThere()) return true;
+    if (await reader.isAlive()) return true;
     return ![reader, undefined].includes(this.#readers.of(session));
   }
 
-  /** Ends the connection. Sessions go on: a client that leaves decides nothing. */
+  /** Ends the connection. Its sessions go on: a client that leaves decides nothing. */
   async remove(caller: Caller): Promise<Outcome> {
-    if (!this.#store.isFor(caller, "http")) return UNKNOWN;
+    if (!this.#parts.store.isFor(caller, "http")) return UNKNOWN;
     await this.end();
     return ACCEPTED;
   }
 
-  /** Forgets the connection if nobody has used it for long; until then, asks again later. */
+  /** Ends the connection if nobody has used it for long; until then, sets the deadline again. */
   async expire(): Promise<void> {
-    if (!this.#store.state) return;
-    const used = this.#readers.count > 0 ? Date.now() : this.#store.seen();
-    const until = used + LIMITS.connectionIdleMs;
-    if (until > Date.now()) this.#deadlines.set("idle", until);
+    if (!this.#stored.exists) return;
+    const { store, deadlines, limits } = this.#parts;
+    const used = this.#readers.count > 0 ? Date.now() : store.seen();
+    const until = used + limits.connectionIdleMs;
+    if (until > Date.now()) deadlines.set("idle", until);
     else await this.end();
   }
 
-  // ---- its token ----------------------------------------------------------------------------------------
+  // ---- token and end ----------------------------------------------------------------------------------
 
-  renew(caller: Caller): void {
-    const { caller: before } = this.state;
-    this.change({ caller: rightsOf(caller, this.state) });
-    this.#life.goOn(this.state, before);
-  }
-
-  /** Each request has a token of its own: it is the client's from then on, and the latest one counts. */
-  #goOnWith(caller: Caller): void {
-    const { caller: before } = this.state;
-    this.change({ caller: rightsOf(caller, this.state) });
-    const { scopes } = this.state.caller;
-    const isNew = caller.expires > before.expires || scopes.join() !== before.scopes.join();
-    if (caller.expires > before.expires) this.#life.begin(this.state);
-    if (isNew) this.#ctx.waitUntil(tellSessions(this.#env, this));
+  /** Each request has a token of its own. The latest one is the client's from then on. */
+  #adoptCaller(caller: Caller): void {
+    const { ctx, env, lifetime } = this.#parts;
+    const before = adoptCaller(this.#client, caller);
+    const { state } = this.#client;
+    const isLater = caller.expires > before.expires;
+    if (isLater) lifetime.begin(state);
+    if (isLater || state.caller.scopes.join() !== before.scopes.join())
+      ctx.waitUntil(announceCaller(env, this.#client));
   }
 
   notify(text: (caller: Caller) => string): void {
-    if (this.#store.state) this.#put("", text(this.state.caller));
+    if (this.#stored.exists) this.#put("", text(this.#client.state.caller));
   }
 
-  /** Nobody reads on with a token that has expired. A client that comes with another one finds all as it was. */
+  /** Ends the event streams with their token. A client with another token finds everything as it was. */
   hangUp(reason: string): void {
     this.#readers.hangUp(reason);
   }
 
-  #inOrder(work: () => void | Promise<void>): Promise<void> {
-    const done = this.#routing.then(work);
-    this.#routing = done.catch(() => {});
-    return done;
-  }
-
-  async #receive(frame: Frame, exchange: Exchange): Promise<void> {
-    if (!(await this.#router.admit(frame.raw.length, frame, exchange))) return;
-    if (frame.kind === "invalid") return exchange.answer(errorResponse("null", FAULTS["not-object"]));
-    if (!this.state.initialized) {
-      const error = { code: ErrorCode.invalidRequest, message: "The connection is not initialized" };
-      return frame.kind === "request" ? exchange.answer(errorResponse(frame.idText, error)) : undefined;
-    }
-    if (frame.method === "session/load" && frame.kind === "request" && frame.sessionId !== undefined)
-      this.#store.expect(frame.sessionId, frame.idText);
-    return this.#router.route(frame, exchange);
-  }
-
   async end(reason = "connection closed"): Promise<void> {
-    if (!this.#store.state) return;
-    const { state } = this;
-    const { connection } = state;
-    const sessions = this.#store.attached().map((id) => this.#session(id));
+    if (!this.#stored.exists) return;
     this.#readers.dismiss(reason);
-    this.#store.forget();
-    this.#deadlines.forget();
-    await this.#ctx.storage.deleteAll();
-    await Promise.allSettled([
-      this.#life.end(state),
-      ...sessions.map((session) => session.detach(connection)),
-    ]);
+    await this.#stored.end(this.#client.state);
+  }
+
+  #inOrder<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#routing.then(work);
+    this.#routing = done.then(
+      () => {},
+      () => {},
+    );
+    return done;
   }
 
   // ---- readers ----------------------------------------------------------------------------------------
@@ -224,172 +221,142 @@ export class HttpClient implements Client {
   /** A reader has room for a page. */
   async next(socket: WebSocket): Promise<void> {
     const reader = this.#readers.at(socket);
-    if (!reader || !this.#store.state) return;
+    if (!reader || !this.#stored.exists) return;
     reader.wait();
     this.#flush(reader);
-    if (reader.waiting && this.#store.isAttached(reader.stream))
-      await this.#session(reader.stream).wake(this.state.connection);
+    if (reader.isWaiting && this.#stored.isAttached(reader.stream))
+      await this.#session(reader.stream).wake(this.#client.state.connection);
   }
 
   readerGone(socket: WebSocket): void {
     const reader = this.#readers.at(socket);
-    if (!reader || !this.#store.state) return;
+    if (!reader || !this.#stored.exists) return;
     this.#readers.remove(reader);
-    this.#store.setCursor(reader.stream, reader.cursor);
-    this.change({});
-    this.#lookForAnswers(reader.stream);
+    this.#parts.store.setCursor(reader.stream, reader.cursor);
+    this.#client.change({});
+    this.#searchAnswers(reader.stream);
   }
 
-  /** Sends what waits for the reader, if it wants it. */
+  /** Sends the connection's own messages for this stream, if the reader waits for a page. */
   #flush(reader: StreamReader | undefined): void {
-    if (!reader?.waiting) return;
-    const messages = this.#store.unsent(reader.stream);
+    const { store } = this.#parts;
+    if (!reader?.isWaiting) return;
+    const messages = store.unsent(reader.stream);
     const last = messages.at(-1);
     if (!last) return;
     const { cursor } = reader;
     reader.send(messages.map(({ n, text }) => event({ sent: n, cursor }, text)).join(""), cursor);
-    this.#store.setSent(reader.stream, last.n);
-    this.#store.trim();
+    store.setSent(reader.stream, last.n);
+    store.trim();
   }
 
   #put(stream: string, text: string): void {
-    this.#store.put(stream, text);
+    this.#parts.store.put(stream, text);
     this.#flush(this.#readers.of(stream));
   }
 
   #answer(frame: Frame, session: string | undefined, text: string): void {
-    if (!this.#store.state) return;
-    const own = frame.kind === "invalid" || answersOnConnection(frame) || session === undefined;
-    if (frame.idText !== undefined) this.#store.unexpect(frame.idText);
-    this.#put(own ? "" : session, text);
+    if (!this.#stored.exists) return;
+    const isOwn = frame.kind === "invalid" || answersOnConnection(frame) || session === undefined;
+    if (frame.idText !== undefined) this.#parts.store.cancelOwed(frame.idText);
+    this.#put(isOwn ? "" : session, text);
   }
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
   startReading(sessionId: string): ReaderPosition | null {
-    if (!this.#store.state) return null;
-    if (!this.#store.isAttached(sessionId)) this.#store.attach(sessionId);
+    if (!this.#stored.exists) return null;
+    this.#stored.attach(sessionId);
+    return this.#position(sessionId);
+  }
+
+  #position(sessionId: string): ReaderPosition {
     const reader = this.#readers.of(sessionId);
     return {
       cursor: this.#cursor(sessionId, reader),
-      // Who reads the session's stream gets its answers in their turn, after what comes before them.
-      rests: !reader?.waiting,
-      marks: { awaitsAnswers: !reader && this.#store.expects(sessionId) },
+      rests: !reader?.isWaiting,
+      // A reader of the session's stream gets the answers in their turn.
+      marks: { awaitsAnswers: !reader && this.#parts.store.isOwing(sessionId) },
     };
   }
 
   deliver(sessionId: string, { end, frames, marks }: Page): DeliveryResult {
-    if (!this.#store.state) return "gone";
+    if (!this.#stored.exists) return "gone";
     if (!marks) return "later";
+    const { store } = this.#parts;
     const marked = marks.frames.map((mark, i) => ({ mark, frame: frames[i] as string }));
     if (marks.kind === "answers") {
-      for (const { mark, frame } of marked) this.#expected(sessionId, frame, mark)?.put();
-      return this.#store.expects(sessionId) ? "more" : "enough";
+      for (const { mark, frame } of marked) this.#owedAnswer(sessionId, frame, mark)?.settle();
+      return store.isOwing(sessionId) ? "more" : "enough";
     }
     const reader = this.#readers.of(sessionId);
-    const had = this.#cursor(sessionId, reader);
-    // It was for a reader that is gone, or has gone back since.
-    if (!reader?.waiting || (had && !isSameCursor(had, marks.after))) return "later";
+    const before = this.#cursor(sessionId, reader);
+    // The page was for a reader that is gone, or that has gone back since.
+    if (!reader?.isWaiting || (before && !isSameCursor(before, marks.after))) return "later";
     const { attachment } = end;
-    if (had?.attachment !== attachment) this.#store.setCursor(sessionId, marks.from);
-    const { sent } = this.#store.stream(sessionId);
+    if (before?.attachment !== attachment) store.setCursor(sessionId, marks.from);
+    const { sent } = store.stream(sessionId);
     let text = "";
     let cursor = marks.from;
     for (const { mark, frame } of marked) {
-      const expected = this.#expected(sessionId, frame, mark);
-      if (expected?.due && text !== "") {
-        // What comes before the answer is read before the answer.
-        reader.send(text, { attachment, seq: mark.seq - 1, part: 0 });
+      const answer = this.#owedAnswer(sessionId, frame, mark);
+      if (answer?.isDue && text !== "") {
+        // The client must read these frames before the answer, which goes to another stream.
+        reader.send(text, cursorAfter({ attachment, seq: mark.seq - 1 }));
         return "later";
       }
-      if (expected) {
-        expected.put();
+      if (answer) {
+        answer.settle();
         continue;
       }
-      const said = this.#inDialect(sessionId, frame);
-      // Of several messages for one frame only the last says that it is done with.
-      for (const one of said.slice(0, -1)) text += event({ sent, cursor }, one);
+      const messages = this.#stored.inDialect(sessionId, [frame]);
+      // Of several messages for one frame, only the last one moves the cursor past the frame.
+      for (const message of messages.slice(0, -1)) text += event({ sent, cursor }, message);
       cursor = cursorAfterFrame(attachment, mark);
-      for (const one of said.slice(-1)) text += event({ sent, cursor }, one);
+      for (const message of messages.slice(-1)) text += event({ sent, cursor }, message);
     }
     if (text === "") reader.moveTo(cursorAfter(end));
     else reader.send(text, cursorAfter(end));
     return text === "" ? "more" : "enough";
   }
 
-  /** Of an answer that belongs on the connection's stream: whether it is due there, and how it gets there, once. */
-  #expected(
+  /** Relays a login or logout that the agent of session `from` has accepted. */
+  async relay(from: string, raw: string): Promise<void> {
+    if (this.#stored.exists) await relayToOthers(this.#parts.env, this.#client, from, raw);
+  }
+
+  /** A frame that answers a request on the connection's own stream. Settling puts the answer there, once. */
+  #owedAnswer(
     sessionId: string,
     text: string,
     { seq, isAnswer }: FrameMark,
-  ): { due: boolean; put(): void } | undefined {
+  ): { isDue: boolean; settle(): void } | undefined {
+    const { store } = this.#parts;
     const idText = isAnswer ? mustReadFrame(text).idText : undefined;
-    if (idText === undefined) return undefined;
-    const expectation = this.#store.expectation(sessionId, idText, seq);
-    if (expectation === undefined) return undefined;
-    const due = expectation === "due";
-    const put = () => {
-      if (!due) return;
-      this.#store.meet(sessionId, idText, seq);
-      for (const said of this.#inDialect(sessionId, text)) this.#put("", said);
+    const owed = idText === undefined ? undefined : store.owed(sessionId, idText, seq);
+    if (idText === undefined || owed === undefined) return undefined;
+    const isDue = owed === "due";
+    const settle = () => {
+      if (!isDue) return;
+      store.settle(sessionId, idText, seq);
+      for (const message of this.#stored.inDialect(sessionId, [text])) this.#put("", message);
     };
-    return { due, put };
-  }
-
-  #inDialect(sessionId: string, frame: string): string[] {
-    const { dialect } = this.state;
-    return dialect === null ? [frame] : translateBack(dialect, frame, sessionId);
+    return { isDue, settle };
   }
 
   #cursor(sessionId: string, reader: StreamReader | undefined): Cursor | null {
-    return reader ? reader.cursor : this.#store.stream(sessionId).cursor;
+    return reader ? reader.cursor : this.#parts.store.stream(sessionId).cursor;
   }
 
-  #lookForAnswers(sessionId: string): void {
-    if (!this.#store.state || !this.#store.expects(sessionId)) return;
-    this.#ctx.waitUntil(Promise.resolve(this.#session(sessionId).wake(this.state.connection)));
-  }
-
-  // ---- state ------------------------------------------------------------------------------------------
-
-  get state(): ClientState {
-    if (!this.#store.state) throw new Error("There is no connection here");
-    return this.#store.state;
-  }
-
-  change(change: Partial<ClientState>): void {
-    this.#store.save({ ...this.state, ...change }, Date.now());
-  }
-
-  sessions(): readonly string[] {
-    return this.#store.attached();
-  }
-
-  opens(sessionId: string, idText: string): void {
-    this.#store.attach(sessionId);
-    this.#store.expect(sessionId, idText);
-  }
-
-  async relay(from: string, raw: string): Promise<void> {
-    if (this.#store.state) await this.#router.relay(from, raw);
-  }
-
-  opened(sessionId: string, attachment: number): void {
-    this.#store.attach(sessionId);
-    this.#store.setCursor(sessionId, cursorAfter({ attachment, seq: attachment }));
-  }
-
-  /** A reader may come back with the id of any event. */
-  hasAll(): boolean {
-    return false;
-  }
-
-  letsGo(sessionId: string): void {
-    this.#store.detach(sessionId);
+  /** Lets a session that owes an answer search its log for it. */
+  #searchAnswers(sessionId: string): void {
+    const { ctx, store } = this.#parts;
+    if (!this.#stored.exists || !store.isOwing(sessionId)) return;
+    ctx.waitUntil(Promise.resolve(this.#session(sessionId).wake(this.#client.state.connection)));
   }
 
   #session(sessionId: string) {
-    return sessionObject(this.#env, this.state.caller.tenant, sessionId);
+    return sessionObject(this.#parts.env, this.#client.state.caller.tenant, sessionId);
   }
 }
 

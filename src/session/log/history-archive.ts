@@ -2,17 +2,8 @@ import type { Limits } from "../../protocol/limits.ts";
 import { isFrame } from "../core/events/event.ts";
 import type { SessionState } from "../core/state/state.ts";
 import type { ArchivedSegment } from "./event-log.ts";
+import { HistoryGone } from "./history-gone.ts";
 import type { Journal, Recorder } from "./journal.ts";
-
-/** A reader asked for events whose segment was removed from the archive. */
-export class HistoryGone extends Error {
-  readonly last: number;
-
-  constructor({ first, last }: ArchivedSegment) {
-    super(`Events ${first} to ${last} of this session are no longer available`);
-    this.last = last;
-  }
-}
 
 /** The oldest part of a session's log in R2, so that the session's object stays small while its history grows. */
 export class HistoryArchive {

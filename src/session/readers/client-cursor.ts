@@ -1,10 +1,9 @@
 import { type Cursor, cursorAfter, type EventCursor } from "../../protocol/cursor.ts";
 import { gatewayNotice } from "../../protocol/extensions.ts";
-import { LIMITS } from "../../protocol/limits.ts";
 import type { ClientPort, FrameMark, Page, PageMarks } from "../../protocol/rpc.ts";
 import type { LogEvent } from "../core/events/event.ts";
 import type { Attachment } from "../core/read/replay.ts";
-import { HistoryGone } from "../log/history-archive.ts";
+import { HistoryGone } from "../log/history-gone.ts";
 import {
   isAnswer,
   type LogReader,
@@ -166,7 +165,7 @@ export class ClientCursor {
         at.position = this.attachment.start;
       }
       const gone = await reach(log, at.position);
-      const events = gone ? [] : withinSpan(log.after(at.position, LIMITS.deliverChars), at.span);
+      const events = gone ? [] : withinSpan(log.after(at.position), at.span);
       const last = gone?.last ?? events.at(-1)?.seq;
       if (last === undefined) return true;
       const page = gone
@@ -199,7 +198,7 @@ export class ClientCursor {
     while (at.awaitsAnswers && this.#mayContinue) {
       const reaching = log.reach(this.#searched);
       if (reaching) await reaching;
-      const events = log.after(this.#searched, LIMITS.deliverChars);
+      const events = log.after(this.#searched);
       const last = events.at(-1);
       if (!last) return true;
       const responses = events.filter(isAnswer);

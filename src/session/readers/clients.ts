@@ -1,5 +1,6 @@
 import type { Caller, Role } from "../../protocol/caller.ts";
 import type { EventCursor } from "../../protocol/cursor.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import type { ClientPort } from "../../protocol/rpc.ts";
 import type { IoClient } from "../core/decide/client-files.ts";
 import type { Attachment } from "../core/read/replay.ts";
@@ -7,7 +8,7 @@ import type { HistoryArchive } from "../log/history-archive.ts";
 import type { Journal } from "../log/journal.ts";
 import { ClientCursor } from "./client-cursor.ts";
 import type { LogReader } from "./delivery.ts";
-import { type Presence, renewed } from "./presence.ts";
+import { type Presence, renewPresence } from "./presence.ts";
 
 type Row = {
   connection: string;
@@ -17,36 +18,44 @@ type Row = {
   received: number;
   about: string;
 };
+/** The JSON in the column `about`. */
 type About = { offers: readonly number[]; presence: Presence; first?: EventCursor; as?: string | undefined };
 export type PresentClient = { connection: string; subject: string; role: Role; since: string };
 
 const DELIVERY_ATTEMPTS = 5;
 
-/** The clients of a session, each a cursor over the log. */
+/** The clients attached to a session, each with its cursor over the log. */
 export class Clients {
   readonly #sql: SqlStorage;
   readonly #journal: Journal;
-  readonly #archive: HistoryArchive;
   readonly #port: (connection: string) => ClientPort;
-  readonly #gone: (connection: string) => void;
+  readonly #reportGone: (connection: string) => void;
+  readonly #reader: LogReader;
   readonly #cursors = new Map<string, ClientCursor>();
-  /** Kept because making one takes longer than a call; a broken one is made anew. */
+  /** Stubs are kept, because making one takes longer than a call. A broken stub is replaced. */
   readonly #ports = new Map<string, ClientPort>();
+  /** Number of each client's last frame. */
   readonly #received = new Map<string, number>();
 
-  /** `gone`: a client turned out not to be there any more. */
+  /** `reportGone` is called when a client turns out to be gone. */
   constructor(
     sql: SqlStorage,
     journal: Journal,
     archive: HistoryArchive,
     port: (connection: string) => ClientPort,
-    gone: (connection: string) => void,
+    reportGone: (connection: string) => void,
+    limits: Limits,
   ) {
     this.#sql = sql;
     this.#journal = journal;
-    this.#archive = archive;
     this.#port = port;
-    this.#gone = gone;
+    this.#reportGone = reportGone;
+    this.#reader = {
+      replayChunkChars: limits.replayChunkChars,
+      reach: (seq) => archive.reach(seq),
+      after: (seq) => journal.after(seq, limits.deliverChars),
+      eventAt: (seq) => journal.eventAt(seq),
+    };
     if (!journal.state) return;
     for (const { connection, attach, start, merge, received, about } of sql.exec<Row>(
       "SELECT * FROM client",
@@ -58,6 +67,7 @@ export class Clients {
     }
   }
 
+  /** Attaches a client, or attaches it anew. */
   attach(connection: string, attachment: Attachment, presence: Presence): void {
     const before = this.#cursors.get(connection);
     const cursor =
@@ -75,15 +85,15 @@ export class Clients {
     );
   }
 
-  /** The same client with other rights. */
-  renewed(connection: string, caller: Caller): void {
+  /** The client continues with another token, and perhaps with other rights. */
+  renew(connection: string, caller: Caller): void {
     const cursor = this.#cursors.get(connection);
     if (!cursor) return;
-    cursor.presence = renewed(cursor.presence, caller);
+    cursor.presence = renewPresence(cursor.presence, caller);
     this.#sql.exec("UPDATE client SET about = ? WHERE connection = ?", aboutOf(cursor), connection);
   }
 
-  /** Who is attached now. */
+  /** The clients that are attached now. */
   present(): PresentClient[] {
     return [...this.#cursors.values()].map(({ connection, presence: { subject, role, since } }) => ({
       connection,
@@ -93,14 +103,14 @@ export class Clients {
     }));
   }
 
-  /** Those that the agent's requests are put to. */
+  /** The connections that get the agent's requests. */
   answering(): string[] {
     return [...this.#cursors.values()].flatMap(({ connection, presence }) =>
       presence.answers ? connection : [],
     );
   }
 
-  /** Those that may be asked for files and terminals, the latest last. */
+  /** The clients that may serve files and terminals, the latest last. */
   serving(): IoClient[] {
     return [...this.#cursors.values()].flatMap(({ connection, presence: { answers, subscriptions, cwd } }) =>
       answers ? { connection, serves: subscriptions?.serves ?? [], cwd: cwd ?? null } : [],
@@ -111,7 +121,7 @@ export class Clients {
     return this.#cursors.has(connection);
   }
 
-  /** Whether a client, if it is one, has been sent all up to that event. */
+  /** Whether the client has been sent everything up to this event. True for a connection that is not attached. */
   hasRead(connection: string, seq: number): boolean {
     const cursor = this.#cursors.get(connection);
     return !cursor || (cursor.position ?? 0) >= seq;
@@ -129,29 +139,29 @@ export class Clients {
     this.#received.clear();
   }
 
-  /** Number of the last frame of a client. */
+  /** Number of the client's last frame. */
   lastReceived(connection: string): number {
     return this.#received.get(connection) ?? 0;
   }
 
-  received(connection: string, last: number): void {
+  setReceived(connection: string, last: number): void {
     this.#received.set(connection, last);
     this.#sql.exec("UPDATE client SET received = ? WHERE connection = ?", last, connection);
   }
 
-  /** The place everyone has reached who is reading; those behind memory read from storage anyway. */
+  /** The event that every reading client has reached. Clients that are further behind read from storage anyway. */
   slowest(): number {
     const positions = [...this.#cursors.values()].flatMap((cursor) => cursor.position ?? []);
     return Math.min(Number.POSITIVE_INFINITY, ...positions);
   }
 
-  /** Lets every cursor read on; each at its own pace. */
+  /** Lets every cursor deliver new events, each at its own pace. */
   feed(): void {
     for (const cursor of this.#cursors.values()) void this.#feed(cursor);
   }
 
-  /** A client that rested can take more. */
-  ready(connection: string): void {
+  /** The client has room again, or continues from another place. */
+  wake(connection: string): void {
     const cursor = this.#cursors.get(connection);
     cursor?.wake();
     if (cursor) void this.#feed(cursor);
@@ -163,14 +173,14 @@ export class Clients {
       const sessionId = this.#journal.state?.sessionId;
       if (sessionId === undefined) return;
       try {
-        const present = await cursor.pump(sessionId, this.#portOf(connection), this.#reader);
-        if (present || this.#cursors.get(connection) !== cursor) return;
+        const isPresent = await cursor.pump(sessionId, this.#portOf(connection), this.#reader);
+        if (isPresent || this.#cursors.get(connection) !== cursor) return;
         this.detach(connection);
-        this.#gone(connection);
+        this.#reportGone(connection);
         return;
       } catch (error) {
         this.#ports.delete(connection);
-        // The connection's object was reset in between. If it stays out of reach, the next event tries again.
+        // The connection's object was reset. If it does not come back soon, the next event tries again.
         console.warn("delivery interrupted", { sessionId, connection, attempt, error: String(error) });
         if (attempt === DELIVERY_ATTEMPTS) return;
         await scheduler.wait(50 * 2 ** attempt);
@@ -183,12 +193,6 @@ export class Clients {
     this.#ports.set(connection, port);
     return port;
   }
-
-  readonly #reader: LogReader = {
-    reach: (seq) => this.#archive.reach(seq),
-    after: (seq, maxChars) => this.#journal.after(seq, maxChars),
-    eventAt: (seq) => this.#journal.eventAt(seq),
-  };
 }
 
 function aboutOf({ attachment: { offers, as }, presence, first }: ClientCursor): string {

@@ -1,5 +1,4 @@
 import type { EventCursor } from "../../protocol/cursor.ts";
-import { LIMITS } from "../../protocol/limits.ts";
 import type { FrameMark } from "../../protocol/rpc.ts";
 import { isFrame, type LogEvent } from "../core/events/event.ts";
 import { redacted } from "../core/read/redaction/redaction.ts";
@@ -9,9 +8,12 @@ import type { Presence } from "./presence.ts";
 
 /** The log, as far as a client's cursor reads it. */
 export type LogReader = {
+  /** Characters up to which a replay joins the chunks of a message. */
+  readonly replayChunkChars: number;
   /** Fetches the event after `seq` from the archive, if it is there. */
   reach(seq: number): Promise<void> | undefined;
-  after(seq: number, maxChars: number): LogEvent[];
+  /** The events after `seq`, up to about a page. */
+  after(seq: number): LogEvent[];
   eventAt(seq: number): LogEvent | undefined;
 };
 
@@ -50,7 +52,7 @@ export function renderFrames(
   const events = presence.redacted ? logged.map(redacted) : logged;
   const isMerging = merge && position < attachment;
   const render = (part: readonly LogEvent[]): RenderedFrames => {
-    if (isMerging) return merged(part, sessionId, viewer, LIMITS.replayChunkChars);
+    if (isMerging) return merged(part, sessionId, viewer, log.replayChunkChars);
     const rendered = noFrames();
     for (const event of part) append(rendered, forClient(event, sessionId, viewer), event.seq);
     return rendered;

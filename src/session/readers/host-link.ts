@@ -2,28 +2,30 @@ import { z } from "zod";
 import { readAttachment, writeAttachment } from "../../durable/attachments.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
 import { encodeLink } from "../../protocol/host-wire.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import { type AgentSources, forAgent } from "../core/read/render.ts";
 import type { ConcealedValues } from "../log/concealed-values.ts";
 import type { Journal } from "../log/journal.ts";
 
-/** The socket to the agent's host: a cursor over the log like any other reader. */
+/** The socket to the agent's host: a cursor over the log, like every other reader. */
 export class HostLink {
   readonly #ctx: DurableObjectState;
   readonly #journal: Journal;
   readonly #sources: AgentSources;
+  readonly #limits: Limits;
   /**
-   * The socket in use and how far it has read. Its attachment remembers the last line sent, which is enough
-   * after a wake; this also knows what needed no line.
+   * The socket in use, and the last event read for it. After a wake, the last event sent is known from the attachment,
+   * and that suffices: events in between had nothing for the agent.
    */
   #live: { ws: WebSocket; run: string; read: number } | undefined;
 
-  constructor(ctx: DurableObjectState, journal: Journal, hidden: ConcealedValues) {
+  constructor(ctx: DurableObjectState, journal: Journal, concealed: ConcealedValues, limits: Limits) {
     this.#ctx = ctx;
     this.#journal = journal;
+    this.#limits = limits;
     this.#sources = {
       frameAt: (seq) => journal.frameAt(seq),
-      reveal: (line) => hidden.reveal(line),
+      reveal: (line) => concealed.reveal(line),
     };
   }
 
@@ -34,12 +36,12 @@ export class HostLink {
     return client;
   }
 
-  /** The process a socket has said hello for. */
+  /** The run that the host at this socket has said hello for. */
   runOf(ws: WebSocket): string | undefined {
     return this.#live?.ws === ws ? this.#live.run : runAt(ws)?.id;
   }
 
-  /** Makes this socket the one for the run. `delivered` is what the process got through earlier sockets. */
+  /** Makes this the socket of the run. `delivered` is the last event that the process got over earlier sockets. */
   adopt(ws: WebSocket, run: string, delivered: number): void {
     for (const other of this.#ctx.getWebSockets(TAG)) {
       if (other !== ws && runAt(other)) other.close(CloseCode.abandoned, "replaced");
@@ -52,7 +54,7 @@ export class HostLink {
     return this.#ctx.getWebSockets(TAG);
   }
 
-  /** The open socket of the session's process. */
+  /** The open socket of the session's run. */
   socket(): WebSocket | undefined {
     return this.#current()?.ws;
   }
@@ -72,7 +74,7 @@ export class HostLink {
     this.socket()?.send(encodeLink({ t: "stop", reason }));
   }
 
-  /** Processes that the session has given up are told so, should they still have a socket. */
+  /** Closes the sockets of runs that the session has given up. */
   dismiss(reason: string): void {
     const run = this.#journal.state?.run?.id;
     for (const ws of this.#ctx.getWebSockets(TAG)) {
@@ -81,22 +83,22 @@ export class HostLink {
     }
   }
 
-  /** The host has gone without a word: a socket that has been silent for as long is nobody's any more. */
+  /** Closes sockets without heartbeat: the host has gone without a word. */
   hangUp(): void {
     for (const ws of this.#ctx.getWebSockets(TAG)) {
       const ponged = this.#ctx.getWebSocketAutoResponseTimestamp(ws)?.getTime() ?? 0;
-      if (ponged + LIMITS.hostSilentMs <= Date.now()) ws.close(CloseCode.abandoned, "silent");
+      if (ponged + this.#limits.hostSilentMs <= Date.now()) ws.close(CloseCode.abandoned, "silent");
     }
   }
 
-  /** Sends the agent what the log has for it. */
+  /** Sends the agent's lines from the events that it has not got yet. */
   feed(): void {
     const live = this.#current();
     if (!live) return;
-    // What is in the archive is older than anything an agent could still wait for.
+    // An agent waits for nothing that is old enough to be in the archive.
     live.read = Math.max(live.read, this.#journal.log.archivedUpTo);
     for (;;) {
-      const events = this.#journal.after(live.read, LIMITS.linkBatchChars);
+      const events = this.#journal.after(live.read, this.#limits.linkBatchChars);
       const last = events.at(-1);
       if (!last) return;
       live.read = last.seq;
@@ -111,7 +113,7 @@ export class HostLink {
   }
 }
 
-/** Tells a host's socket from those of live readers. */
+/** The tag of a host's socket. */
 const TAG = "host";
 
 /** The run that a socket has said hello for, and the last event that went down the socket. */
@@ -133,9 +135,9 @@ const HELLO = z.object({
 
 export type HostHello = z.infer<typeof HELLO>;
 
-/** What a host may say on a session's socket; undefined for anything else. */
+/** The head of a message from a host; undefined if it is none. */
 export function readHead(head: unknown): HostHead | undefined {
-  // Every batch of a stream comes through here: its head is checked by hand.
+  // Checked by hand, not with zod, because every batch of a stream has this head.
   const { t, first } = (head ?? {}) as { t?: unknown; first?: unknown };
   if (t === "lines")
     return Number.isSafeInteger(first) && (first as number) >= 1 ? { t, first: first as number } : undefined;

@@ -2,28 +2,31 @@ import { readAttachment, writeAttachment } from "../../durable/attachments.ts";
 import { textChunks } from "../../durable/text-chunks.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
 import { oneLine } from "../../protocol/frame.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import type { HistoryArchive } from "../log/history-archive.ts";
 import type { Journal } from "../log/journal.ts";
 
 /**
- * Readers of the live log. Each asks for a page when it has room for one, and gets it as soon as there is
- * one: nothing is ever sent that was not asked for, so a slow reader costs no memory. An event stream ends
- * in the Worker, because an unfinished response would keep this object awake; its socket does not.
+ * The readers of the live log. A reader asks for a page when it has room for one, and gets the page as soon as there
+ * are events: a slow reader costs no memory. The HTTP response ends in the Worker, because an unfinished response would
+ * keep this object awake; a socket does not.
  */
-export class Watchers {
+export class LogWatchers {
   readonly #ctx: DurableObjectState;
   readonly #journal: Journal;
   readonly #archive: HistoryArchive;
+  readonly #limits: Limits;
 
-  constructor(ctx: DurableObjectState, journal: Journal, archive: HistoryArchive) {
+  constructor(ctx: DurableObjectState, journal: Journal, archive: HistoryArchive, limits: Limits) {
     this.#ctx = ctx;
     this.#journal = journal;
     this.#archive = archive;
+    this.#limits = limits;
   }
 
+  /** Accepts a reader of the events after `after`. */
   accept(after: number, tags: readonly string[], redact?: boolean): Response {
-    if (this.#ctx.getWebSockets(TAG).length >= LIMITS.watchersPerSession)
+    if (this.#ctx.getWebSockets(TAG).length >= this.#limits.watchersPerSession)
       return new Response("Too many watchers", { status: 429 });
     const { 0: client, 1: server } = new WebSocketPair();
     this.#ctx.acceptWebSocket(server, [TAG, ...tags]);
@@ -39,10 +42,10 @@ export class Watchers {
     if (reaching) await reaching;
     const { text, last } = this.#page(watcher.seq, watcher.redact);
     writeAttachment(ws, { ...watcher, seq: last, waiting: text === "" });
-    for (const piece of text === "" ? [] : textChunks(text, LIMITS.rowChars)) ws.send(piece);
+    for (const piece of text === "" ? [] : textChunks(text, this.#limits.rowChars)) ws.send(piece);
   }
 
-  /** There is something new for those who wait. */
+  /** Sends new events to the readers that wait for a page. */
   feed(): void {
     for (const ws of this.#ctx.getWebSockets(TAG)) {
       const isOpen = ws.readyState === WebSocket.OPEN;
@@ -50,19 +53,19 @@ export class Watchers {
     }
   }
 
-  /** The session is gone. */
+  /** Closes every reader: the session is gone, or nobody may read it any more. */
   dismiss(reason: string): void {
     for (const ws of this.#ctx.getWebSockets(TAG)) ws.close(CloseCode.normal, reason);
   }
 
-  /** Events as an event stream has them. A line break in an envelope can only be white space. */
+  /** A page in the format of event streams. A line break in an envelope is white space, never part of a string. */
   #page(after: number, redact?: boolean): { text: string; last: number } {
     const { state, log } = this.#journal;
     let text = "";
     let last = after;
     if (!state || after >= state.lastSeq) return { text, last };
     for (const { seq, line } of log.envelopes(state.sessionId, after, redact)) {
-      if (text !== "" && text.length + line.length > LIMITS.deliverChars) break;
+      if (text !== "" && text.length + line.length > this.#limits.deliverChars) break;
       text += `id: ${seq}\ndata: ${oneLine(line)}\n\n`;
       last = seq;
     }
@@ -70,4 +73,5 @@ export class Watchers {
   }
 }
 
+/** The tag of a reader's socket. */
 const TAG = "watch";

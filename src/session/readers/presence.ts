@@ -1,30 +1,31 @@
 import type { Caller } from "../../protocol/caller.ts";
 import { mayAnswer, type Role, roleOf } from "../../protocol/caller.ts";
 import type { Subscriptions } from "../../protocol/client-subscriptions.ts";
+import { recordOf } from "../../protocol/json-value.ts";
 
-/** Who reads along: kept with the client's cursor while it is attached, and no part of the history. */
+/** A client as it appears to others, while it is attached. Presence is no part of the history. */
 export type Presence = {
   readonly subject: string;
   readonly role: Role;
-  /** Whether the agent's requests are put to it. */
+  /** Whether the client gets the agent's requests. */
   readonly answers: boolean;
   readonly subscriptions?: Subscriptions;
-  /** It sees the conversation alone. */
+  /** The client sees the conversation only. */
   readonly redacted?: true;
-  /** Where it has the workspace, if it said so. */
+  /** The directory of the workspace on the client's side, if the client named it. */
   readonly cwd?: string;
   /** Milliseconds since the epoch. */
   readonly since: number;
 };
 
-/** `params` are those of the request that let it in. */
+/** The presence of a client; `params` are those of the request that attached it. */
 export function presenceOf(
   caller: Caller,
   since: number,
   subscriptions: Subscriptions,
   params?: unknown,
 ): Presence {
-  const cwd = (params as { cwd?: unknown } | null | undefined)?.cwd;
+  const { cwd } = recordOf(params);
   return {
     subject: caller.subject,
     role: roleOf(caller),
@@ -36,8 +37,8 @@ export function presenceOf(
   };
 }
 
-/** The same client with other rights. Who sees the conversation alone goes on to do so. */
-export function renewed(presence: Presence, caller: Caller): Presence {
+/** The presence of a client with another token. A client that sees the conversation only continues to do so. */
+export function renewPresence(presence: Presence, caller: Caller): Presence {
   const rights = { role: roleOf(caller), answers: mayAnswer(caller) };
   return { ...presence, ...rights, ...(caller.redacted && { redacted: true }) };
 }

@@ -78,6 +78,7 @@ describe("Last-Event-ID", () => {
       got += texts([event.message]).join("");
       last = event.id;
       setLimits({ deliverChars: 300 + (got.length % 500) });
+      await evictDurableObject(sessionStub(sessionId));
       if (got.length % 3 === 0) await evictDurableObject(connectionStub(reader.connection));
     }
     expect(got).toBe(said.join(""));
@@ -100,9 +101,9 @@ describe("Last-Event-ID", () => {
   });
 
   test("gets 400 when it is malformed, and 410 when the events after it are gone", async () => {
+    setLimits({ outboxMessages: 3 });
     const peer = await HttpPeer.open(workspaceName());
     expect((await peer.get(undefined, "x")).status).toBe(400);
-    setLimits({ outboxMessages: 3 });
     const stream = await peer.stream();
     const events = [];
     for (let i = 0; i < 6; i += 1) {

@@ -1,8 +1,8 @@
 import type { Context } from "hono";
-import { FAULTS, idTooLong } from "../../../connection/jsonrpc-faults.ts";
 import { errorResponse } from "../../../protocol/errors.ts";
 import { type Frame, isFault, readFrame } from "../../../protocol/frame.ts";
 import { isUuid } from "../../../protocol/ids.ts";
+import { FAULTS, isIdTooLong } from "../../../protocol/jsonrpc-faults.ts";
 import type { Limits } from "../../../protocol/limits.ts";
 import type { Handover } from "../../../protocol/rpc.ts";
 import type { AppEnv } from "../../app-env.ts";
@@ -40,7 +40,8 @@ export async function postMessage(c: Context<AppEnv>, newHandover: () => Handove
 
 async function initialize(c: Context<AppEnv>, frame: Frame, newHandover: () => Handover): Promise<Response> {
   if (frame.value.id === null) return c.text("Initialize request must include an ID", 400);
-  if (idTooLong(frame)) return c.text(`Ids have at most ${c.get("limits").idChars} characters`, 400);
+  const { idChars } = c.get("limits");
+  if (isIdTooLong(frame, idChars)) return c.text(`Ids have at most ${idChars} characters`, 400);
   const handover = newHandover();
   await limitConnections(c);
   const answer = await c.env.ACP_CONNECTION_DO.getByName(handover.connection).initialize(handover, frame.raw);

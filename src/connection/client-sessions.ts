@@ -1,0 +1,52 @@
+import { sessionObject } from "../durable/object-names.ts";
+import type { ClientState } from "../protocol/client-state.ts";
+import type { Client } from "./client.ts";
+
+/** Calls to all sessions of one client. A session that cannot be reached keeps none of the others waiting. */
+
+/** Sessions whose delivery rests continue, from where the client says that it is. */
+export async function wakeSessions(env: Env, client: Client): Promise<void> {
+  const { connection } = client.state;
+  await Promise.allSettled(client.sessions().map((id) => sessionOf(env, client, id).wake(connection)));
+}
+
+/** Passes a login or logout, which the agent of session `from` has accepted, to the agents of the other sessions. */
+export async function relayToOthers(env: Env, client: Client, from: string, raw: string): Promise<void> {
+  const { caller } = client.state;
+  const others = client.sessions().filter((sessionId) => sessionId !== from);
+  await Promise.allSettled(others.map((id) => sessionOf(env, client, id).relay(caller, raw)));
+}
+
+/** Tells the sessions that the client continues with another token: they know its role. */
+export async function announceCaller(env: Env, client: Client): Promise<void> {
+  const { connection, caller } = client.state;
+  const told = await Promise.allSettled(
+    client.sessions().map((id) => sessionOf(env, client, id).renew(connection, caller)),
+  );
+  const failed = told.filter(({ status }) => status === "rejected").length;
+  // Every frame carries its caller, so only the presence that these sessions show is out of date.
+  if (failed > 0) console.warn("sessions not told of a renewed token", { connection, sessions: failed });
+}
+
+/** Releases the client from every session that is closed and completely delivered. */
+export async function releaseFinished(env: Env, client: Client): Promise<void> {
+  const { connection } = client.state;
+  await Promise.allSettled(
+    client.sessions().map(async (sessionId) => {
+      if (await sessionOf(env, client, sessionId).release(connection)) client.release(sessionId);
+    }),
+  );
+}
+
+/** Detaches a client that is gone. Its turns go on, and its permission requests stay open. */
+export function detachFrom(
+  env: Env,
+  { caller, connection }: ClientState,
+  sessions: readonly string[],
+): Promise<void>[] {
+  return sessions.map((id) => sessionObject(env, caller.tenant, id).detach(connection));
+}
+
+function sessionOf(env: Env, { state }: Client, sessionId: string) {
+  return sessionObject(env, state.caller.tenant, sessionId);
+}

@@ -1,0 +1,113 @@
+import { type Caller, roleOf } from "../protocol/caller.ts";
+import { ErrorCode, forbidden, type RpcError } from "../protocol/errors.ts";
+import type { Frame, RequestFrame } from "../protocol/frame.ts";
+import { parseClientRequestId } from "../protocol/ids.ts";
+import { hasMcpServers, longestValue } from "../protocol/mcp-credentials.ts";
+
+/** Where a client's frame goes. */
+export type Route =
+  | { readonly to: "session"; readonly sessionId: string }
+  /** Every session of the client: the frame names a request, and only the session that has the request knows it. */
+  | { readonly to: "all-sessions" }
+  | { readonly to: "new-session"; readonly request: RequestFrame }
+  | { readonly to: "deletion"; readonly request: RequestFrame }
+  /** The connection answers the method itself. */
+  | { readonly to: "local-method"; readonly method: LocalMethod; readonly request: RequestFrame }
+  /** The agent's process, whichever session it runs for. */
+  | { readonly to: "agent-process"; readonly request: RequestFrame }
+  | { readonly to: "refusal"; readonly error: RpcError }
+  | { readonly to: "nowhere" };
+
+export type LocalMethod = "session/list" | "session/fork";
+
+/**
+ * The route of a frame in canonical ACP. `named` is the session that the client names beside the frame. Ids need no
+ * table: a session answers in the client's own ids, and the id of an agent's request contains its session.
+ */
+export function routeOf(frame: Frame, caller: Caller, named: string | undefined): Route {
+  const { kind, method = "", sessionId } = frame;
+  if (sessionId !== undefined && kind !== "response" && isForSession(frame))
+    return { to: "session", sessionId };
+  if (kind === "response") {
+    const asker = parseClientRequestId(frame.value.id)?.sessionId;
+    return asker === undefined ? NOWHERE : { to: "session", sessionId: asker };
+  }
+  const tooLong = checkMcpServers(frame);
+  if (tooLong) return { to: "refusal", error: tooLong };
+  if (frame.kind === "request") {
+    if (CONTROLLERS_ONLY.has(method) && roleOf(caller) === "observer")
+      return { to: "refusal", error: forbidden(method) };
+    const here = connectionRoute(frame);
+    if (here) return here;
+  }
+  if (method === "session/new") return NOWHERE;
+  if (sessionId !== undefined) return { to: "session", sessionId };
+  if (method.startsWith("session/") && method !== "session/list")
+    return { to: "refusal", error: NO_SESSION_ID };
+  if (named !== undefined) return { to: "session", sessionId: named };
+  if (method === "$/cancel_request") return { to: "all-sessions" };
+  const message = `Method not found: ${method}`;
+  return { to: "refusal", error: { code: ErrorCode.methodNotFound, message } };
+}
+
+/** The route of a request that the connection serves itself. */
+function connectionRoute(request: RequestFrame): Route | undefined {
+  switch (request.method) {
+    case "session/new":
+      return { to: "new-session", request };
+    case "session/delete":
+      return { to: "deletion", request };
+    case "session/list":
+    case "session/fork":
+      return { to: "local-method", method: request.method, request };
+    case "authenticate":
+    case "logout":
+      return { to: "agent-process", request };
+    default:
+      return undefined;
+  }
+}
+
+/** The common case: nothing but the session it names has a say in the frame. */
+function isForSession({ method = "", value }: Frame): boolean {
+  return !CONNECTION_METHODS.has(method) && !hasMcpServers(value);
+}
+
+/** Whether the request may attach the client to another session. */
+export function mayAttach({ method = "" }: Frame): boolean {
+  return ATTACHING.has(method);
+}
+
+export const NO_SESSION_ID: RpcError = {
+  code: ErrorCode.invalidParams,
+  message: "params.sessionId must be a string",
+};
+
+/** Environment variables and headers cannot be longer, and there is no place to keep longer ones. */
+const MCP_VALUE_CHARS = 128 * 1024;
+
+function checkMcpServers({ raw, value }: Frame): RpcError | undefined {
+  if (!hasMcpServers(value) || longestValue(raw) <= MCP_VALUE_CHARS) return undefined;
+  const message = `A value of an MCP server's env or headers exceeds ${MCP_VALUE_CHARS} characters`;
+  return { code: ErrorCode.invalidParams, message };
+}
+
+const NOWHERE: Route = { to: "nowhere" };
+
+/** Methods that observers may not call and that no session checks. */
+const CONTROLLERS_ONLY: ReadonlySet<string> = new Set([
+  "session/new",
+  "session/fork",
+  "session/delete",
+  "authenticate",
+  "logout",
+]);
+
+const CONNECTION_METHODS: ReadonlySet<string> = new Set([...CONTROLLERS_ONLY, "session/list"]);
+
+const ATTACHING: ReadonlySet<string> = new Set([
+  "session/new",
+  "session/load",
+  "session/resume",
+  "session/fork",
+]);

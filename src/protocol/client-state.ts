@@ -1,0 +1,29 @@
+import { z } from "zod";
+import { type DialectName, isDialectName } from "./dialects/index.ts";
+import { HANDOVER_FIELDS } from "./internal-headers.ts";
+import type { Allowance } from "./rpc.ts";
+
+export const ALLOWANCE: z.ZodType<Allowance> = z.object({
+  hour: z.number(),
+  left: z.partialRecord(z.enum(["sessions", "prompts", "chars", "reserve"]), z.number()),
+});
+
+/** What a connection remembers of its client over every transport. */
+export const CLIENT_STATE = z.object({
+  ...HANDOVER_FIELDS,
+  initialized: z.boolean(),
+  /** The dialect that the client speaks in place of canonical ACP. */
+  dialect: z.custom<DialectName>(isDialectName).nullable(),
+  /** Number of the client's last message. */
+  sent: z.number().int().nonnegative(),
+  /** The part of its subject's quotas that the client may still spend. */
+  allowance: ALLOWANCE.optional(),
+  /** The methods for files and terminals that the client offers to agents. */
+  serves: z.array(z.enum(["read", "write", "terminal"])).optional(),
+  /** The client comes back after it has lost its socket. */
+  resumable: z.literal(true).optional(),
+  /** The last session that the client asked for, opened or not. */
+  opening: z.string().optional(),
+});
+
+export type ClientState = z.infer<typeof CLIENT_STATE>;

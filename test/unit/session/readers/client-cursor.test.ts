@@ -1,0 +1,294 @@
+import { describe, expect, test, vi } from "vitest";
+import { type Cursor, cursorAfter } from "../../../../src/protocol/cursor.ts";
+import { type Frame, isFault, readFrame } from "../../../../src/protocol/frame.ts";
+import type { ClientPort, DeliveryResult, Page, ReaderPosition } from "../../../../src/protocol/rpc.ts";
+import type { FrameEvent, LogEvent, Route } from "../../../../src/session/core/events/event.ts";
+import type { Attachment } from "../../../../src/session/core/read/replay.ts";
+import { HistoryGone } from "../../../../src/session/log/history-gone.ts";
+import { ClientCursor } from "../../../../src/session/readers/client-cursor.ts";
+import type { LogReader } from "../../../../src/session/readers/delivery.ts";
+import type { Presence } from "../../../../src/session/readers/presence.ts";
+
+const SESSION = "s";
+const CONNECTION = "c";
+const PRESENCE: Presence = { subject: "someone", role: "controller", answers: true, since: 0 };
+const FROM_START: Attachment = { seq: 0, start: 0, merge: false, offers: [] };
+
+describe("a cursor", () => {
+  test("delivers the log in pages, and asks only once where the client is", async () => {
+    const { cursor, log, port } = setUp([1, 2, 3, 4, 5]);
+    await pump(cursor, port, log);
+    expect(port.texts()).toEqual(["1", "2", "3", "4", "5"]);
+    expect(port.pages.map(({ end }) => end)).toEqual([
+      { attachment: 0, seq: 2 },
+      { attachment: 0, seq: 4 },
+      { attachment: 0, seq: 5 },
+    ]);
+    log.add(6);
+    await pump(cursor, port, log);
+    expect(port.texts().at(-1)).toBe("6");
+    expect(port.asked).toBe(1);
+    expect(cursor.position).toBe(6);
+  });
+
+  test("continues where the connection says that the client is", async () => {
+    const { cursor, log, port } = setUp([1, 2, 3]);
+    port.cursor = cursorAfter({ attachment: 0, seq: 2 });
+    await pump(cursor, port, log);
+    expect(port.texts()).toEqual(["3"]);
+  });
+
+  test("rests when the client has enough, until the client is ready", async () => {
+    const { cursor, log, port } = setUp([1, 2, 3]);
+    port.results = ["enough"];
+    await pump(cursor, port, log);
+    log.add(4);
+    await pump(cursor, port, log);
+    expect(port.texts()).toEqual(["1", "2"]);
+    cursor.wake();
+    await pump(cursor, port, log);
+    expect(port.texts()).toEqual(["1", "2", "3", "4"]);
+    expect(port.asked).toBe(2);
+  });
+
+  test("delivers a page again that was not taken", async () => {
+    const { cursor, log, port } = setUp([1, 2]);
+    port.results = ["later"];
+    await pump(cursor, port, log);
+    expect(cursor.position).toBe(0);
+    cursor.wake();
+    await pump(cursor, port, log);
+    expect(port.taken()).toEqual(["1", "2"]);
+  });
+
+  test("starts over from the client's word when it is woken in the middle of a page", async () => {
+    const { cursor, log, port } = setUp([1, 2, 3, 4]);
+    port.onDeliver = () => {
+      port.onDeliver = undefined;
+      cursor.wake();
+      port.cursor = cursorAfter({ attachment: 0, seq: 0 });
+    };
+    await pump(cursor, port, log);
+    expect(port.texts()).toEqual(["1", "2", "1", "2", "3", "4"]);
+  });
+
+  test("ends when the client is gone, and asks again after a failure", async () => {
+    const { cursor, log, port } = setUp([1]);
+    port.isGone = true;
+    expect(await cursor.pump(SESSION, port, log)).toBe(false);
+    port.isGone = false;
+    port.onDeliver = () => {
+      port.onDeliver = undefined;
+      port.cursor = null;
+      throw new Error("reset");
+    };
+    await expect(cursor.pump(SESSION, port, log)).rejects.toThrow("reset");
+    expect(cursor.position).toBeUndefined();
+    await pump(cursor, port, log);
+    expect(port.taken()).toEqual(["1"]);
+  });
+
+  test("tells the client of history that is gone, and delivers the rest", async () => {
+    const { cursor, log, port } = setUp([1, 2, 3]);
+    log.gone = { first: 1, last: 2 };
+    await pump(cursor, port, log);
+    expect(port.pages[0]?.frames[0]).toContain("history.gone");
+    expect(port.texts()).toEqual(["3"]);
+  });
+});
+
+describe("a cursor that marks its frames", () => {
+  test("says where the client has to be and where each frame stands", async () => {
+    const { cursor, log, port } = setUp([1, 2]);
+    port.marks = { awaitsAnswers: false };
+    await pump(cursor, port, log);
+    expect(port.pages[0]?.marks).toEqual({
+      kind: "in-turn",
+      after: cursorAfter({ attachment: 0, seq: 0 }),
+      from: cursorAfter({ attachment: 0, seq: 0 }),
+      frames: [
+        { seq: 1, part: null, isAnswer: false },
+        { seq: 2, part: null, isAnswer: false },
+      ],
+    });
+  });
+
+  test("skips the first frames of an event that the client has", async () => {
+    // The answer that lets the client in comes with the agent's open request.
+    const attachment = { seq: 2, start: 2, merge: false, offers: [1] };
+    const { cursor, log, port } = setUp([], attachment);
+    log.events.push(permissionEvent(1), requestEvent(2), answerEvent(3, 2));
+    port.marks = { awaitsAnswers: false };
+    await pump(cursor, port, log);
+    const marks = port.pages[0]?.marks?.frames;
+    expect(marks).toEqual([
+      { seq: 3, part: 0, isAnswer: true },
+      { seq: 3, part: null, isAnswer: false },
+    ]);
+    port.pages.length = 0;
+    port.cursor = { attachment: 2, seq: 2, part: 1 };
+    cursor.wake();
+    await pump(cursor, port, log);
+    expect(port.pages[0]?.marks?.frames).toEqual([{ seq: 3, part: null, isAnswer: false }]);
+  });
+
+  test("finds the answers that a resting client waits for, and moves no cursor by them", async () => {
+    const { cursor, log, port } = setUp([1]);
+    log.events.push(requestEvent(2), answerEvent(3, 2));
+    port.rests = true;
+    port.marks = { awaitsAnswers: true };
+    port.results = ["enough"];
+    await pump(cursor, port, log);
+    expect(port.pages).toHaveLength(1);
+    expect(port.pages[0]?.marks).toEqual({
+      kind: "answers",
+      frames: [{ seq: 3, part: null, isAnswer: true }],
+    });
+    expect(cursor.position).toBe(0);
+  });
+});
+
+describe("a client that attaches again", () => {
+  test("first gets the rest of its earlier attachment", async () => {
+    const { cursor, log, port } = setUp([1, 2]);
+    await pump(cursor, port, log);
+    log.add(3);
+    log.events.push(requestEvent(4));
+    const next = cursor.succeed({ seq: 4, start: 0, merge: false, offers: [] }, PRESENCE);
+    port.cursor = cursorAfter({ attachment: 0, seq: 2 });
+    await pump(next, port, log);
+    expect(port.pages.map(({ end }) => end.attachment)).toEqual([0, 0, 4, 4]);
+    expect(port.texts()).toEqual(["1", "2", "3", "1", "2", "3"]);
+  });
+
+  test("waits for the page that is under way", async () => {
+    const { cursor, log, port } = setUp([1, 2, 3]);
+    const release = Promise.withResolvers<void>();
+    port.onDeliver = () => {
+      port.onDeliver = undefined;
+      return release.promise;
+    };
+    const first = pump(cursor, port, log);
+    await vi.waitFor(() => expect(port.pages).toHaveLength(1));
+    const next = cursor.succeed({ seq: 3, start: 3, merge: false, offers: [] }, PRESENCE);
+    port.cursor = cursorAfter({ attachment: 0, seq: 2 });
+    const second = pump(next, port, log);
+    await new Promise((resolve) => setTimeout(resolve));
+    expect(port.pages).toHaveLength(1);
+    release.resolve();
+    await Promise.all([first, second]);
+    expect(port.texts()).toEqual(["1", "2", "3"]);
+    expect(port.asked).toBe(2);
+  });
+});
+
+function setUp(seqs: number[], attachment = FROM_START) {
+  const log = new FakeLog();
+  for (const seq of seqs) log.add(seq);
+  return { cursor: new ClientCursor(CONNECTION, attachment, PRESENCE), log, port: new FakePort() };
+}
+
+async function pump(cursor: ClientCursor, port: FakePort, log: FakeLog): Promise<void> {
+  expect(await cursor.pump(SESSION, port, log)).toBe(true);
+}
+
+/** A log whose pages have two events. */
+class FakeLog implements LogReader {
+  readonly events: LogEvent[] = [];
+  readonly replayChunkChars = 1000;
+  gone: { first: number; last: number } | undefined;
+
+  add(seq: number): void {
+    this.events.push(updateEvent(seq));
+  }
+
+  reach(seq: number): Promise<void> | undefined {
+    return this.gone && seq < this.gone.last ? Promise.reject(new HistoryGone(this.gone)) : undefined;
+  }
+
+  after(after: number): LogEvent[] {
+    return this.events.filter(({ seq }) => seq > after).slice(0, 2);
+  }
+
+  eventAt(at: number): LogEvent | undefined {
+    return this.events.find(({ seq }) => seq === at);
+  }
+}
+
+/** A connection that takes every page, unless a test says otherwise. */
+class FakePort implements ClientPort {
+  readonly pages: Page[] = [];
+  cursor: Cursor | null = null;
+  rests = false;
+  marks: ReaderPosition["marks"];
+  isGone = false;
+  asked = 0;
+  /** Results of the next deliveries. */
+  results: DeliveryResult[] = [];
+  onDeliver: (() => Promise<void> | void) | undefined;
+  readonly #refused = new Set<Page>();
+
+  async startReading(): Promise<ReaderPosition | null> {
+    this.asked += 1;
+    if (this.isGone) return null;
+    const { cursor, rests, marks } = this;
+    return { cursor, rests, ...(marks && { marks }) };
+  }
+
+  async deliver(_: string, page: Page): Promise<DeliveryResult> {
+    this.pages.push(page);
+    const result = this.results.shift() ?? "more";
+    if (result === "later") this.#refused.add(page);
+    else if (page.marks?.kind !== "answers") this.cursor = cursorAfter(page.end);
+    await this.onDeliver?.();
+    return result;
+  }
+
+  /** The agent's texts in all pages. */
+  texts(pages: readonly Page[] = this.pages): string[] {
+    return pages.flatMap(({ frames }) =>
+      frames.flatMap((frame) => /"text":"([^"]*)"/.exec(frame)?.[1] ?? []),
+    );
+  }
+
+  /** The agent's texts in the pages that were taken. */
+  taken(): string[] {
+    const failed = this.pages.filter((page) => this.#refused.has(page));
+    return this.texts(this.pages.filter((page) => !failed.includes(page)).slice(-1));
+  }
+}
+
+function updateEvent(seq: number): LogEvent {
+  const update = { sessionUpdate: "agent_message_chunk", content: { type: "text", text: String(seq) } };
+  return frameEvent(seq, "in", { method: "session/update", params: { sessionId: "agent", update } }, {});
+}
+
+function permissionEvent(seq: number): LogEvent {
+  const params = { sessionId: "agent", toolCall: { toolCallId: "t" }, options: [] };
+  return frameEvent(seq, "in", { id: 9, method: "session/request_permission", params }, {});
+}
+
+/** A client's request, and the agent's answer to it. */
+function requestEvent(seq: number): LogEvent {
+  const message = { id: "r", method: "session/set_mode", params: { sessionId: SESSION } };
+  return frameEvent(seq, "out", message, { connection: CONNECTION });
+}
+
+function answerEvent(seq: number, re: number): LogEvent {
+  return frameEvent(seq, "in", { id: 1, result: {} }, { to: CONNECTION, id: '"r"', re });
+}
+
+function frameEvent(seq: number, direction: "in" | "out", message: object, route: Route): FrameEvent {
+  const frame = readFrame(JSON.stringify({ jsonrpc: "2.0", ...message }));
+  if (isFault(frame)) throw new Error(frame.fault);
+  return {
+    seq,
+    at: 0,
+    context: { acpSessionId: null, agentSessionId: null, turnId: null },
+    source: direction === "in" ? "agent" : "client",
+    kind: "acp.frame",
+    direction,
+    frame: frame as Frame,
+    route,
+  };
+}
