@@ -3,7 +3,12 @@ import { type Caller, isHost, isReader, mayUseWorkspace, roleOf } from "../proto
 /** The owner of a session. The log names the owner too; this copy is known without reading the log. */
 export type Owner = { readonly tenant: string; readonly workspace: string; readonly sessionId: string };
 
-type AccessStore = Pick<SyncKvStorage, "get" | "put" | "delete">;
+/** The part of the object's key-value storage that access needs. */
+type AccessStore = {
+  get<T>(key: string): T | undefined;
+  put<T>(key: string, value: T): void;
+  delete(key: string): boolean;
+};
 
 /**
  * Decides who may approach a session. `AcpSession` asks before it reads anything of the session, so a refusal takes as

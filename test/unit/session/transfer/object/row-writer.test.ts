@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { ulid } from "ulid";
 import { describe, expect, test } from "vitest";
 import { textChunks } from "../../../../../src/durable/text-chunks.ts";
-import { LIMITS } from "../../../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../../../src/protocol/limits.ts";
 import { isLineFault, readEnvelope, withRecordId } from "../../../../../src/session/core/events/envelope.ts";
 import {
   envelope,
@@ -21,7 +21,7 @@ class Rows {
   readonly rows: (Row & { parts: string[] })[] = [];
 
   add(ids: string, { seq, at, context, heads, texts }: NewRow): void {
-    const [body = "", ...parts] = textChunks(texts.join(""), LIMITS.rowChars);
+    const [body = "", ...parts] = textChunks(texts.join(""), DEFAULT_LIMITS.rowChars);
     this.rows.push({
       seq,
       at,
@@ -42,7 +42,7 @@ class Rows {
 
 function stored(lines: readonly string[]): Rows {
   const log = new Rows();
-  const writer = new RowWriter(SESSION, LIMITS.rowChars, (ids, row) => log.add(ids, row));
+  const writer = new RowWriter(SESSION, DEFAULT_LIMITS.rowChars, (ids, row) => log.add(ids, row));
   for (const line of lines) {
     const read = readEnvelope(line);
     if (isLineFault(read)) throw new Error(read.fault);
@@ -135,11 +135,12 @@ describe("the lines of another system", () => {
     const log = stored(lines);
     expect(log.rows.length).toBeLessThan(5);
     expect(log.lines()).toEqual(lines);
-    for (const row of log.rows) expect(row.body.length + row.heads.length).toBeLessThan(LIMITS.rowChars + 10);
+    for (const row of log.rows)
+      expect(row.body.length + row.heads.length).toBeLessThan(DEFAULT_LIMITS.rowChars + 10);
   });
 
   test("may be longer than a row", () => {
-    const payload = `{"text":"${"😀".repeat(LIMITS.rowChars)}"}`;
+    const payload = `{"text":"${"😀".repeat(DEFAULT_LIMITS.rowChars)}"}`;
     const line = lineOf(1, {
       kind: "vendor.unheard_of",
       payload,
@@ -192,7 +193,8 @@ function ownEvents(): LogEvent[] {
 describe("the lines of our own export", () => {
   test("[I8] return to the rows they came from", () => {
     const before = new Rows();
-    for (const row of rowsOf(ownEvents(), LIMITS.rowChars)) before.add(eventIdPrefix(ulid(row.at)), row);
+    for (const row of rowsOf(ownEvents(), DEFAULT_LIMITS.rowChars))
+      before.add(eventIdPrefix(ulid(row.at)), row);
     const after = stored(before.lines());
     expect(after.rows).toEqual(before.rows);
     expect(stored(after.lines()).rows).toEqual(before.rows);
