@@ -23,7 +23,7 @@ export type AnswerLink = {
   webhook?: string | undefined;
 };
 
-type Key = Pick<Env, "SECRETS_KEY">;
+type Key = { SECRETS_KEY?: string };
 
 /**
  * Makes a link for each option of a request, except options whose ids are too long for a URL. Undefined when this
@@ -90,9 +90,13 @@ export function answerUrl(origin: string, link: string): string {
 /** Derives a key for links only, so that no other use of SECRETS_KEY can produce a valid link. */
 async function keyOf({ SECRETS_KEY }: Key): Promise<CryptoKey | undefined> {
   if (!SECRETS_KEY) return undefined;
-  const secret = await crypto.subtle.importKey("raw", base64url.decode(SECRETS_KEY), "HKDF", false, [
-    "deriveKey",
-  ]);
+  const secret = await crypto.subtle.importKey(
+    "raw",
+    new Uint8Array(base64url.decode(SECRETS_KEY)),
+    "HKDF",
+    false,
+    ["deriveKey"],
+  );
   return crypto.subtle.deriveKey(
     { name: "HKDF", hash: "SHA-256", salt: new Uint8Array(), info: new TextEncoder().encode(AUDIENCE) },
     secret,

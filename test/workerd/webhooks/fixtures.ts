@@ -130,7 +130,9 @@ export async function kept(sessionId: string) {
       .map(({ name }) => name);
     return {
       wanted: storage.kv.get("notices"),
-      rows: tables.includes("notice") ? storage.sql.exec("SELECT * FROM notice").toArray() : undefined,
+      rows: tables.includes("webhook_message")
+        ? storage.sql.exec("SELECT * FROM webhook_message").toArray()
+        : undefined,
       tables: tables.filter((name) => !name.startsWith("_cf_") && !name.startsWith("sqlite_")),
       deadlines: tables.includes("deadline")
         ? storage.sql.exec("SELECT * FROM deadline WHERE name = 'notices'").toArray().length

@@ -42,7 +42,7 @@ describe("the notices of a session", () => {
     opened.agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
     await opened.agent.durable();
     expect(notify).not.toHaveBeenCalled();
-    expect(await kept(opened.sessionId)).toMatchObject({ wanted: undefined, rows: undefined, deadlines: 0 });
+    expect(await kept(opened.sessionId)).toMatchObject({ wanted: undefined, rows: [], deadlines: 0 });
   });
 
   test("begin with a new webhook and end with its removal while a process runs", async () => {
@@ -213,7 +213,7 @@ describe("the notices of a session", () => {
     await received(2);
     const { response } = await client.request("session/fork", { sessionId, cwd: "/", mcpServers: [] });
     const fork = (response.result as { sessionId: string }).sessionId;
-    expect(await kept(fork)).toMatchObject({ wanted: undefined, rows: undefined });
+    expect(await kept(fork)).toMatchObject({ wanted: undefined, rows: [] });
     const { path, bearer } = await adminOf(workspace);
     const [{ id } = { id: "" }] = await (await adminOf(workspace)).list();
     await get(`${path}/${id}/test`, bearer, "POST");
