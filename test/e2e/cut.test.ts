@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { DEFAULT_TIMING } from "../../src/node/timing.ts";
-import { LIMITS } from "../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import { BadNetwork } from "./bad-network.ts";
 import { Client, type LogEvent, loggedUpdates, readLog } from "./client.ts";
 import {
@@ -29,7 +29,7 @@ let network: BadNetwork;
 let host: HostProcess;
 
 beforeAll(async () => {
-  const { hostGraceMs, hostSilentMs, probeMs } = LIMITS;
+  const { hostGraceMs, hostSilentMs, probeMs } = DEFAULT_LIMITS;
   gateway = await startGateway({ env: { ACP_EDGE_LIMITS: scaled({ hostGraceMs, hostSilentMs, probeMs }) } });
 });
 afterAll(() => gateway?.[Symbol.asyncDispose]());

@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
-import { LIMITS } from "../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import { events, eventsText, get, type Opened, openSession, sessionStub, texts } from "./fixtures.ts";
 import { setLimits } from "./limits.ts";
 import { updateText } from "./peers/agent.ts";
@@ -30,7 +30,7 @@ async function archive(sessionId: string): Promise<void> {
   await vi.waitUntil(() =>
     runInDurableObject(session(sessionId), (_, state) => {
       const [row] = state.storage.sql.exec<{ n: number }>("SELECT sum(length(body)) AS n FROM log").toArray();
-      return (row?.n ?? 0) <= LIMITS.historyChars * 0.7;
+      return (row?.n ?? 0) <= DEFAULT_LIMITS.historyChars * 0.7;
     }),
   );
 }

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { LIMITS } from "../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import type { Json } from "../fixtures/json.ts";
 import { events, get, type Opened, openSession, workspaceName } from "./fixtures.ts";
 import { setLimits } from "./limits.ts";
@@ -75,7 +75,7 @@ describe("a client whose requests the agent never answers", () => {
 
   test("is refused an over-long method", async () => {
     const { client, sessionId } = await openSession();
-    const { response } = await client.request(`_${"x".repeat(LIMITS.idChars)}`, { sessionId });
+    const { response } = await client.request(`_${"x".repeat(DEFAULT_LIMITS.idChars)}`, { sessionId });
     expect(response.error).toMatchObject({ code: -32600 });
   });
 
@@ -131,7 +131,7 @@ describe("an agent whose requests nobody answers", () => {
 
   test("is refused over-long ids and methods", async () => {
     const { agent } = await openSession();
-    const long = "x".repeat(LIMITS.idChars + 1);
+    const long = "x".repeat(DEFAULT_LIMITS.idChars + 1);
     agent.items(permission(long));
     expect(await agent.line()).toMatchObject({ id: long, error: { code: -32600 } });
     agent.items(JSON.stringify({ jsonrpc: "2.0", id: 1, method: `_${long}` }));

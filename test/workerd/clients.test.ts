@@ -1,7 +1,7 @@
 import { evictDurableObject, listDurableObjectIds } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
-import { LIMITS } from "../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import type { Json } from "../fixtures/json.ts";
 import { randomFrom } from "../fixtures/random.ts";
 import { events, get, type Opened, openSession, prompt, sessionStub, texts } from "./fixtures.ts";
@@ -117,7 +117,7 @@ describe("a client on a plain WebSocket that does not read", () => {
     const other = await Client.open(workspace);
     await other.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
     const text = "x".repeat(200_000);
-    const count = Math.ceil((2 * LIMITS.unreadChars) / text.length);
+    const count = Math.ceil((2 * DEFAULT_LIMITS.unreadChars) / text.length);
     for (let i = 0; i < count; i += 1) agent.items(updateText(`${i} ${text}`));
     const read = async (peer: Client): Promise<string[]> => {
       const seen: Record<string, unknown>[] = [];
@@ -128,7 +128,7 @@ describe("a client on a plain WebSocket that does not read", () => {
     const all = await read(other);
     expect(all).toHaveLength(count);
     const some = await read(client);
-    expect(some.join("").length).toBeLessThan(LIMITS.unreadChars + 2 * LIMITS.deliverChars);
+    expect(some.join("").length).toBeLessThan(DEFAULT_LIMITS.unreadChars + 2 * DEFAULT_LIMITS.deliverChars);
     client.answersPings = true;
     client.send('{"jsonrpc":"2.0","id":"acp-edge/ping","result":{}}');
     const rest: string[] = [];

@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
-import { LIMITS } from "../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import { get, openSession, sessionStub, texts, workspaceName } from "./fixtures.ts";
 import { Client } from "./peers/client.ts";
 import { Host } from "./peers/host.ts";
@@ -114,7 +114,7 @@ describe("invalid input", () => {
   test("an oversize frame gets an error and closes this connection only", async () => {
     const { client, agent, workspace } = await openSession();
     const other = await Client.open(workspace);
-    other.send(" ".repeat(LIMITS.frameChars + 1));
+    other.send(" ".repeat(DEFAULT_LIMITS.frameChars + 1));
     expect(await other.takeJson()).toMatchObject({
       id: null,
       error: { code: -32600, message: expect.stringContaining("exceeds") },
@@ -126,7 +126,7 @@ describe("invalid input", () => {
 
   test("an over-long id closes the socket", async () => {
     const client = await Client.open(workspaceName());
-    client.send(JSON.stringify({ jsonrpc: "2.0", id: "x".repeat(LIMITS.idChars + 1), method: "a" }));
+    client.send(JSON.stringify({ jsonrpc: "2.0", id: "x".repeat(DEFAULT_LIMITS.idChars + 1), method: "a" }));
     expect((await client.closed).code).toBe(1008);
   });
 

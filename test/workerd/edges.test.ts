@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { app } from "../../src/http/app.ts";
 import { SESSION_COOKIE } from "../../src/http/middleware/credential.ts";
-import { LIMITS } from "../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import { RESUMABLE } from "../../src/protocol/resumable-wire.ts";
 import { openSession } from "./fixtures.ts";
 import { setLimits } from "./limits.ts";
@@ -106,11 +106,11 @@ describe("a response", () => {
 describe("a request that is too long", () => {
   test("is refused for its URL, its headers or its body", async () => {
     const headers = await bearer();
-    const long = "x".repeat(LIMITS.urlChars);
+    const long = "x".repeat(DEFAULT_LIMITS.urlChars);
     expect(await codeOf(await ask(`/api/sessions?cursor=${long}`, { headers }))).toEqual([414, "too_large"]);
-    const many = { ...headers, "X-Long": "x".repeat(LIMITS.headerChars) };
+    const many = { ...headers, "X-Long": "x".repeat(DEFAULT_LIMITS.headerChars) };
     expect(await codeOf(await ask("/api/sessions", { headers: many }))).toEqual([431, "too_large"]);
-    const body = JSON.stringify({ value: "x".repeat(LIMITS.bodyBytes) });
+    const body = JSON.stringify({ value: "x".repeat(DEFAULT_LIMITS.bodyBytes) });
     const put = { method: "PUT", headers: { ...headers, ...JSON_TYPE }, body };
     expect(await codeOf(await ask("/api/workspaces/w-edges", put))).toEqual([413, "too_large"]);
   });
@@ -177,7 +177,7 @@ describe("a client that never initializes", () => {
     const closed = new Promise<number>((resolve) => {
       ws.addEventListener("close", ({ code }) => resolve(code));
     });
-    vi.setSystemTime(Date.now() + LIMITS.handshakeMs);
+    vi.setSystemTime(Date.now() + DEFAULT_LIMITS.handshakeMs);
     const id = response.headers.get("Acp-Connection-Id") as string;
     expect(await runDurableObjectAlarm(env.ACP_CONNECTION_DO.getByName(id))).toBe(true);
     expect(await closed).toBe(1002);
@@ -188,7 +188,7 @@ describe("a client that never initializes", () => {
     const response = await ask("/acp", { headers: { ...UPGRADE, ...(await bearer()) } });
     const client = new Client(response.webSocket as WebSocket);
     await client.request("initialize", { protocolVersion: 1 });
-    vi.setSystemTime(Date.now() + LIMITS.handshakeMs);
+    vi.setSystemTime(Date.now() + DEFAULT_LIMITS.handshakeMs);
     const id = response.headers.get("Acp-Connection-Id") as string;
     await runDurableObjectAlarm(env.ACP_CONNECTION_DO.getByName(id));
     expect((await client.request("session/list", {})).response).toHaveProperty("result");

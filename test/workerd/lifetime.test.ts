@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { LIMITS } from "../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import { events, get, openSession, sessionStub, texts } from "./fixtures.ts";
 import { type Agent, updateText } from "./peers/agent.ts";
 import { Client } from "./peers/client.ts";
@@ -112,7 +112,7 @@ describe("an agent's next process", () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const { client, agent, host, sessionId, workspace } = await openSession();
     crash(agent);
-    for (let i = 1; i < LIMITS.crashLimit; i += 1) {
+    for (let i = 1; i < DEFAULT_LIMITS.crashLimit; i += 1) {
       const id = client.call("session/prompt", prompt(sessionId));
       if (i >= 2) {
         await vi.waitUntil(
@@ -130,7 +130,7 @@ describe("an agent's next process", () => {
       message: expect.stringContaining("5 times in a row"),
     });
     expect((await describeSession(workspace, sessionId)).state).toBe("error");
-    vi.setSystemTime(Date.now() + LIMITS.crashMemoryMs + 1);
+    vi.setSystemTime(Date.now() + DEFAULT_LIMITS.crashMemoryMs + 1);
     const id = client.call("session/prompt", prompt(sessionId));
     const healed = await host.agent();
     await healed.openSession();
@@ -145,11 +145,11 @@ describe("an idle session", () => {
     const { client, agent, host, sessionId, workspace } = await openSession();
     const id = client.call("session/prompt", prompt(sessionId));
     const request = await agent.line();
-    await later(sessionId, LIMITS.idleMs + 1);
+    await later(sessionId, DEFAULT_LIMITS.idleMs + 1);
     expect(await kinds(workspace, sessionId)).toContain("queue.owner.lease_renewed");
     agent.answer(request, { stopReason: "end_turn" });
     await client.until(id);
-    await later(sessionId, LIMITS.idleMs + 1);
+    await later(sessionId, DEFAULT_LIMITS.idleMs + 1);
     expect(await agent.stopped()).toBe("idle");
     expect(await describeSession(workspace, sessionId)).toMatchObject({ state: "paused" });
     // An alarm may run twice.
@@ -170,7 +170,7 @@ describe("an idle session", () => {
   test("gets a new process when it is prompted while the old one still ends", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const { client, agent, host, sessionId } = await openSession();
-    await later(sessionId, LIMITS.idleMs + 1);
+    await later(sessionId, DEFAULT_LIMITS.idleMs + 1);
     await agent.stopped();
     const id = client.call("session/prompt", prompt(sessionId));
     client.notify("_mark", { sessionId });
@@ -218,13 +218,13 @@ describe("the prompt queue", () => {
     const { client, agent, sessionId, workspace } = await openSession();
     client.call("session/prompt", prompt(sessionId));
     await agent.line();
-    const ids = Array.from({ length: LIMITS.queueLength }, (_, i) =>
+    const ids = Array.from({ length: DEFAULT_LIMITS.queueLength }, (_, i) =>
       client.call("session/prompt", prompt(sessionId, `${i}`)),
     );
     const { response } = await client.request("session/prompt", prompt(sessionId, "too many"));
     expect(response.error).toMatchObject({ code: -32600, message: expect.stringContaining("queue is full") });
     const { queue } = (await describeSession(workspace, sessionId)) as { queue: { turnId: string }[] };
-    expect(queue).toHaveLength(LIMITS.queueLength);
+    expect(queue).toHaveLength(DEFAULT_LIMITS.queueLength);
     const bearer = await token({ workspace });
     const removed = await get(`/api/sessions/${sessionId}/queue/${queue[3]?.turnId}`, bearer, "DELETE");
     expect(removed.status).toBe(204);

@@ -2,7 +2,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { objectName } from "../../src/durable/object-names.ts";
-import { LIMITS } from "../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import * as container from "../fixtures/dialects/container-data-model.ts";
 import * as webGateway from "../fixtures/dialects/web-gateway.ts";
 import { events, get, type Opened, openSession, send, sessionStub } from "./fixtures.ts";
@@ -12,7 +12,7 @@ import { Client } from "./peers/client.ts";
 import { Resumable } from "./peers/resumable-client.ts";
 import { mint, token } from "./tokens.ts";
 
-const { socketIdleMs, pongMs, resumeSilentMs } = LIMITS;
+const { socketIdleMs, pongMs, resumeSilentMs } = DEFAULT_LIMITS;
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 
@@ -290,7 +290,7 @@ describe("the socket of a session's host", () => {
     host.answersProbes = false;
     setLimits({ probeMs: 50 });
     const object = env.WORKSPACE_STATE_DO.getByName(objectName("acme", workspace));
-    await pass(LIMITS.hostSilentMs + 1, { object });
+    await pass(DEFAULT_LIMITS.hostSilentMs + 1, { object });
     expect((await host.closed).code).toBe(4408);
     await pass(1000, { object });
     expect(await agent.link.closed).toEqual({ code: 4408, reason: "silent" });

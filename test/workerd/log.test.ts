@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import { LIMITS } from "../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import { events, eventsText, openSession, sessionStub } from "./fixtures.ts";
 
 /** A frame whose text is exactly `length` characters long, filled with the given character. */
@@ -23,11 +23,11 @@ describe("the log with frames of any size", () => {
     ["2 MiB - 1", frameOf(MIB2 - 1)],
     ["2 MiB", frameOf(MIB2)],
     ["2 MiB + 1", frameOf(MIB2 + 1)],
-    ["exactly a row", frameOf(LIMITS.rowChars)],
-    ["a row and one", frameOf(LIMITS.rowChars + 1)],
+    ["exactly a row", frameOf(DEFAULT_LIMITS.rowChars)],
+    ["a row and one", frameOf(DEFAULT_LIMITS.rowChars + 1)],
     ["three bytes per character", frameOf(MB2, "€")],
     // An odd offset puts a surrogate pair across the cut between two rows.
-    ["surrogate pairs across rows", frameOf(LIMITS.rowChars * 2 + 51, "😀")],
+    ["surrogate pairs across rows", frameOf(DEFAULT_LIMITS.rowChars * 2 + 51, "😀")],
   ])("[I2] stores and delivers %s unchanged", async (_, raw) => {
     const { client, agent, sessionId, workspace } = await openSession();
     agent.items(raw);
@@ -39,19 +39,19 @@ describe("the log with frames of any size", () => {
   test("passes the largest frame a client may send to the agent", async () => {
     const { client, agent, sessionId } = await openSession();
     const head = `{"jsonrpc":"2.0","method":"_big","params":{"sessionId":"${sessionId}","text":"`;
-    const raw = `${head}${"y".repeat(LIMITS.frameChars - head.length - 3)}"}}`;
+    const raw = `${head}${"y".repeat(DEFAULT_LIMITS.frameChars - head.length - 3)}"}}`;
     client.send(raw);
     const line = await agent.line();
-    expect(line.params?.text).toHaveLength(LIMITS.frameChars - head.length - 3);
+    expect(line.params?.text).toHaveLength(DEFAULT_LIMITS.frameChars - head.length - 3);
   });
 
   test("keeps the order and the numbers of small and large frames in one batch", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const batch = [
       frameOf(60),
-      frameOf(LIMITS.rowChars * 2),
+      frameOf(DEFAULT_LIMITS.rowChars * 2),
       frameOf(61),
-      frameOf(LIMITS.rowChars - 10),
+      frameOf(DEFAULT_LIMITS.rowChars - 10),
       frameOf(62),
     ];
     agent.items(...batch);

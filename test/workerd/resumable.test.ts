@@ -2,7 +2,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type EventCursor, parseCursor } from "../../src/protocol/cursor.ts";
-import { LIMITS } from "../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import { RESUMABLE } from "../../src/protocol/resumable-wire.ts";
 import * as container from "../fixtures/dialects/container-data-model.ts";
 import type { Json } from "../fixtures/json.ts";
@@ -92,11 +92,11 @@ describe("a resumable client", () => {
     const other = await Client.open(workspace);
     await other.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
     const text = "x".repeat(100_000);
-    const count = Math.ceil((3 * LIMITS.resumeWindowChars) / text.length);
+    const count = Math.ceil((3 * DEFAULT_LIMITS.resumeWindowChars) / text.length);
     for (let i = 0; i < count; i += 1) agent.items(updateText(`${i} ${text}`));
     const seen: Json[] = [];
     while (texts(seen).length < count) seen.push(await other.takeJson());
-    const window = LIMITS.resumeWindowChars + LIMITS.deliverChars;
+    const window = DEFAULT_LIMITS.resumeWindowChars + DEFAULT_LIMITS.deliverChars;
     expect((await attachmentOf(client)).chars).toBeLessThan(window + 2 * text.length);
     // The client gets the rest as it reads.
     await client.until(() => {
@@ -203,7 +203,7 @@ describe("a resumable client loses nothing", () => {
 describe("the sessions of a resumable client", () => {
   test("fit on its socket, in the largest number and with the longest ids allowed", async () => {
     const client = await Resumable.open(workspaceName());
-    const sessions = Array.from({ length: LIMITS.sessionsPerConnection }, () => crypto.randomUUID());
+    const sessions = Array.from({ length: DEFAULT_LIMITS.sessionsPerConnection }, () => crypto.randomUUID());
     await runInDurableObject(client.object, (_, { storage }) => {
       for (const id of sessions) storage.sql.exec("INSERT INTO stream (id, attached) VALUES (?, 1)", id);
     });
@@ -211,7 +211,7 @@ describe("the sessions of a resumable client", () => {
     await client.dial();
     await evictDurableObject(client.object);
     const { cursors } = await attachmentOf(client);
-    expect(Object.keys(cursors)).toHaveLength(LIMITS.sessionsPerConnection);
+    expect(Object.keys(cursors)).toHaveLength(DEFAULT_LIMITS.sessionsPerConnection);
   });
 
   test("make room for others when they end", async () => {
@@ -370,10 +370,10 @@ describe("the token of a resumable client", () => {
     const asked = await agent.line();
     for (const text of numbers(30)) agent.update(text);
     await client.until(() => texts(client.read).length > 10);
-    await pass(HOUR - LIMITS.tokenWarningMs, client);
+    await pass(HOUR - DEFAULT_LIMITS.tokenWarningMs, client);
     await client.until(() => warnings(client).length > 0);
     // Clocks may differ by a few seconds.
-    await pass(LIMITS.tokenWarningMs + 10_000, client);
+    await pass(DEFAULT_LIMITS.tokenWarningMs + 10_000, client);
     expect(await client.peer.closed).toMatchObject({ code: 4401, reason: "token expired" });
     expect((await client.upgrade()).status).toBe(401);
     for (const text of numbers(60).slice(30)) agent.update(text);
@@ -387,7 +387,7 @@ describe("the token of a resumable client", () => {
     expect(texts(client.read)).toEqual(numbers(60));
     // The warning was about the previous token.
     expect(warnings(client)).toHaveLength(1);
-    await pass(HOUR - LIMITS.tokenWarningMs, client);
+    await pass(HOUR - DEFAULT_LIMITS.tokenWarningMs, client);
     await client.until(() => warnings(client).length > 1);
   });
 

@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { beforeAll, describe, expect, test } from "vitest";
-import { LIMITS } from "../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import { eventsText, get, type Opened, openSession, sessionStub } from "./fixtures.ts";
 import { updateText } from "./peers/agent.ts";
 import { token } from "./tokens.ts";
@@ -49,7 +49,7 @@ describe("a session of 100,000 events", () => {
       const { seq } = sql.exec<{ seq: number }>("SELECT seq FROM snapshot").one();
       return damageAllBut(sql, seq, last);
     });
-    expect(kept).toBeLessThan(LIMITS.eventsPerSnapshot / 10);
+    expect(kept).toBeLessThan(DEFAULT_LIMITS.eventsPerSnapshot / 10);
     await evictDurableObject(sessionStub(sessionId));
     expect(await (await get(`/api/sessions/${sessionId}`, bearer)).text()).toBe(before);
     await inObject((sql) => restore(sql));

@@ -1,3 +1,5 @@
+import { CloseCode } from "../../protocol/close-codes.ts";
+
 /** The part of a socket that an event stream needs. */
 export type PageSocket = {
   send(text: string): void;
@@ -39,7 +41,7 @@ export function eventStream(
   socket.addEventListener("close", end);
   socket.addEventListener("error", end);
   const release = (reason: string) => {
-    socket.close(1000, reason);
+    socket.close(CloseCode.normal, reason);
     end();
   };
   // A client that vanishes aborts its request; the runtime does not cancel the stream.

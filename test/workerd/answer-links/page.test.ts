@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { eventsText, get, openSession, send } from "../fixtures.ts";
 import { ALL_OF_A_CLIENT, type Claims, mint } from "../tokens.ts";
 import {
@@ -40,12 +40,17 @@ describe("answer links", () => {
     const place = await asking();
     const path = `/api/permissions/${place.permission}/links`;
     const seconds = ({ expiresAt }: Made) => Math.round((Date.parse(expiresAt) - Date.now()) / 1000);
-    const day = LIMITS.answerLinkSeconds;
+    const day = DEFAULT_LIMITS.answerLinkSeconds;
     expect(Math.abs(seconds(await linked(place)) - day)).toBeLessThanOrEqual(60);
     const silent = await get(path, place.owner, "POST");
     expect(silent.status).toBe(201);
     expect(Math.abs(seconds(await silent.json()) - day)).toBeLessThanOrEqual(60);
-    for (const order of [{ expiresIn: LIMITS.answerLinkMaxSeconds + 1 }, { expiresIn: 0 }, { for: 1 }, null])
+    for (const order of [
+      { expiresIn: DEFAULT_LIMITS.answerLinkMaxSeconds + 1 },
+      { expiresIn: 0 },
+      { for: 1 },
+      null,
+    ])
       expect((await send("POST", path, place.owner, order)).status).toBe(400);
   });
 
@@ -78,7 +83,7 @@ describe("answer links", () => {
   });
 
   test("leave out options whose ids do not fit into a URL, and options past the limit", async () => {
-    const long = { optionId: "x".repeat(LIMITS.idChars + 1), name: "Long", kind: "allow_once" };
+    const long = { optionId: "x".repeat(DEFAULT_LIMITS.idChars + 1), name: "Long", kind: "allow_once" };
     const many = Array.from({ length: 100 }, (_, n) => ({
       optionId: `o${n}`,
       name: "?",
@@ -86,7 +91,7 @@ describe("answer links", () => {
     }));
     const { links } = await linked(await asking({}, [long, ...many]));
     expect(links.map(({ optionId }) => optionId)).toEqual(
-      many.slice(0, LIMITS.answerLinks).map(({ optionId }) => optionId),
+      many.slice(0, DEFAULT_LIMITS.answerLinks).map(({ optionId }) => optionId),
     );
   });
 });

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { base64url, decodeJwt, decodeProtectedHeader, SignJWT } from "jose";
 import { describe, expect, test } from "vitest";
 import { type AnswerLink, answerUrl, makeAnswerLink, readAnswerLink } from "../../../src/auth/answer-link.ts";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { get, send } from "../fixtures.ts";
 import {
   asking,
@@ -70,7 +70,7 @@ describe("an invalid answer link", () => {
     expect(keys).toEqual(["address:192.0.2.7"]);
     const socket = { Upgrade: "websocket", Origin: "https://elsewhere.example" };
     expect((await withBindings(UNTOUCHABLE, url, { headers: socket })).status).toBe(403);
-    const long = answerUrl("https://edge.test", "x".repeat(LIMITS.urlChars));
+    const long = answerUrl("https://edge.test", "x".repeat(DEFAULT_LIMITS.urlChars));
     expect((await withBindings(UNTOUCHABLE, long)).status).toBe(414);
   });
 

@@ -1,5 +1,5 @@
 import { runInDurableObject } from "cloudflare:test";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { connectionStub, workspaceName } from "../fixtures.ts";
 import type { Agent } from "../peers/agent.ts";
@@ -7,7 +7,7 @@ import { Host } from "../peers/host.ts";
 import { type EventReader, HttpPeer, type StreamEvent } from "../peers/http-client.ts";
 
 export const UNKNOWN = crypto.randomUUID();
-export const LONG = "x".repeat(LIMITS.idChars + 1);
+export const LONG = "x".repeat(DEFAULT_LIMITS.idChars + 1);
 
 type Opened = {
   peer: HttpPeer;

@@ -1,6 +1,6 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { randomFrom } from "../../fixtures/random.ts";
 import { connectionStub, prompt, sessionStub, texts, workspaceName } from "../fixtures.ts";
@@ -79,7 +79,10 @@ describe("an HTTP client that does not read", () => {
     await check();
     expect((await peer.post("{}")).status).toBe(202);
     await runInDurableObject(connectionStub(peer.connection), (_, state) => {
-      state.storage.sql.exec("UPDATE connection SET seen = ?", Date.now() - LIMITS.connectionIdleMs - 1);
+      state.storage.sql.exec(
+        "UPDATE connection SET seen = ?",
+        Date.now() - DEFAULT_LIMITS.connectionIdleMs - 1,
+      );
     });
     await check();
     expect((await peer.post("{}")).status).toBe(404);

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { prompt, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
@@ -85,7 +85,7 @@ describe("POST", () => {
         404,
         "Unknown Acp-Connection-Id",
       ],
-      ["too large", {}, `"${"x".repeat(LIMITS.frameChars)}"`, 413, "Payload Too Large"],
+      ["too large", {}, `"${"x".repeat(DEFAULT_LIMITS.frameChars)}"`, 413, "Payload Too Large"],
     ])("answers: %s", async (_, headers, body, status, text) => {
       const bearer = await token({ workspace: workspaceName() });
       const got = await reply(await request("POST", bearer, { ...JSON_TYPE, ...headers }, body));

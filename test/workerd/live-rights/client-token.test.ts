@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { connectionStub, eventsText, openSession, texts, workspaceName } from "../fixtures.ts";
 import type { Client } from "../peers/client.ts";
 import { EventReader, INITIALIZE, JSON_TYPE } from "../peers/http-client.ts";
@@ -22,12 +22,12 @@ describe("a client's token", () => {
     const { workspace, sessionId } = await openSession();
     const { client, connection } = await connect(await mint({ workspaces: [workspace] }));
     await attach(client, sessionId);
-    await pass(HOUR - LIMITS.tokenWarningMs, connectionStub(connection));
+    await pass(HOUR - DEFAULT_LIMITS.tokenWarningMs, connectionStub(connection));
     const warning = await client.takeJson();
     expect(warning).toMatchObject({ method: "_acp-edge/token_expiring" });
     const { expiresAt } = warning.params as { expiresAt: string };
-    expect(Math.abs(Date.parse(expiresAt) - Date.now() - LIMITS.tokenWarningMs)).toBeLessThan(5_000);
-    await pass(LIMITS.tokenWarningMs, connectionStub(connection));
+    expect(Math.abs(Date.parse(expiresAt) - Date.now() - DEFAULT_LIMITS.tokenWarningMs)).toBeLessThan(5_000);
+    await pass(DEFAULT_LIMITS.tokenWarningMs, connectionStub(connection));
     expect(await client.closed).toMatchObject({ code: 4401, reason: "token expired" });
     client.socket.close();
     // Neither the connection's object nor the session remembers the client.
@@ -180,9 +180,9 @@ describe("a client's token over HTTP", () => {
     const first = await mint({ workspaces: [workspace] });
     const { connection, stream, post } = await open(first);
     const reader = await stream(first);
-    await pass(HOUR - LIMITS.tokenWarningMs, connectionStub(connection));
+    await pass(HOUR - DEFAULT_LIMITS.tokenWarningMs, connectionStub(connection));
     expect((await reader.next())?.message).toMatchObject({ method: "_acp-edge/token_expiring" });
-    await pass(LIMITS.tokenWarningMs, connectionStub(connection));
+    await pass(DEFAULT_LIMITS.tokenWarningMs, connectionStub(connection));
     expect(await reader.next()).toBeUndefined();
     const second = await mint({ workspaces: [workspace] });
     const again = await stream(second);

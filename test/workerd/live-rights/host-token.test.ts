@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { openSession, sessionStub, texts, workspaceName, workspaceStub } from "../fixtures.ts";
 import { HELLO } from "../peers/host.ts";
 import { Peer } from "../peers/peer.ts";
@@ -19,7 +19,7 @@ describe("a host's token", () => {
     const stub = workspaceStub(workspace);
     control.send(JSON.stringify({ ...HELLO, instance: "i" }));
     expect(await control.takeJson()).toEqual({ t: "welcome" });
-    await pass(HOUR - LIMITS.tokenWarningMs, stub);
+    await pass(HOUR - DEFAULT_LIMITS.tokenWarningMs, stub);
     expect(await control.takeJson()).toMatchObject({ t: "expiring" });
     const renewWith = async (claims: Claims) => {
       control.send(JSON.stringify({ t: "renew", token: await mint({ ...host, ...claims }) }));
@@ -31,14 +31,14 @@ describe("a host's token", () => {
       { workspaces: ["x"] },
       { scopes: CONTROLLER },
       // A token that expires no later would not help the host.
-      { exp: LIMITS.tokenWarningMs / 1000 - 1 },
+      { exp: DEFAULT_LIMITS.tokenWarningMs / 1000 - 1 },
     ])
       expect([claims, await renewWith(claims)]).toEqual([claims, "not_renewed"]);
     expect(await renewWith({})).toBe("renewed");
-    await pass(2 * LIMITS.tokenWarningMs, stub);
-    await pass(HOUR - 3 * LIMITS.tokenWarningMs, stub);
+    await pass(2 * DEFAULT_LIMITS.tokenWarningMs, stub);
+    await pass(HOUR - 3 * DEFAULT_LIMITS.tokenWarningMs, stub);
     expect(await control.takeJson()).toMatchObject({ t: "expiring" });
-    await pass(LIMITS.tokenWarningMs, stub);
+    await pass(DEFAULT_LIMITS.tokenWarningMs, stub);
     expect(await control.closed).toMatchObject({ code: 4401, reason: "token expired" });
   });
 

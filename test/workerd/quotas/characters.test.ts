@@ -2,7 +2,7 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { packTar } from "modern-tar";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { limitOf } from "../../../src/tenant/allowance.ts";
 import * as container from "../../fixtures/dialects/container-data-model.ts";
 import * as webGateway from "../../fixtures/dialects/web-gateway.ts";
@@ -95,7 +95,7 @@ describe("the characters of an hour", () => {
     const { client } = await open(await user());
     client.send(asking(limitOf("chars") - 5000, 1));
     await client.until(1);
-    client.send(notification(LIMITS.smallChars + 1000));
+    client.send(notification(DEFAULT_LIMITS.smallChars + 1000));
     expect(await client.closed).toEqual({ code: 1008, reason: "quota exceeded" });
   });
 });
@@ -232,7 +232,7 @@ describe("an import", () => {
     );
     expect(tables).toEqual([]);
     expect((await get(`/api/sessions/${sessionId}`, someone.bearer)).status).toBe(404);
-    setLimits({ charsPerHour: LIMITS.frameChars });
+    setLimits({ charsPerHour: DEFAULT_LIMITS.frameChars });
     expect((await upload(someone.bearer, tar)).status).toBe(201);
   });
 

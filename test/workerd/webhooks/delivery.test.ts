@@ -2,7 +2,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
 import { readAnswerLink } from "../../../src/auth/answer-link.ts";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import type { WebhookInfo } from "../../../src/workspace/webhooks/store.ts";
 import { get, openSession, workspaceName, workspaceStub } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
@@ -174,7 +174,7 @@ describe("a webhook message", () => {
     const workspace = workspaceName();
     const { path, bearer } = await adminOf(workspace);
     const hooks: Made[] = [];
-    for (let n = 0; n < LIMITS.webhooksAtOnce + 2; n += 1) hooks.push(await make(workspace));
+    for (let n = 0; n < DEFAULT_LIMITS.webhooksAtOnce + 2; n += 1) hooks.push(await make(workspace));
     const last = hooks.at(-1) as Made;
     const ping = ({ id }: Made) => get(`${path}/${id}/test`, bearer, "POST");
     // All attempts but the last are known to fail.
@@ -191,7 +191,7 @@ describe("a webhook message", () => {
     await retry(workspace);
     await ping(last);
     await vi.waitUntil(() => receiver.received.some(({ url }) => url.startsWith(last.url)));
-    expect(receiver.received.length).toBeLessThanOrEqual(LIMITS.webhooksAtOnce / 2 + 1);
+    expect(receiver.received.length).toBeLessThanOrEqual(DEFAULT_LIMITS.webhooksAtOnce / 2 + 1);
   });
 });
 

@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { Webhooks } from "../../../src/workspace/webhooks/webhooks.ts";
 import { get, send, workspaceName, workspaceStub } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
@@ -54,7 +54,7 @@ describe("a webhook", () => {
     [{ url: "ftp://receiver.test/" }],
     [{ url: "receiver.test" }],
     [{ url: "not an address" }],
-    [{ url: `https://receiver.test/${"x".repeat(LIMITS.webhookUrlChars)}` }],
+    [{ url: `https://receiver.test/${"x".repeat(DEFAULT_LIMITS.webhookUrlChars)}` }],
     [{ url: 7 }],
     [{}],
     [null],

@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import type { Json } from "../../fixtures/json.ts";
 import {
   events,
@@ -228,7 +228,7 @@ describe("a host that is away for too long", () => {
     host.answersProbes = false;
     vi.useFakeTimers({ toFake: ["Date"] });
     try {
-      vi.setSystemTime(Date.now() + LIMITS.hostSilentMs + 1);
+      vi.setSystemTime(Date.now() + DEFAULT_LIMITS.hostSilentMs + 1);
       await runInDurableObject(workspaceStub(workspace), async (instance, { storage }) => {
         storage.sql.exec("UPDATE deadline SET at = 0 WHERE name = 'silence'");
         await instance.alarm();

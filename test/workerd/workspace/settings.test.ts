@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
-import { LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { AcpSession } from "../../../src/session/acp-session.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { get, openSession, send, workspaceName, workspaceStub } from "../fixtures.ts";
@@ -36,7 +36,7 @@ describe("a workspace", () => {
       sharedFiles: true,
       defaultAgent: "scripted",
       clientIo: "client",
-      hostGraceMs: LIMITS.hostGraceMs,
+      hostGraceMs: DEFAULT_LIMITS.hostGraceMs,
       container: null,
       policy: { default: "ask" },
     });

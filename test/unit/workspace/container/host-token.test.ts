@@ -7,7 +7,7 @@ import {
   jwtVerify,
 } from "jose";
 import { expect, test } from "vitest";
-import { LIMITS } from "../../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../../src/protocol/limits.ts";
 import { mintHostToken } from "../../../../src/workspace/container/host-token.ts";
 
 const NAMES = { AUTH_ISSUER: "issuer", AUTH_AUDIENCE: "audience" };
@@ -35,7 +35,7 @@ test.each(["EdDSA", "ES256"])("a host token is valid for its workspace alone (%s
     jti: expect.any(String),
   });
   const lifeMs = 1000 * ((payload.exp as number) - (payload.iat as number));
-  expect(Math.abs(lifeMs - LIMITS.containerTokenMs)).toBeLessThanOrEqual(1000);
+  expect(Math.abs(lifeMs - DEFAULT_LIMITS.containerTokenMs)).toBeLessThanOrEqual(1000);
 });
 
 test.each(["*", "team-*"])(

@@ -1,5 +1,5 @@
 import { expect, describe as group, test } from "vitest";
-import { LIMITS } from "../../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../../src/protocol/limits.ts";
 import {
   connects,
   describe,
@@ -26,7 +26,7 @@ group("a container", () => {
       life = ends(starts(life, NOW), NOW, "no room");
       pauses.push(retryAt(life) - NOW);
     }
-    const { containerBackoffMs, containerBackoffMaxMs } = LIMITS;
+    const { containerBackoffMs, containerBackoffMaxMs } = DEFAULT_LIMITS;
     expect(pauses.slice(0, 3)).toEqual([1, 2, 4].map((times) => times * containerBackoffMs));
     expect(pauses.at(-1)).toBe(containerBackoffMaxMs);
     expect(life).toMatchObject({ state: "asleep", number: 12, failures: 12 });
@@ -37,7 +37,7 @@ group("a container", () => {
     const failed = ends(starts(NEVER_STARTED, NOW), NOW, "x");
     const up = connects(starts(failed, NOW), NOW);
     expect(ends(up, NOW + 1, "y")).toMatchObject({ failures: 2, reason: "y" });
-    expect(ends(up, NOW + LIMITS.containerStableMs, "y")).toMatchObject({ failures: 1, reason: "y" });
+    expect(ends(up, NOW + DEFAULT_LIMITS.containerStableMs, "y")).toMatchObject({ failures: 1, reason: "y" });
   });
 
   test("a container that is stopped as idle has not failed", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { LIMITS } from "../../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS } from "../../../../src/protocol/limits.ts";
 import { admitted, readRetryAfter, retryAt } from "../../../../src/workspace/webhooks/retry-schedule.ts";
 
 const NOW = Date.parse("2030-01-01T00:00:00Z");
@@ -29,7 +29,7 @@ describe("an undelivered webhook message", () => {
   test("waits for as long as its receiver asks, within bounds", () => {
     expect(retryAt(1, NOW, 0, MINUTE)).toBe(NOW + MINUTE);
     expect(retryAt(3, NOW, 0, MINUTE)).toBe(NOW + 2 * MINUTE);
-    expect(retryAt(1, NOW, 0, 30 * 24 * HOUR)).toBe(NOW + LIMITS.webhookRetryAfterMs);
+    expect(retryAt(1, NOW, 0, 30 * 24 * HOUR)).toBe(NOW + DEFAULT_LIMITS.webhookRetryAfterMs);
     expect(retryAt(8, NOW, 0, MINUTE)).toBeUndefined();
   });
 
