@@ -1,0 +1,236 @@
+import { describe, expect, test } from "vitest";
+import { isWelcome } from "../../../../../src/session/core/decide/host-items.ts";
+import {
+  brief,
+  lastMessage,
+  message,
+  openSession,
+  payloadOf,
+  SessionScript,
+  seqOf,
+  startProcess,
+} from "../session-script.ts";
+
+describe("a host's hello", () => {
+  test("for the requested process connects it", () => {
+    const session = new SessionScript();
+    session.open();
+    expect(payloadOf(session.hello(), "runtime.connected")).toMatchObject({
+      run: "run-1",
+      host: "h1",
+      processRequest: session.state.processRequest,
+    });
+    expect(session.state.run).toMatchObject({ id: "run-1", connected: true });
+  });
+
+  test("for the known process reconnects it", () => {
+    const session = openSession();
+    expect(brief(session.hello())).toEqual(["runtime.disconnected", "runtime.reconnected"]);
+  });
+
+  test("of a host that is draining lets the turn end first", () => {
+    const session = openSession();
+    const [prompt] = session.prompt("go");
+    expect(brief(session.hello("run-1", "h1", { draining: true }))).toContain("queue.owner.draining");
+    expect(session.state.run?.stopping).toBe(false);
+    const ended = session.answer(prompt?.seq as number, { stopReason: "end_turn" });
+    expect(brief(ended)).toContain("queue.owner.drained");
+    expect(session.state.run?.stopping).toBe(true);
+  });
+
+  test("is welcome only for the process that the session has or asked for", () => {
+    const session = openSession();
+    const hello = {
+      t: "hello",
+      agent: "codex",
+      host: "h1",
+      root: "/",
+      delivered: 0,
+      draining: false,
+    } as const;
+    const { processRequest } = session.state;
+    expect(isWelcome(session.state, { ...hello, run: "run-1", processRequest })).toBe(true);
+    expect(isWelcome(session.state, { ...hello, run: "run-2", processRequest })).toBe(false);
+    session.exit(0);
+    session.prompt("again");
+    const next = session.state.processRequest;
+    expect(isWelcome(session.state, { ...hello, run: "run-2", processRequest })).toBe(false);
+    expect(isWelcome(session.state, { ...hello, run: "run-2", processRequest: next })).toBe(true);
+  });
+});
+
+describe("a process that starts", () => {
+  test("gets the client's session/new with the host's directory", () => {
+    const session = new SessionScript();
+    session.open("/editor");
+    const events = startProcess(session);
+    expect(lastMessage(events)).toMatchObject({ method: "session/new", params: { cwd: "/host/root" } });
+  });
+
+  test("answers the client that opened the session", () => {
+    const session = openSession();
+    expect(
+      session.frame(({ direction, frame }) => direction === "in" && frame.kind === "response").route,
+    ).toMatchObject({ to: "c1", id: "0" });
+    expect(session.state.context.acpSessionId).toBe("agent-session");
+  });
+
+  test("fails the session when it refuses to open it", () => {
+    const session = new SessionScript();
+    session.open();
+    startProcess(session);
+    const events = session.agent({
+      id: seqOf(session.log, "session/new", "gateway"),
+      error: { code: 1, message: "no key" },
+    });
+    expect(payloadOf(events, "error")).toMatchObject({
+      detailCode: "agent_unavailable",
+      message: "The agent did not open a session: no key",
+    });
+    expect(session.state.agent).toBe("failed");
+  });
+
+  test("after a restart loads the agent session, and its replay is no news", () => {
+    const session = openSession();
+    session.update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text: "hi" } });
+    session.exit(0);
+    session.prompt("again");
+    expect(brief(startProcess(session, "run-2", { loadSession: true }))).toContain(
+      "gateway out session/load",
+    );
+    const chunk = { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "hi" } };
+    expect(brief(session.update(chunk))).toEqual(["agent in session/update replay"]);
+    expect(brief(session.update(chunk))).toEqual(["agent in session/update duplicate"]);
+    const loaded = session.answer(seqOf(session.log, "session/load", "gateway"), {});
+    expect(brief(loaded)).toEqual([
+      "agent in response gateway",
+      "session.loaded",
+      "queue.dequeued",
+      "turn.started",
+    ]);
+    expect(session.state.turns.recent.at(-1)).toMatchObject({ updates: 0 });
+  });
+
+  test("gets a new session when it cannot load the old one, and clients are told", () => {
+    const session = openSession();
+    session.exit(0);
+    session.prompt("again");
+    startProcess(session, "run-2", { loadSession: true });
+    session.agent({ id: seqOf(session.log, "session/load", "gateway"), error: { code: 1, message: "no" } });
+    const events = session.answer(seqOf(session.log, "session/new", "gateway"), { sessionId: "another" });
+    expect(payloadOf(events, "session.rebound")).toEqual({
+      acpSessionId: "another",
+      previous: "agent-session",
+    });
+    expect(brief(events)).toContain("gateway in session/update");
+  });
+});
+
+describe("an item that is no message", () => {
+  test.each(['["unknown",1]', "not JSON", '["noise","Loading…"]'])("%s is noise and a violation", (line) => {
+    const session = openSession();
+    expect(brief(session.item(line))).toEqual(["runtime.noise", "error"]);
+    expect(session.state.report.violations.noMessage).toBe(1);
+  });
+
+  test("stays in the log as a frame if it is a JSON object", () => {
+    expect(brief(openSession().agent({ hello: 1 }))).toEqual(["agent in invalid stray", "error"]);
+  });
+});
+
+describe("a violation of the agent", () => {
+  const call = { sessionUpdate: "tool_call", toolCallId: "t", title: "T", status: "completed" };
+
+  test.each([
+    ["duplicateToolCall", () => call],
+    ["backwardStatus", () => ({ sessionUpdate: "tool_call_update", toolCallId: "t", status: "pending" })],
+    ["changedContent", () => ({ sessionUpdate: "tool_call_update", toolCallId: "t", rawInput: "other" })],
+  ])("%s is logged right after its frame", (violation, update) => {
+    const session = openSession();
+    session.prompt("go");
+    session.update({ ...call, rawInput: "one" });
+    const events = session.update(update());
+    expect(brief(events)).toEqual(["agent in session/update", "error"]);
+    expect(payloadOf(events, "error")).toMatchObject({ violation, frame: events[0]?.seq, origin: "agent" });
+  });
+
+  test("foreignSession is logged right after its frame", () => {
+    const session = openSession();
+    session.prompt("go");
+    const events = session.update({ sessionUpdate: "plan", entries: [] }, "another");
+    expect(payloadOf(events, "error")).toMatchObject({ violation: "foreignSession" });
+  });
+
+  test("is counted but no longer logged after the twentieth of a turn", () => {
+    const session = openSession();
+    session.prompt("go");
+    const kinds = Array.from({ length: 25 }, () =>
+      session.update({ sessionUpdate: "plan" }, "another"),
+    ).flat();
+    const errors = kinds.filter(({ kind }) => kind === "error");
+    expect(errors).toHaveLength(20);
+    expect(errors.at(-1)).toMatchObject({ payload: { last: true } });
+    expect(session.state.report.violations.foreignSession).toBe(25);
+  });
+});
+
+describe("a file request of the agent", () => {
+  const read = {
+    id: "f",
+    method: "fs/read_text_file",
+    params: { sessionId: "agent-session", path: "/host/root/a" },
+  };
+
+  test("is the host's to answer, and the answer is a fact", () => {
+    const session = openSession();
+    expect(brief(session.agent(read))).toEqual(["agent in fs/read_text_file host"]);
+    const events = session.item(JSON.stringify(["answer", message({ id: "f", result: { content: "" } })]));
+    expect(brief(events)).toEqual(["host out response", "client.fs.read"]);
+    expect(payloadOf(events, "client.fs.read")).toMatchObject({ ok: true });
+  });
+
+  test("goes to one client with the client's own path where clients serve files", () => {
+    const session = openSession({}, { io: "client" });
+    session.serving = [
+      { connection: "c1", serves: ["read"], cwd: "/editor" },
+      { connection: "c2", serves: [], cwd: "/other" },
+    ];
+    const [event] = session.agent(read);
+    expect(event).toMatchObject({ route: { to: "c1", path: '"/editor/a"' } });
+  });
+
+  test("is refused where no client serves files", () => {
+    const events = openSession({}, { io: "client" }).agent(read);
+    expect(brief(events)).toEqual(["agent in fs/read_text_file gateway", "gateway out response"]);
+    expect(lastMessage(events)).toMatchObject({ id: "f", error: { code: -32601 } });
+  });
+
+  test("for a terminal goes to the client that has the terminal", () => {
+    const session = openSession({}, { io: "client" });
+    session.serving = [
+      { connection: "c1", serves: ["terminal"], cwd: "/editor" },
+      { connection: "c2", serves: ["terminal"], cwd: "/editor" },
+    ];
+    const [create] = session.agent({ id: 1, method: "terminal/create", params: { command: "ls" } });
+    expect(create).toMatchObject({ route: { to: "c2" } });
+    session.client({ id: `${session.state.sessionId}:${create?.seq}`, result: { terminalId: "T" } }, "c2");
+    const [output] = session.agent({ id: 2, method: "terminal/output", params: { terminalId: "T" } });
+    expect(output).toMatchObject({ route: { to: "c2" } });
+    const unknown = session.agent({ id: 3, method: "terminal/output", params: { terminalId: "U" } });
+    expect(lastMessage(unknown)).toMatchObject({ error: { message: "Unknown terminal" } });
+  });
+});
+
+test("a request of the agent is refused when clients have too many to answer", () => {
+  const session = openSession({ openRequests: 1 });
+  session.prompt("go");
+  session.askPermission(1);
+  expect(lastMessage(session.askPermission(2))).toMatchObject({
+    id: 2,
+    error: { message: "Clients have not answered 1 requests" },
+  });
+});
+
+test("an answer that nobody waits for stays in the log", () => {
+  expect(brief(openSession().answer(999, {}))).toEqual(["agent in response stray"]);
+});
