@@ -1,4 +1,4 @@
-/** Child processes that do not outlive us. */
+/** Child processes that end with the benchmark. */
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,4 +1,4 @@
-/** The client: the SDK's, with a handler that only looks at the number of each update. The same for all. */
+/** The SDK's client, with a handler that only reads the number of each update. All contenders share it. */
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type ClientConnection,
@@ -10,15 +10,15 @@ import {
 import type { Transport } from "./contender.ts";
 import { addFaults, type Faults, noFaults, Tracker } from "./tracker.ts";
 
-/** An update may be handled a moment after the response it came before; not this much later. */
+/** The SDK may handle an update a moment after the response that followed it, but not this much later. */
 const STRAGGLER_MS = 2_000;
-/** Nothing measured here takes this long unless it hangs. */
+/** A measurement that takes longer hangs. */
 const STALL_MS = 60_000;
 
-/** What `/stream` writes at the start of each update. */
+/** The number that `/stream` writes at the start of each update. */
 const INDEX_DIGITS = 6;
 
-/** What `/stream COUNT SIZE` sends. */
+/** The load of `/stream COUNT SIZE`. */
 export type Load = { count: number; size: number };
 
 export class BenchClient {
@@ -51,7 +51,7 @@ export class BenchClient {
     return sessionId;
   }
 
-  /** One turn. Resolves when its response and all updates of it are here. */
+  /** Runs one turn; resolves when its response and all its updates have arrived. */
   stream(sessionId: string, load: Load): Promise<void> {
     const text = `/stream ${load.count} ${load.size}`;
     return this.#expecting(sessionId, load, () =>
@@ -66,14 +66,14 @@ export class BenchClient {
     await inTime(this.#connection.agent.request(methods.agent.session.close, { sessionId }), "session/close");
   }
 
-  /** Has the history of a session replayed, which is one turn of this load. */
+  /** Replays the history of a session, which is one turn of this load. */
   load(sessionId: string, cwd: string, load: Load): Promise<void> {
     return this.#expecting(sessionId, load, () =>
       this.#connection.agent.request(methods.agent.session.load, { sessionId, cwd, mcpServers: [] }),
     );
   }
 
-  /** What went wrong since the last call. */
+  /** The faults since the last call. */
   collectFaults(): Faults {
     return [...this.#trackers.values()].map((tracker) => tracker.collect()).reduce(addFaults, noFaults());
   }
@@ -99,7 +99,7 @@ export class BenchClient {
     const tracker = this.#trackers.get(sessionId);
     if (!tracker) return;
     const { text } = update.content;
-    // A replay may hand over many chunks of a message as one.
+    // A replay may merge many chunks of a message.
     for (let at = 0; at < text.length; at += tracker.size) {
       tracker.see(Number(text.slice(at, at + INDEX_DIGITS)));
     }

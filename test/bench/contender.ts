@@ -3,31 +3,31 @@ import type { Stream } from "@agentclientprotocol/sdk";
 import { createWebSocketStream } from "@agentclientprotocol/sdk/experimental/ws-client";
 import { WebSocket } from "ws";
 
-/** One connection of a client to an agent, whatever is in between. */
+/** One connection of a client to an agent through a contender. */
 export type Transport = {
   stream: Stream;
-  /** Whether the messages travel compressed, once connected. */
+  /** Whether messages are compressed, known once connected. */
   compressed(): boolean;
   close(): Promise<void>;
 };
 
-/** A contender that is up: what is between the client and the agent. */
+/** A running contender: the software between the client and the agent. */
 export type Running = {
   connect(): Promise<Transport>;
   stop(): Promise<void>;
-  /** What it has to say about a failure. */
+  /** The contender's log, shown with a failure. */
   log?(): string;
 };
 
 export type Contender = {
   name: string;
-  /** `agentState`: where the agent is to keep its sessions, for those who cannot replay without its help. */
+  /** `agentState` is where the agent keeps its sessions, for contenders that cannot replay without it. */
   start(agentState?: string): Promise<Running>;
 };
 
 const AGENT = fileURLToPath(new URL("../../src/demo-agent/main.ts", import.meta.url));
 
-/** The same agent for all. */
+/** All contenders run this agent. */
 export const agentCommand: readonly [string, ...string[]] = [process.execPath, AGENT];
 
 export function agentEnv(agentState?: string): NodeJS.ProcessEnv {
@@ -35,7 +35,7 @@ export function agentEnv(agentState?: string): NodeJS.ProcessEnv {
   return agentState === undefined ? env : { ...env, DEMO_AGENT_STATE: agentState };
 }
 
-/** The same client for all who speak WebSocket. Like a browser it offers compression; the server decides. */
+/** The client of all contenders that speak WebSocket. It offers compression like a browser; the server decides. */
 export function overWebSocket(url: string): Transport {
   let socket: WebSocket | undefined;
   class Socket extends WebSocket {

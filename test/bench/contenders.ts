@@ -15,7 +15,7 @@ const STDIO_TO_WS = fileURLToPath(import.meta.resolve("stdio-to-ws/dist/main.js"
 const LOOPBACK = fileURLToPath(new URL("loopback.ts", import.meta.url));
 const SDK_SERVER = fileURLToPath(new URL("sdk-server.ts", import.meta.url));
 
-/** The client and the agent, and a pipe. */
+/** A pipe between the client and the agent. */
 const direct: Contender = {
   name: "direct",
   start: async (agentState) => ({
@@ -34,8 +34,8 @@ function overPipes(command: readonly [string, ...string[]], env: NodeJS.ProcessE
 }
 
 /**
- * The npm package as it is. It prints every message even when told to be quiet; its output goes to
- * /dev/null, which is the kindest place there is.
+ * The npm package unchanged. It prints every message even when told to be quiet; its output goes to /dev/null, where
+ * that costs least.
  */
 const stdioToWs: Contender = {
   name: "stdio-to-ws",
@@ -65,7 +65,7 @@ const sdkServer: Contender = {
   },
 };
 
-/** The gateway on workerd and its host, started as a user does. It replays from its own log. */
+/** The gateway on workerd and its host, started as a user starts them. It replays from its own log. */
 const acpEdge: Contender = {
   name: "acp-edge",
   start: async () => {
@@ -80,7 +80,7 @@ const acpEdge: Contender = {
   },
 };
 
-/** The same behind `acp-edge connect`, which an editor starts as if it were the agent. */
+/** The gateway behind `acp-edge connect`, which an editor starts as its agent. */
 const bridge: Contender = {
   name: "connect",
   start: async () => {
@@ -99,10 +99,10 @@ const bridge: Contender = {
   },
 };
 
-/** `direct` first: the others are compared with it. */
+/** `direct` comes first because the others are compared with it. */
 export const contenders: readonly Contender[] = [direct, stdioToWs, sdkServer, acpEdge, bridge];
 
-/** A gateway still there when we go, perhaps not even ready. Its runner ends all that is below it. */
+/** A gateway that still runs when the benchmark ends, perhaps not ready yet. Its runner ends all its processes. */
 process.once("exit", () => {
   for (const { pid, command } of descendants(process.pid)) {
     if (command.includes("src/cli/start.ts")) process.kill(pid, "SIGTERM");

@@ -1,4 +1,4 @@
-/** Preloaded into stdio-to-ws, which has no option for it: listen on this machine only. */
+/** Preloaded into stdio-to-ws, which has no option to listen on this machine only. */
 import { Server } from "node:net";
 
 const listen = Server.prototype.listen as (...args: unknown[]) => Server;

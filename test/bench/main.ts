@@ -66,7 +66,7 @@ async function measure(scenario: Scenario, names: string[], count: number): Prom
   await using cleanup = new AsyncDisposableStack();
   const stages = new Map<string, Stage>();
   const failures = new Map<string, string>();
-  /** One contender's failure is a result, and no reason to keep the others from theirs. */
+  /** A contender's failure is a result and does not stop the others. */
   const attempt = async (name: string, work: () => Promise<void>) => {
     try {
       await work();
@@ -117,7 +117,7 @@ function pick<T>(
   return all.filter((item) => wanted.includes(nameOf(item)));
 }
 
-// What runs below us is ended on the way out, see children.ts and contenders.ts.
+// Child processes are ended on exit, see children.ts and contenders.ts.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(1));
 
 main().then(

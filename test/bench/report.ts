@@ -10,7 +10,7 @@ export type Row = {
   ms: number;
   p99Ms?: number;
   updatesPerSecond?: number;
-  /** To `direct` in the same round: median, least and most. Absent when `direct` did not run. */
+  /** The ratio to `direct` in the same round: median, least and most. Absent when `direct` did not run. */
   ratio?: { median: number; min: number; max: number };
   /** Whether client and server agreed to compress messages. */
   compressed: boolean;

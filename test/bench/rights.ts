@@ -1,4 +1,4 @@
-/** What refusing takes, and revoking: measured on the gateway alone, each next to what it is compared with. */
+/** The cost of refusals and revocations, measured on the gateway alone, each beside its baseline. */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -13,7 +13,7 @@ import { BenchClient, type Load } from "./client.ts";
 import { overWebSocket } from "./contender.ts";
 import { median, quantile } from "./stats.ts";
 
-/** Times of several things in each of many rounds; the first one is what the others are compared with. */
+/** The times of several operations in each of many rounds; the first one is the baseline. */
 export type Comparison = { id: string; title: string; what: readonly string[]; rounds: readonly number[][] };
 
 export type Probe = { id: string; title: string; measure(): Promise<Comparison[]> };
@@ -28,7 +28,7 @@ const HISTORY: Load = { count: 2_000, size: 120 };
 const SOCKETS = 100;
 const REVOCATIONS = 10;
 
-/** Sessions of some length, and a gateway that has just been started: none of them is in memory. */
+/** Sessions of some length on a gateway that has just started, so none of them is in memory. */
 async function refusals(): Promise<Comparison[]> {
   const state = mkdtempSync(join(tmpdir(), "acp-edge-bench-"));
   try {
@@ -42,12 +42,12 @@ async function refusals(): Promise<Comparison[]> {
       "another workspace's": (session) => ask(session, { workspaces: ["elsewhere"] }, 404),
       "one's own": (session) => ask(session, {}, 200),
     };
-    // One that wakes nobody, so that the first of the round is not slower for that alone.
+    // A request that wakes no object warms up the connection, so that the first of the round is not slower.
     await ask(randomUUID(), {}, 404);
     const what = Object.keys(kinds);
     const inTurn = async () => {
       const rounds: number[][] = [];
-      // The owner comes last: after that the session is in memory.
+      // The owner comes last, because the session is in memory afterwards.
       for (const session of sessions) {
         const times: number[] = [];
         for (const kind of Object.values(kinds)) times.push(await kind(session));
@@ -95,7 +95,9 @@ async function asking(gateway: Gateway) {
   };
 }
 
-/** From the order to when the last of the subject's clients hears that it is closed, next to a list that changes nothing. */
+/**
+ * The time from the revocation until the last of the subject's clients is closed, beside a list that changes nothing.
+ */
 async function revocation(): Promise<Comparison[]> {
   await using gateway = await startGateway();
   const signer = await loadSigner(gateway.state);
@@ -110,7 +112,7 @@ async function revocation(): Promise<Comparison[]> {
     const headers = { "content-type": "application/json" };
     const body = JSON.stringify({ subject });
     const answer = gateway.api("/api/revocations", { method: "POST", headers, body });
-    // The event `close` comes only when the connection below has ended, too.
+    // The event `close` comes only after the TCP connection has ended.
     while (sockets.some(({ readyState }) => readyState === WebSocket.OPEN)) await sleep(1);
     const end = performance.now();
     if ((await answer).status !== 201) throw new Error("Not revoked");

@@ -7,7 +7,7 @@ import { median, quantile } from "./stats.ts";
 export type Scenario = {
   id: string;
   title: string;
-  /** Updates per measurement; none: it is about the time of one turn. */
+  /** Updates per measurement. A scenario without updates measures the time of one turn. */
   updates: number;
   prepare(contender: Contender): Promise<Stage>;
 };

@@ -1,4 +1,4 @@
-/** Contenders brought up and warmed up, ready to be measured again and again. */
+/** Contenders that are started and warmed up, ready for repeated measurements. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,14 +8,14 @@ import { BenchClient, type Load } from "./client.ts";
 import type { Contender, Running } from "./contender.ts";
 import { addFaults, type Faults, noFaults } from "./tracker.ts";
 
-/** One measurement: `ms` is what contenders are compared by. */
+/** One measurement. Contenders are compared by `ms`. */
 export type Sample = { ms: number; p99?: number; compressed: boolean; faults: Faults };
 
 export type Stage = { run(): Promise<Sample>; close(): Promise<void> };
 
-/** What comes later than this after the end was not sent twice. */
+/** How long after the end a repeated update can still arrive. */
 const SETTLE_MS = 30;
-/** How much of a contender's log goes with its failure. */
+/** How much of a contender's log is shown with its failure. */
 const LOG_LINES = 12;
 
 export async function timed(client: BenchClient, work: () => Promise<unknown>): Promise<Sample> {
@@ -62,7 +62,7 @@ export function withNewSession(contender: Contender, load: Load): Promise<Stage>
   });
 }
 
-/** Every measurement is a new connection, as of an editor opened again; only the load itself is timed. */
+/** Every measurement uses a new connection, as an editor that was opened again; only the load itself is timed. */
 export function replay(contender: Contender, load: Load): Promise<Stage> {
   return onStage(contender, { agentKeepsState: true }, async (running, cleanup) => {
     const directory = temporaryDirectory(cleanup);
@@ -81,7 +81,7 @@ export function replay(contender: Contender, load: Load): Promise<Stage> {
   });
 }
 
-/** Starts the contender and measures once for warm-up; of that only the faults count. */
+/** Starts the contender and measures once for warm-up, of which only the faults count. */
 async function onStage(
   contender: Contender,
   { agentKeepsState }: { agentKeepsState: boolean },

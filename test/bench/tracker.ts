@@ -7,8 +7,8 @@ export function addFaults(a: Faults, b: Faults): Faults {
 }
 
 /**
- * Follows the numbered updates of one session. While all is well an update costs one comparison; what is
- * skipped is remembered until it arrives after all (reordered) or the stream is over (lost).
+ * Follows the numbered updates of one session. An update in order costs one comparison. A skipped number is remembered
+ * until it arrives (reordered) or the stream ends (lost).
  */
 export class Tracker {
   /** Characters of each update. */
@@ -19,7 +19,7 @@ export class Tracker {
   #faults = noFaults();
   #complete = Promise.withResolvers<void>();
 
-  /** Starts over, to see each number below `count` once. Faults add up until they are collected. */
+  /** Starts over and expects each number below `count` once. Faults add up until they are collected. */
   begin(count: number, size: number): void {
     this.size = size;
     this.#faults.lost += this.#missing;
@@ -61,7 +61,7 @@ export class Tracker {
       for (let i = this.#next; i < index; i++) this.#skipped.add(i);
       this.#next = index + 1;
     } else {
-      // Seen before, or not a number of this stream at all: nobody asked for it.
+      // The number was seen before or does not belong to this stream.
       this.#faults.repeated += 1;
     }
   }

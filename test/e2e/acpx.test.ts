@@ -1,4 +1,4 @@
-/** acpx as it is on npm, with the bridge as its agent. */
+/** The published acpx, with the bridge as its agent. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,7 +24,7 @@ afterAll(() => gateway?.[Symbol.asyncDispose]());
 /** A person with acpx, a home and a directory to work in. */
 class Person {
   readonly home = mkdtempSync(join(tmpdir(), "acp-edge-acpx-"));
-  /** How long a connection is kept for another prompt. */
+  /** How long acpx keeps a connection for another prompt. */
   keepsSeconds = 1;
 
   constructor() {
@@ -63,7 +63,7 @@ class Person {
     return (await this.run("sessions", "new")).stdout.trim();
   }
 
-  /** All that runs on its behalf: acpx, its queue owners, and bridges. */
+  /** All processes of acpx: acpx itself, its queue owners, and bridges. */
   processes(): ProcessEntry[] {
     return processTable().filter(({ command }) => command.includes(this.home));
   }
@@ -81,7 +81,7 @@ function updates(stdout: string): SessionUpdate[] {
 
 test("acpx creates a session, prompts, answers permissions, lists and closes", async () => {
   const person = new Person();
-  // It tells the agent of the end of a session as long as it holds a connection.
+  // acpx closes the agent's session only while it holds a connection.
   person.keepsSeconds = 30;
   const sessionId = await person.newSession();
   const says = async (...args: string[]) => (await person.run(...args)).stdout;
@@ -109,12 +109,12 @@ test("acpx continues the session after the bridge was killed in mid-turn", async
   const before = streamed(updates((await turn.ended).stdout));
   const next = await person.run("--format", "json", "prompt", "/history");
 
-  // The turn went on without it, and the next one is of the same conversation.
+  // The turn went on without acpx, and the next turn belongs to the same conversation.
   expect(next.stdout).toContain("prompts: 2");
   const log = await readLog(gateway, sessionId);
   expect(streamed(loggedUpdates(log))).toEqual(upTo(count));
   expect(log.filter(({ kind }) => kind === "turn.completed")).toHaveLength(2);
-  // What acpx saw of it is what happened: up to the kill, and from where it came back on.
+  // acpx saw the turn up to the kill and from the reconnect on.
   expect(before.length).toBeGreaterThan(50);
   expect(before).toEqual(upTo(before.length));
   const after = streamed(updates(next.stdout));

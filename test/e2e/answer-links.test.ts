@@ -1,4 +1,4 @@
-/** Links in notifications, followed in a real browser: the agent in a real process gets the answer. */
+/** Answer links followed in a real browser: the agent in a real process gets the answer. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { startBrowser } from "./browser.ts";
@@ -20,7 +20,7 @@ afterAll(async () => {
 
 type Made = { links: { optionId: string; name: string; url: string }[] };
 
-/** The agent asks, with the title given; `urlOf` is where an option can be chosen. */
+/** The agent requests a permission with the given title; `urlOf` gives the link of an option. */
 async function asking(title: string) {
   const session = await editor.newSession();
   const turn = editor.prompt(session, `/permission ${title}`);
@@ -34,7 +34,7 @@ async function asking(title: string) {
   return { session, turn, urlOf };
 }
 
-/** A phone, and all that its browser complains of. */
+/** The browser of a phone, and the errors it reports. */
 async function phone(colorScheme: "light" | "dark" = "light"): Promise<{ page: Page; complaints: string[] }> {
   const context = await browser.newContext({ viewport: { width: 390, height: 844 }, colorScheme });
   onTestFinished(() => context.close());
@@ -66,7 +66,7 @@ describe("a link opened on a phone", () => {
 
     expect((await page.goto(urlOf("reject")))?.status()).toBe(410);
     expect(await page.getByRole("button").count()).toBe(0);
-    // The address of the page has the link: neither the gateway nor the host writes it anywhere.
+    // The page's address contains the link: neither the gateway nor the host logs it.
     expect(gateway.log()).not.toContain(new URL(urlOf("allow")).searchParams.get("link"));
   });
 

@@ -1,4 +1,4 @@
-/** A TCP proxy that treats its connections as real networks do. */
+/** A TCP proxy that disturbs its connections as real networks do. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -13,9 +13,9 @@ export class BadNetwork implements AsyncDisposable {
   #delayMs = 0;
   #bytesPerMs = Number.POSITIVE_INFINITY;
   #refusing = false;
-  /** While it is there nothing passes. */
+  /** No byte passes while this promise is pending. */
   #held: PromiseWithResolvers<void> | undefined;
-  /** Connections that came so far. */
+  /** The number of connections so far. */
   accepted = 0;
 
   private constructor(port: number) {
@@ -29,25 +29,25 @@ export class BadNetwork implements AsyncDisposable {
     return network;
   }
 
-  /** New connections end up somewhere else. */
+  /** Sends new connections to another address. */
   leadTo(url: string): void {
     this.#port = Number(new URL(url).port);
   }
 
-  /** The same address by way of this network. */
+  /** The given address through this network. */
   url(url: string): string {
     const there = new URL(url);
     there.port = String((this.#server.address() as AddressInfo).port);
     return there.href.replace(/\/$/, "");
   }
 
-  /** Does it when so many more bytes have passed, before the next one does. */
+  /** Calls `then` when this many more bytes have passed, before the next one passes. */
   after(bytes: number, act: () => void): void {
     this.#budget = bytes;
     this.#onSpent = act;
   }
 
-  /** Ends all connections as a router does that was switched off and on. */
+  /** Resets all connections, as a router does that was restarted. */
   cut(): void {
     for (const { near, far } of this.#pairs) {
       near.resetAndDestroy();
@@ -55,14 +55,14 @@ export class BadNetwork implements AsyncDisposable {
     }
   }
 
-  /** From here on nothing passes on what is open now, and nobody is told. */
+  /** Silently drops all further bytes of the connections that are open now. */
   freeze(): void {
     for (const pair of this.#pairs) pair.frozen = true;
   }
 
   /**
-   * Nothing passes in either direction, new connections included, and nobody is told. What was under way arrives
-   * after `release`, as TCP sees to it, unless one end has given up; the other end never hears of that.
+   * Silently holds all bytes in both directions, those of new connections too. They arrive after `release`, as with
+   * TCP, unless one end has given up, of which the other end never learns.
    */
   hold(): void {
     this.#held ??= Promise.withResolvers();
@@ -73,7 +73,7 @@ export class BadNetwork implements AsyncDisposable {
     this.#held = undefined;
   }
 
-  /** New connections are refused, or not. */
+  /** Refuses or accepts new connections. */
   refuse(refusing: boolean): void {
     this.#refusing = refusing;
   }
@@ -82,7 +82,7 @@ export class BadNetwork implements AsyncDisposable {
     this.#delayMs = ms;
   }
 
-  /** No more than this passes in either direction. */
+  /** Limits the rate in each direction. */
   throttle(bytesPerSecond: number): void {
     this.#bytesPerMs = bytesPerSecond / 1000;
   }
@@ -117,7 +117,7 @@ export class BadNetwork implements AsyncDisposable {
           if (!pair.frozen && !to.destroyed) to.write(chunk.subarray(part.length));
         }
       } catch {
-        // Cut, which is the point.
+        // The connection was cut on purpose.
       }
       if (!pair.frozen && !this.#held) to.destroy();
       if (near.destroyed && far.destroyed) this.#pairs.delete(pair);

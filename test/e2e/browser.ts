@@ -1,4 +1,4 @@
-/** A browser as people have it, without a window. */
+/** A real browser without a window. */
 import { type Browser, chromium } from "playwright-core";
 
 const FLAGS = [
@@ -12,7 +12,7 @@ const FLAGS = [
   "--disable-sync",
 ];
 
-/** The one of the operating system; CHROMIUM says where another one is. */
+/** The browser of the operating system; the variable CHROMIUM names another one. */
 export async function startBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
 }

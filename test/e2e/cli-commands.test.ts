@@ -202,7 +202,7 @@ describe("acp-edge workspaces", () => {
     });
     expect((await run("workspaces", "set")).code).toBe(1);
     expect((await run("workspaces", "set", "--policy", "{")).code).toBe(2);
-    // This gateway has no containers, and says so.
+    // This gateway has no containers and reports that.
     expect(await json("workspaces", "set", "--container", "null")).toMatchObject({ container: null });
     expect((await run("workspaces", "set", "--container", "{}")).stderr).toContain("AGENT_CONTAINER");
     expect((await run("workspaces", "show", "other")).code).toBe(5);
@@ -373,7 +373,7 @@ describe("acp-edge login", () => {
       profiles: { default: { url: gateway.url, token: gateway.token } },
     });
     expect((await acpEdge(["config", "get"], env)).stdout).not.toContain(gateway.token);
-    // A token stays with its gateway.
+    // A token is sent to its own gateway only.
     const elsewhere = await acpEdge(["hosts", "--url", "http://localhost:9"], env);
     expect(elsewhere).toMatchObject({ code: 3, stderr: expect.stringContaining("no token is configured") });
   });

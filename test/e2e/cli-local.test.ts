@@ -6,7 +6,7 @@ import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from "jose";
 import { describe, expect, test } from "vitest";
 import { acpEdge, document, emptyEnvironment } from "./command.ts";
 
-/** What needs no gateway. */
+/** Commands that need no gateway. */
 
 describe("the help text", () => {
   test.each([["--help"], ["help"], ["sessions", "--help"], ["run", "--help"], ["host", "--help"]])(
@@ -102,7 +102,7 @@ describe("acp-edge token", () => {
     const keys = createLocalJWKSet(JSON.parse(jwks) as JSONWebKeySet);
     const { payload } = await jwtVerify(token, keys, { issuer: "acp-edge", audience: "acp-edge" });
     expect(payload).toMatchObject({ sub: "s", tenant: "t", workspaces: ["a", "b"] });
-    // Made once: a second call keeps the key that tokens are signed with.
+    // The key is made once: a second call keeps it.
     expect((await acpEdge(["token", "keys", file], env)).stdout).toBe(jwks);
   });
 

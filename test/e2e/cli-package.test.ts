@@ -18,7 +18,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { acpEdge, environmentOf, type Program, startAcpEdge } from "./command.ts";
 import { eventually, type Gateway, startGateway } from "./gateway.ts";
 
-/** What `npm pack` gives, installed as a user would, on the Node of the machine. */
+/** The package that `npm pack` makes, installed as a user would, on the machine's own Node. */
 
 const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
 const run = promisify(execFile);
@@ -38,7 +38,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** In a copy: packing rewrites the manifest for a moment, and others are reading it. */
+/** Packs a copy, because packing rewrites the manifest for a moment while other tests read it. */
 async function packAndInstall(): Promise<string> {
   const [copy, user] = [join(directory, "copy"), join(directory, "user")];
   for (const name of ["package.json", "README.md", "src"])
@@ -57,7 +57,7 @@ async function packAndInstall(): Promise<string> {
   return join(user, "node_modules/acp-edge");
 }
 
-/** Not the one that npm's scripts find first. */
+/** The machine's own Node, which is not the first one on the PATH of npm scripts. */
 function machinesNode(): string {
   const directories = (process.env.PATH ?? "").split(delimiter);
   const elsewhere = directories.filter(
@@ -100,7 +100,7 @@ test("the package runs --version, --help, doctor and run", async () => {
 test("the package starts a host that runs the demo agent", async () => {
   const env = environmentOf(gateway);
   const args = ["--gateway", gateway.url, "--workspace", "local", "--root", gateway.root, "--name", "packed"];
-  // Alone, so that the next session is its own: an agent of its own makes sure.
+  // This host has an agent of its own, so that the next session is placed on it.
   const demo = `'${program[0]}' '${join(installed, "dist/demo-agent/main.js")}'`;
   const host = startAcpEdge(
     ["host", ...args, "--agent", demo],

@@ -26,7 +26,7 @@ describe("a turn from the command line", () => {
     expect(stdout).toHaveLength(2000 * 100 + 1);
     expect(stdout).not.toContain("●");
     expect(stderr).toContain("✓");
-    // Nobody reads it on a terminal: no colours, no escape sequences.
+    // Output that is no terminal has no colours and no escape sequences.
     expect(stdout + stderr).not.toContain("\u001b");
   });
 
@@ -170,7 +170,7 @@ test.each([
 });
 
 describe("a turn on a bad network", () => {
-  /** As `environmentOf`, by way of a network that is there until the test ends. */
+  /** Like `environmentOf`, through a network that lasts until the test ends. */
   async function onTheRoad() {
     const way = await BadNetwork.to(gateway.url);
     onTestFinished(() => way[Symbol.asyncDispose]());
@@ -199,7 +199,7 @@ describe("a turn on a bad network", () => {
     const running = startAcpEdge(["run", "/slow 60"], env);
     running.child.stdin?.end();
     await running.prints("1");
-    // Where it comes back to, its token is worth nothing.
+    // The gateway it reconnects to does not accept its token.
     way.leadTo(other.url);
     way.cut();
     const { code, stderr } = await running.ended;

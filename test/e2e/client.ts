@@ -1,4 +1,7 @@
-/** Clients of a running gateway: the official SDK as editors use it, and a bare socket for what the SDK would not send. */
+/**
+ * Clients of a running gateway: the official SDK as editors use it, and a bare socket for messages the SDK would not
+ * send.
+ */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { Socket } from "node:net";
@@ -21,10 +24,10 @@ import { Changes } from "./changes.ts";
 import type { Gateway } from "./gateway.ts";
 import { textOf } from "./updates.ts";
 
-/** Nothing waited for here takes this long unless it never comes. */
+/** An event that takes longer never comes. */
 const PATIENCE_MS = 20_000;
 
-/** A JSON-RPC message, as far as tests look into it. */
+/** A JSON-RPC message, with the members tests read. */
 export type Message = {
   id?: unknown;
   method?: string;
@@ -34,7 +37,7 @@ export type Message = {
 };
 export type RpcError = { code: number; message: string; data?: Record<string, unknown> };
 
-/** What happened, in order, for tests that wait for something to happen. */
+/** A list of events for tests that wait for one of them. */
 class Transcript<Entry> {
   readonly entries: Entry[] = [];
   readonly #changes = new Changes();
@@ -50,7 +53,7 @@ class Transcript<Entry> {
     this.#wake();
   }
 
-  /** The first entry, from place `from` on, that is as described. */
+  /** The first entry, from index `from` on, that satisfies the condition. */
   async until(is: (entry: Entry) => boolean, from = 0): Promise<Entry> {
     const deadline = Date.now() + PATIENCE_MS;
     for (let at = from; ; at++) {
@@ -69,13 +72,13 @@ class Transcript<Entry> {
   }
 }
 
-/** A message as it went over the wire. The SDK calls its handlers later, and not in this order. */
+/** A message on the wire. The SDK calls its handlers later and in another order. */
 export type Wired = { by: "us" | "them"; message: Message };
 
-/** One turn, and where it stands in the transcript. */
+/** One turn and its range in the transcript. */
 export type Turn = { stopReason: StopReason; updates: SessionUpdate[]; start: number; end: number };
 
-/** By default over a WebSocket, to the workspace's default agent. */
+/** The default is a WebSocket to the workspace's default agent. */
 type ConnectOptions = { agent?: string; over?: "http" };
 
 type Permission = (request: RequestPermissionRequest) => MaybePromise<RequestPermissionResponse>;
@@ -84,7 +87,7 @@ type Permission = (request: RequestPermissionRequest) => MaybePromise<RequestPer
 export class Client implements AsyncDisposable {
   readonly wire = new Transcript<Wired>();
   readonly closed: Promise<void>;
-  /** How its user answers; by default not at all. */
+  /** How the user answers; the default is never. */
   onPermission: Permission = () => new Promise(() => {});
   readonly #gateway: Gateway;
   readonly #connection: ClientConnection;
@@ -99,7 +102,7 @@ export class Client implements AsyncDisposable {
         : createWebSocketStream(`${gateway.wsUrl}${query}`);
     const incoming = this.#recorder("them");
     const outgoing = this.#recorder("us");
-    // A broken pipe ends the connection, which says so.
+    // A broken pipe ends the connection, which reports that.
     readable.pipeTo(incoming.writable).catch(() => {});
     outgoing.readable.pipeTo(writable).catch(() => {});
     this.#connection = client({ name: "e2e" })
@@ -131,7 +134,7 @@ export class Client implements AsyncDisposable {
     return this.agent.request(methods.agent.session.new, { cwd: this.#gateway.root, mcpServers: [] });
   }
 
-  /** Replays the conversation; from a sequence number on, if given, and then each message as it was. */
+  /** Replays the conversation. After a sequence number, if given, messages are not merged. */
   load(sessionId: string, after?: number) {
     const params = { sessionId, cwd: this.#gateway.root, mcpServers: [] };
     const cursor = after === undefined ? {} : { _meta: { "acp-edge/after": after } };
@@ -156,7 +159,7 @@ export class Client implements AsyncDisposable {
     return this.agent.notify(methods.agent.session.cancel, { sessionId });
   }
 
-  /** The updates of a session, all of them or those within a part of the transcript. */
+  /** The updates of a session, within a range of the transcript. */
   updates(sessionId: string, start = 0, end?: number): SessionUpdate[] {
     return this.wire.entries
       .slice(start, end)
@@ -219,7 +222,7 @@ export class RawClient implements AsyncDisposable {
     });
   }
 
-  /** Connects, and says nothing yet. */
+  /** Connects without sending anything. */
   static async connect(gateway: Gateway): Promise<RawClient> {
     const client = new RawClient(gateway);
     await once(client.#socket, "open");
@@ -236,12 +239,12 @@ export class RawClient implements AsyncDisposable {
     this.#socket.send(data);
   }
 
-  /** Sends what no WebSocket may: a frame with an opcode that there is not. */
+  /** Violates the WebSocket protocol with a frame of an unknown opcode. */
   violate(): void {
     this.#stream?.write(Buffer.from([0x8b, 0x80, 0, 0, 0, 0]));
   }
 
-  /** Resolves to the response, be it a result or an error. */
+  /** Resolves to the response, whether it is a result or an error. */
   async request(method: string, params: object): Promise<Message> {
     const id = randomUUID();
     const from = this.texts.entries.length;
@@ -249,7 +252,7 @@ export class RawClient implements AsyncDisposable {
     return parse(await this.texts.until((text) => parse(text).id === id, from));
   }
 
-  /** The next response after what has come so far. */
+  /** The next response that arrives from now on. */
   async answer(): Promise<Message> {
     return parse(await this.texts.until((text) => !parse(text).method, this.texts.entries.length));
   }
@@ -259,7 +262,7 @@ export class RawClient implements AsyncDisposable {
     return (result as { sessionId: string }).sessionId;
   }
 
-  /** Says goodbye; `closed` tells how the gateway took it. */
+  /** Closes the socket; `closed` resolves to the gateway's answer. */
   close(code: number): void {
     this.#socket.close(code);
   }

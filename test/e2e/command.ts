@@ -12,19 +12,19 @@ import type { Gateway } from "./gateway.ts";
 const MAIN = fileURLToPath(new URL("../../src/cli/command/main.ts", import.meta.url));
 const PATIENCE_MS = 20_000;
 
-/** What starts the command: the source with our own Node, unless a test has something else. */
+/** The program that starts the command: our own Node with the source, unless a test has another. */
 export type Program = readonly [string, ...string[]];
 const SOURCE: Program = [process.execPath, MAIN];
 
 export type Environment = Record<string, string>;
 export type Outcome = { code: number | null; stdout: string; stderr: string };
 
-/** The environment of a person who has configured this gateway and nothing else. */
+/** The environment of a user who has configured this gateway and nothing else. */
 export function environmentOf(gateway: Pick<Gateway, "url" | "token">): Environment {
   return { ...emptyEnvironment(), ACP_EDGE_URL: gateway.url, ACP_EDGE_TOKEN: gateway.token };
 }
 
-/** The environment of a person who has configured nothing. */
+/** The environment of a user who has configured nothing. */
 export function emptyEnvironment(): Environment {
   const home = mkdtempSync(join(tmpdir(), "acp-edge-home-"));
   onTestFinished(() => rmSync(home, { recursive: true, force: true }));
@@ -42,7 +42,7 @@ export async function acpEdge(
   return running.ended;
 }
 
-/** A command that goes on, and what it has printed so far. */
+/** A running command and its output so far. */
 export class Running {
   readonly child: ChildProcess;
   readonly ended: Promise<Outcome>;
@@ -66,7 +66,7 @@ export class Running {
     });
   }
 
-  /** Waits until it has printed this, on either stream. */
+  /** Waits until the command has printed this on either stream. */
   async prints(text: string): Promise<void> {
     const deadline = Date.now() + PATIENCE_MS;
     while (!this.stdout.includes(text) && !this.stderr.includes(text)) {
@@ -90,7 +90,7 @@ export function startAcpEdge(args: readonly string[], env: Environment, program:
   return started(spawn(node, [...before, ...args], { env, stdio: "pipe" }));
 }
 
-/** The same on a pseudo-terminal: what is typed and printed goes through it. */
+/** Runs the command on a pseudo-terminal. */
 export function startOnTerminal(args: readonly string[], env: Environment): Running {
   const words = [...SOURCE, ...args].map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
   const line = `stty cols 120 rows 40; exec ${words}`;
@@ -102,7 +102,7 @@ function started(child: ChildProcess): Running {
   return new Running(child);
 }
 
-/** The one document of a command with `--json`. */
+/** The single document a command prints with `--json`. */
 export function document<T>({ code, stdout }: Outcome): T {
   if (code !== 0 || !stdout.endsWith("\n") || stdout.trimEnd().includes("\n"))
     throw new Error(`Not one document, code ${code}: ${stdout}`);

@@ -1,4 +1,4 @@
-/** What closes under a bridge and opens again: the laptop it runs on, and the gateway it leads to. */
+/** A bridge whose laptop sleeps or whose gateway restarts. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readLog } from "./client.ts";
 import { chunks, onTheRoad, openEditor } from "./editor.ts";
@@ -24,7 +24,7 @@ test.each([
   await editor.reads('"text":"000050 ');
   editor.child.kill("SIGSTOP");
   if (dies) way.freeze();
-  // Longer than it takes to notice that nobody answers a heartbeat.
+  // This pause is longer than a missed heartbeat takes to notice.
   await eventually(() => turnIsOver(sessionId), 30_000);
   expect(chunks(editor.stdout).length).toBeLessThan(count);
   editor.child.kill("SIGCONT");
@@ -59,7 +59,7 @@ test("an editor learns the outcome of its turn after the whole system restarted"
     root: before.root,
   });
   expect(await answer).toMatchObject({ code: -32603, data: { outcome: "unknown" } });
-  // All that is in the log, and then the next turn.
+  // The editor has every frame of the log, and then the next turn.
   const seen = chunks(editor.stdout);
   expect(seen).toEqual(upTo(seen.length));
   expect(await editor.prompt(sessionId, "/stream 3 20")).toEqual({ stopReason: "end_turn" });

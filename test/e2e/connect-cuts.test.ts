@@ -30,7 +30,7 @@ const TURNS = [
   "/stream 40 15000",
 ];
 
-/** The same turns each time; what the editor read, with what is different in each session made equal. */
+/** Runs fixed turns; returns the frames the editor read, with the ids of the session made equal. */
 async function conversation(url: string, rounds: number): Promise<{ lines: string[]; stderr: string }> {
   const editor = await openEditor(url, gateway.token);
   const sessionId = await editor.newSession();
@@ -52,7 +52,7 @@ test("[I6] an editor sees the frames of an uninterrupted run, wherever the conne
   let cuts = 0;
   const next = () => {
     cuts += 1;
-    // Now and then nobody is told; now and then the way is longer.
+    // Some cuts are silent, and some are followed by a delay.
     network.delay(cuts % 7 === 0 ? 3 : 0);
     if (cuts % 50 === 0) network.freeze();
     else network.cut();
@@ -124,7 +124,7 @@ test("a permission request answered without a network is answered afterwards, on
   expect(await answersTo(sessionId)).toEqual([{ outcome: "selected", optionId: "reject" }]);
 });
 
-/** What the agent was answered, as the log has it. */
+/** The answers to the agent in the log. */
 async function answersTo(sessionId: string): Promise<unknown[]> {
   const log = await readLog(gateway, sessionId);
   return log.flatMap(({ payload: { message } }) => {
@@ -146,7 +146,7 @@ test("an editor that quits without a network does not wait long for the bridge",
   const { way, editor } = await onTheRoad(gateway);
   way.freeze();
   way.refuse(true);
-  // Of its own accord a socket waits for half a minute to be closed.
+  // By default a socket waits half a minute for the close handshake.
   await editor.end();
 }, 20_000);
 
@@ -176,7 +176,7 @@ test("a permanent failure reaches the editor as errors", async () => {
   const { way, editor, sessionId } = await onTheRoad(gateway);
   const closed = once(editor.child, "close");
   const answer = editor.prompt(sessionId, "/slow 60").catch((error: unknown) => error);
-  // Where it comes back to, its token is worth nothing.
+  // The gateway it reconnects to does not accept its token.
   way.leadTo(other.url);
   way.cut();
   expect(await answer).toMatchObject({ code: -32603, message: expect.stringContaining("token") });
@@ -202,7 +202,7 @@ test("[I3] 50 MB reach an editor that reads slowly, and little of it is ever in 
     if (id === 2) break;
     if (line.length < 10_000) continue;
     seen += 1;
-    // It stops to think now and then.
+    // The reader pauses now and then.
     if (seen % 250 === 0) await sleep(200);
     peak = Math.max(peak, residentMegabytes(child.pid as number));
   }

@@ -1,4 +1,4 @@
-/** A bridge whose tokens come from a command, and are good for less long than its connection. */
+/** A bridge whose tokens come from a command and expire before its connection ends. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -50,7 +50,7 @@ test("tokens valid for a second suffice for a turn with many cuts", async () => 
     way.cut();
   }
   expect(await answer).toEqual({ stopReason: "end_turn" });
-  // Each cut takes another one, and so does the end of each token.
+  // Each cut and each expiry needs another token.
   expect(tokens.runs).toBeGreaterThan(before + 3);
   expect(chunks(await editor.end())).toEqual(upTo(1000));
 });
@@ -60,7 +60,7 @@ test("a token that the gateway no longer accepts is replaced, and the connection
   const tokens = new TokenCommand(before.state, "1 hour");
   const { way, editor, sessionId } = await onTheRoad(before, tokens.options);
   const { runs } = tokens;
-  // All tokens so far are good for nothing: the gateway has another key.
+  // The gateway has another key, so all tokens so far are worthless.
   await before.stop();
   rmSync(keyPath(before.state));
   await using after = await startGateway({ state: before.state, root: before.root });

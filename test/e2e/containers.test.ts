@@ -1,6 +1,6 @@
 /**
- * Workspaces that start their hosts themselves. All of it is as with containers, but for the container: where there
- * is none, a process with the same environment is started.
+ * Workspaces that start their hosts themselves. Everything is as with containers, except that a process with the
+ * container's environment stands in for the container.
  */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ let command: string;
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "acp-edge-containers-"));
   command = join(directory, "container.sh");
-  // What the image would run; it notes each start, and where it is told to it ends at once, or never dials in.
+  // The image's command, which records each start; if told to, it ends at once or never dials in.
   writeFileSync(
     command,
     `#!/bin/sh
@@ -83,7 +83,7 @@ async function workspace(name: string, container: object = {}): Promise<Gateway>
   return own;
 }
 
-/** What its host was told, and nobody else should know. */
+/** The environment of a workspace's host, which is secret. */
 function tokenOf(pid: number): string {
   const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
   return environment.find((entry) => entry.startsWith("ACP_EDGE_HOST_TOKEN="))?.split("=")[1] as string;
@@ -116,7 +116,7 @@ describe("a workspace without a host", () => {
     expect(second.stopReason).toBe("end_turn");
     expect(textOf(second.updates)).toContain("two");
     expect(starts(own.workspace)).toHaveLength(2);
-    // The stand-in's disk is kept, so the agent knows the session.
+    // The stand-in keeps its disk, so the agent knows the session.
     expect(await kinds(own, session)).toContain("session.loaded");
     expect((await kinds(own, session)).filter((kind) => kind.startsWith("turn.failed"))).toEqual([]);
   });
@@ -158,7 +158,7 @@ describe("a container", () => {
     ]);
     await silent.close();
     expect(alive(starts("silent")).length).toBeLessThan(2);
-    // 300, 600, 1200, 2000, 2000 … ms apart, in fourteen seconds.
+    // Starts are 300, 600, 1200, 2000, 2000 … ms apart, for fourteen seconds.
     expect(starts(own.workspace).length).toBeGreaterThan(1);
     expect(starts(own.workspace).length).toBeLessThan(12);
     expect((await view(own)).containerState?.failures).toBeGreaterThan(1);
@@ -232,7 +232,7 @@ describe("a container", () => {
     await using client = await Client.connect(own);
     await client.newSession();
     const [pid] = starts(own.workspace) as [number];
-    // Refused because it has expired: whoever has it is not let in any more.
+    // The host's first token has expired and is refused.
     await eventually(async () => (await upgrade("/host/sessions/x", tokenOf(pid))) === 401, 30_000);
     const session = await client.newSession();
     expect((await client.prompt(session, "/echo on")).stopReason).toBe("end_turn");
@@ -266,7 +266,7 @@ test("a gateway that ends stops its hosts", async () => {
   await own[Symbol.asyncDispose]();
 });
 
-/** The status a host's socket is refused with. */
+/** The status that refuses a host's socket. */
 function upgrade(path: string, token: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const url = `${gateway.url.replace("http", "ws")}${path}`;

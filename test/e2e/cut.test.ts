@@ -1,6 +1,6 @@
 /**
- * The network between host and gateway goes away without a word, for longer than it takes either end to notice.
- * By default in a twelfth of the real times; CUT_SCALE=1 runs it with the real ones: a cut of 60 seconds.
+ * The network between host and gateway vanishes for longer than either end takes to notice. All times are a twelfth of
+ * the real ones by default; CUT_SCALE=1 uses the real ones, with a cut of 60 seconds.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { DEFAULT_TIMING } from "../../src/node/timing.ts";
@@ -58,7 +58,7 @@ afterEach(async () => {
   await network[Symbol.asyncDispose]();
 });
 
-/** Long enough to go on after the cut. */
+/** This stream lasts longer than the cut. */
 const COUNT = 400;
 const STREAM = `/stream ${COUNT} 60 ${Math.round((2 * CUT_MS) / COUNT)}`;
 

@@ -1,4 +1,4 @@
-/** An editor that has started the bridge as its agent, and works with it over two pipes. */
+/** An editor that runs the bridge as its agent over two pipes. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { PassThrough, Readable, Writable } from "node:stream";
@@ -18,7 +18,7 @@ import type { Gateway } from "./gateway.ts";
 const COMMAND = fileURLToPath(new URL("../../src/cli/command/main.ts", import.meta.url));
 
 export type EditorOptions = {
-  /** More for `acp-edge connect`. */
+  /** Further arguments of `acp-edge connect`. */
   args?: readonly string[];
   env?: Record<string, string>;
   onPermission?: (request: RequestPermissionRequest) => Promise<RequestPermissionResponse>;
@@ -38,7 +38,7 @@ export function startBridge(url: string, token: string, { args = [], env = {} }:
 export class Editor {
   readonly agent: ClientContext;
   readonly child: Bridge;
-  /** All that the bridge has written. */
+  /** All lines the bridge has written. */
   stdout = "";
   stderr = "";
   readonly #wakers = new Set<() => void>();
@@ -85,7 +85,7 @@ export class Editor {
     });
   }
 
-  /** Says no more, and waits for the bridge to end. */
+  /** Closes the bridge's stdin and waits for the bridge to end. */
   async end(): Promise<string> {
     this.child.stdin.end();
     await once(this.child, "close");
@@ -93,14 +93,14 @@ export class Editor {
   }
 }
 
-/** An editor that has introduced itself. */
+/** An editor that has sent initialize. */
 export async function openEditor(url: string, token: string, options?: EditorOptions): Promise<Editor> {
   const editor = new Editor(url, token, options);
   await editor.agent.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
   return editor;
 }
 
-/** An editor with a session, by way of a network of its own. */
+/** An editor with a session, connected through its own network. */
 export async function onTheRoad(gateway: Gateway, options?: EditorOptions) {
   const way = await BadNetwork.to(gateway.url);
   onTestFinished(() => way[Symbol.asyncDispose]());

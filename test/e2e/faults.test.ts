@@ -1,4 +1,4 @@
-/** Bad input and bad agents: whoever causes trouble gets a clear error, the others nothing. */
+/** Bad input and bad agents: the peer that causes trouble gets a clear error, and no other peer notices. */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { realpathSync } from "node:fs";
@@ -36,7 +36,7 @@ describe("a faulty client", () => {
   afterAll(() => client?.[Symbol.asyncDispose]());
 
   const prompt = (text: string) => ({ sessionId, prompt: [{ type: "text", text }] });
-  /** The connection and its session are as they were. */
+  /** Checks that the connection and its session still work. */
   const goesOn = async () =>
     expect(await client.request("session/prompt", prompt("hi"))).toMatchObject({
       result: { stopReason: "end_turn" },
@@ -272,7 +272,7 @@ describe("a faulty agent", () => {
   });
   afterAll(() => client?.close());
 
-  /** Another session streams while `trouble` happens. */
+  /** Runs `trouble` while another session streams. */
   const whileStreaming = async <T>(trouble: () => Promise<T>): Promise<T> => {
     const turn = client.prompt(bystander, "/stream 300 100 1");
     const result = await trouble();
@@ -444,7 +444,7 @@ test("a gateway with a missing agent reports that for each session, and its othe
   expect((await other.prompt(await other.newSession(), "hi")).stopReason).toBe("end_turn");
 });
 
-/** The answer to an attempt to open a WebSocket. */
+/** The HTTP response to an attempt to open a WebSocket. */
 async function upgradeStatus(query: string, path = "/acp"): Promise<number> {
   const socket = new WebSocket(`${gateway.url.replace("http", "ws")}${path}${query}`);
   socket.on("error", () => {});

@@ -57,7 +57,7 @@ function run(name: string): void {
   hosts.set(name, startHost(gateway, { name, workspace, token, root: files, args: ["--drain", "10"], env }));
 }
 
-/** What one prompt came to. */
+/** The outcome of one prompt. */
 type Outcome = { session: string; mark: string; ended: "completed" | "unknown"; numbers: number[] };
 
 test("hosts come and go, and every turn has one known end", { timeout: 150_000 }, async () => {
@@ -91,7 +91,7 @@ test("hosts come and go, and every turn has one known end", { timeout: 150_000 }
   expect(new Set(traces).size, "a prompt ran twice").toBe(traces.length);
   for (const { mark, ended, numbers } of outcomes) {
     if (ended === "completed") expect(traces).toContain(mark);
-    // A turn in doubt has shown a beginning, without a hole.
+    // A turn in doubt has shown its beginning without a gap.
     expect(numbers).toEqual(upTo(ended === "completed" ? CHUNKS : numbers.length));
   }
   const unknown = outcomes.filter(({ ended }) => ended === "unknown").length;
@@ -115,7 +115,7 @@ test("hosts come and go, and every turn has one known end", { timeout: 150_000 }
   for (const client of clients) await client.close();
 });
 
-/** Sends one prompt. Anything but an end that is known, or known to be in doubt, fails the test. */
+/** Sends one prompt. The test fails unless the turn ends with a known outcome or one known to be in doubt. */
 async function promptOnce(client: Client, session: string, mark: string): Promise<Outcome> {
   const start = client.wire.entries.length;
   try {
@@ -131,7 +131,10 @@ async function promptOnce(client: Client, session: string, mark: string): Promis
   }
 }
 
-/** One host at a time, so that there is always somewhere to go; for longer than the grace or for less; each way at least once. */
+/**
+ * Takes down one host at a time, so that another is always there, for longer or shorter than the grace, each way at
+ * least once.
+ */
 async function chaos(random: Random): Promise<void> {
   const until = Date.now() + CHAOS_MS;
   for (let round = 0; round < 2 || Date.now() < until; round += 1) {

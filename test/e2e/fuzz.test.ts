@@ -1,4 +1,4 @@
-/** Whatever is sent to a gateway, it goes on, and nobody else notices. */
+/** No message stops a gateway or disturbs its other clients. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CLIENT_CLAIMS, HOST_CLAIMS, loadSigner } from "../../src/cli/token-signer.ts";
@@ -8,7 +8,7 @@ import * as attackers from "./fuzz/attackers.ts";
 import { eventually, type Gateway, type HostProcess, startGateway, startHost } from "./gateway.ts";
 import { streamed, upTo } from "./updates.ts";
 
-/** Another run, other messages; `FUZZ_SEED` repeats one. */
+/** Every run sends other messages; `FUZZ_SEED` repeats a run. */
 const SEED = Number(process.env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 32));
 const OWN = "fuzz";
 const ELSEWHERE = { tenant: "elsewhere", workspaces: ["quiet"] };
@@ -17,7 +17,7 @@ let gateway: Gateway;
 let elsewhere: Gateway;
 let quietHost: HostProcess;
 beforeAll(async () => {
-  // What is refused for its number would not be tried.
+  // Rate limits would keep messages from being tried.
   const limits = { agentStartMs: 8000, promptsPerHour: 1e9, charsPerHour: 1e12 };
   gateway = await startGateway({ env: { ACP_EDGE_LIMITS: JSON.stringify(limits) } });
   const signer = await loadSigner(gateway.state);
@@ -105,7 +105,7 @@ test("100,000 random and damaged messages harm nobody", { timeout: 300_000 }, as
   await eventually(async () => (await gateway.api(`/api/sessions/${victims[0]}`)).ok);
 });
 
-/** The gateway's own faults, as opposed to what it has to say about bad messages. */
+/** The faults the gateway logs about itself, not about bad messages. */
 function isTrouble(line: string): boolean {
   return /unhandled|uncaught|(request|connection|session|explain|release|place|write) failed|unreachable|interrupted|not (told|entered|recorded|signed)|fatal/i.test(
     line,

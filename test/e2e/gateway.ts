@@ -17,16 +17,16 @@ const HOST = fileURLToPath(new URL("../../src/host/main.ts", import.meta.url));
 const READY_MS = 40_000;
 
 export type StartOptions = {
-  /** Kept after the end if given; otherwise temporary. */
+  /** The state directory: kept if given, otherwise temporary. */
   state?: string;
   root?: string;
-  /** 0, the default: a free one. */
+  /** The port; 0, the default, is a free one. */
   port?: number;
   agent?: string;
-  /** More of them, for the runner. */
+  /** Further arguments of the runner. */
   args?: string[];
   env?: Record<string, string>;
-  /** By `npm start`, which puts processes of its own in between. */
+  /** Starts through `npm start`, which puts its own processes in between. */
   npm?: boolean;
 };
 
@@ -36,22 +36,22 @@ export type Gateway = ReadyInfo &
   AsyncDisposable & {
     state: string;
     root: string;
-    /** What the runner and its children logged so far. */
+    /** The log of the runner and its children so far. */
     log(): string;
     /** A request with the client token. */
     api(path: string, init?: RequestInit): Promise<Response>;
-    /** Everything alive below the runner. */
+    /** The pids of all living processes below the runner. */
     processes(): ProcessEntry[];
-    /** The pid it had. */
+    /** Resolves to the killed pid. */
     killWorkerd(): number;
-    /** The pid it had. */
+    /** Resolves to the killed pid. */
     killHost(): number;
     exited: Promise<Exit>;
-    /** As Ctrl-C would; resolves when the runner is gone. Harmless when it already is. */
+    /** Stops the runner as Ctrl-C does; resolves when it is gone, at once if it already is. */
     stop(signal?: NodeJS.Signals): Promise<Exit>;
   };
 
-/** The runner with any arguments, for those tests that expect it to end by itself. */
+/** Runs the runner with any arguments, for tests that expect it to end by itself. */
 export async function runStart(args: string[]): Promise<Exit & { stdout: string; stderr: string }> {
   const child = spawnRunner(args);
   const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
@@ -122,13 +122,13 @@ export type HostStart = {
   workspace: string;
   token: string;
   root: string;
-  /** Where it dials, if not at the gateway itself. */
+  /** The address to dial instead of the gateway's own. */
   url?: string;
   args?: string[];
   env?: Record<string, string>;
 };
 
-/** Another host, as a process of its own. Its end is the caller's business. */
+/** Starts another host as a process of its own. The caller has to stop it. */
 export function startHost(
   gateway: Gateway,
   { name, workspace, token, root, url, args = [], env }: HostStart,
@@ -147,7 +147,7 @@ export function startHost(
   return { name, log, exited: exitOf(child), kill: (signal) => void child.kill(signal) };
 }
 
-/** A workspace of its own on a running gateway: the gateway as seen with its tokens, and one for hosts. */
+/** A new workspace on a running gateway: the gateway with tokens for clients and hosts of that workspace. */
 export async function withWorkspace(gateway: Gateway, workspace: string): Promise<Gateway> {
   const signer = await loadSigner(gateway.state);
   const token = await signer.sign({ ...CLIENT_CLAIMS, workspaces: [workspace] }, "1 hour");
@@ -167,7 +167,7 @@ export async function eventually(check: () => boolean | Promise<boolean>, within
   }
 }
 
-/** Which of these are still running; a zombie is not. */
+/** The pids that still run; a zombie does not. */
 export function alive(pids: number[]): number[] {
   const running = new Set(processTable().map(({ pid }) => pid));
   return pids.filter((pid) => running.has(pid));

@@ -82,7 +82,7 @@ test("a session is loaded by another connection, and closed", async () => {
 
   await using second = await connect();
   await second.load(session);
-  // The answer comes on another stream, and may overtake the end of the history on the way.
+  // The answer comes on another stream and may overtake the end of the replay.
   await second.hears(session, "002999");
   expect(streamed(second.updates(session))).toEqual(upTo(3000));
   const { updates } = await second.prompt(session, "/stream 20 40");

@@ -10,13 +10,13 @@ type Message = { role: string; content?: unknown };
 export type ModelRequest = { key: string | undefined; messages: Message[]; tools: string[] };
 
 export class ModelServer implements AsyncDisposable {
-  /** What was asked in the conversation, in order; agents ask other things on the side. */
+  /** The requests of the conversation in order, without an agent's side requests. */
   readonly requests: ModelRequest[] = [];
   readonly #server: Server;
   readonly #script: Reply[];
   readonly #mark: string;
 
-  /** Answers requests that have `mark` in them by the script, one reply each, and all others with a word. */
+  /** Answers requests that contain `mark` with the next reply of the script, and all others with a word. */
   static async start(mark: string, script: Reply[]): Promise<ModelServer> {
     const server = createServer();
     const model = new ModelServer(server, mark, script);

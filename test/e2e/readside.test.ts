@@ -1,4 +1,4 @@
-/** The sessions and their logs, over plain HTTP. */
+/** Sessions and their logs over plain HTTP. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Client, type LogEvent, parse, RawClient } from "./client.ts";
@@ -6,7 +6,7 @@ import { eventually, type Gateway, startGateway } from "./gateway.ts";
 import { upTo } from "./updates.ts";
 
 let gateway: Gateway;
-/** A session with every source of events in its log, and more text than one page of it holds. */
+/** A session with every source of events in its log, and a log longer than one page. */
 let session: string;
 beforeAll(async () => {
   gateway = await startGateway();
@@ -124,7 +124,7 @@ describe("the log of a session", () => {
   });
 
   test.each([1, 2, 97, 1000, 100_000])("is the same in pages of %i", async (limit) => {
-    // One by one would take long and show no more.
+    // Pages of one event would take long and show no more.
     const wanted = limit < 10 ? lines.slice(0, 60) : lines;
     const paged: string[] = [];
     while (paged.length < wanted.length) {
@@ -206,7 +206,7 @@ describe("the session list", () => {
   type Page = { sessions: Record<string, unknown>[]; nextCursor: string | null };
 
   test("has each session with its title", async () => {
-    // The index follows the log after a moment.
+    // The index follows the log with a delay.
     await eventually(async () => {
       const { sessions } = await getJson<Page>("/api/sessions");
       return sessions.some(({ sessionId, title }) => sessionId === session && title === "A title");
@@ -230,7 +230,7 @@ describe("the session list", () => {
       const listed = ids(await getJson<Page>("/api/sessions"));
       return added.every((id) => listed.includes(id));
     });
-    // Lines of the index move while it catches up: a look before and after tells.
+    // Rows of the index move while it catches up, so the test compares it before and after.
     await eventually(async () => {
       const whole = await getJson<Page>("/api/sessions");
       const paged: unknown[] = [];

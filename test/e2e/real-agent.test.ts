@@ -29,7 +29,7 @@ test("Qwen Code asks for a permission, writes a file and ends its turn", { timeo
   ]);
   const agents = async () =>
     ((await (await gateway.api("/api/agents")).json()) as { agents: { available: boolean }[] }).agents;
-  // No key in the environment of this machine counts.
+  // The test ignores keys in the environment of this machine.
   const env = { HOME: home, OPENAI_API_KEY: "", DASHSCOPE_API_KEY: "" };
   await using gateway = await startGateway({
     root,
@@ -57,7 +57,7 @@ test("Qwen Code asks for a permission, writes a file and ends its turn", { timeo
     const { optionId } = request.options.find(({ kind }) => kind === "allow_once")!;
     return { outcome: { outcome: "selected", optionId } };
   };
-  // It was started to say what it can do.
+  // The agent was started to report its capabilities.
   const { message } = await client.wire.until(({ by }) => by === "them");
   expect(message.result).toMatchObject({ agentInfo: { name: "qwen-code" } });
   const session = await client.newSession();
@@ -67,7 +67,7 @@ test("Qwen Code asks for a permission, writes a file and ends its turn", { timeo
   expect(textOf(updates)).toContain("The greeting is written.");
   expect(asked).toHaveLength(1);
   expect(readFileSync(file, "utf8")).toBe("hello from the model\n");
-  // The model was asked with the key, and told what came of its tool call.
+  // The model got the key and the result of its tool call.
   expect(model.requests.map((request) => request.key)).toEqual([key, key]);
   expect(model.requests[1]?.messages.at(-1)).toMatchObject({ role: "tool" });
 

@@ -6,7 +6,7 @@ import { alive, eventually, type Gateway, startGateway } from "./gateway.ts";
 import { streamed, textOf, upTo } from "./updates.ts";
 
 const KILLS = 5;
-/** Slow enough to outlast the kills and the restarts between them. */
+/** This stream outlasts the kills and the restarts between them. */
 const STREAM = { count: 2000, size: 200, delayMs: 4 };
 
 let gateway: Gateway;
@@ -43,7 +43,7 @@ test("[I1] [I6] kill -9 of workerd in mid-stream, again and again, loses and rep
   const logged = loggedUpdates(log);
   expect(streamed(logged)).toEqual(upTo(count));
   for (const client of clients) {
-    // Nobody saw what is not in the log, and nobody saw a hole.
+    // No client saw a frame that is not in the log, or a gap.
     const seen = textOf(client.updates(session));
     expect(seen).toBe(textOf(logged).slice(0, seen.length));
   }
@@ -108,7 +108,7 @@ test("kill -9 of the host in mid-turn fails the turn, and the next prompt works"
   expect((await lifecycle(session)).pid).not.toBe(pid);
   const log = await readLog(gateway, session);
   expect(log.map(({ seq }) => seq)).toEqual(log.map((_, index) => index + 1));
-  // Nobody runs a prompt twice.
+  // No prompt runs twice.
   expect(textOf(loggedUpdates(log)).match(/tick 1 of/g)).toHaveLength(1);
 });
 
@@ -122,7 +122,7 @@ test("kill -9 of the agent in mid-turn fails the turn, and the next prompt works
   expect((await client.prompt(session, "again")).stopReason).toBe("end_turn");
 });
 
-/** What the SDK asks of clients: a new connection, initialize, session/load; until the gateway is back. */
+/** Reconnects as the SDK asks of clients, with initialize and session/load, until the gateway is back. */
 async function reconnect(session: string, prepare = (_: Client) => {}): Promise<Client> {
   let connected: Client | undefined;
   await eventually(async () => {

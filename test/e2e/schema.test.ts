@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 
-/** Its answers are checked as they come. */
+/** A client whose answers are checked as they arrive. */
 async function ask(client: RawClient, method: string, params: object): Promise<Message> {
   const answer = await client.request(method, params);
   expect(faults(answer, method), `${method}: ${JSON.stringify(answer)}`).toEqual([]);
@@ -56,7 +56,7 @@ test("every message of a session's life, seen by two clients, is valid by the sc
   await second.texts.until((text) => parse(text).method === "$/cancel_request", from - 1);
 
   await ask(first, "session/set_mode", { sessionId, modeId: "code" });
-  // The agent forgets, and the gateway says so.
+  // The agent loses its session, and the gateway reports that.
   expect((await ask(first, "session/prompt", prompt(sessionId, "/crash"))).error).toBeDefined();
   await ask(first, "session/prompt", prompt(sessionId, "again"));
   await second.texts.until((text) => text.includes("session_info_update"));

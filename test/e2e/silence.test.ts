@@ -1,4 +1,4 @@
-/** Clients that vanish without a word, and clients that only have nothing to say. */
+/** Clients that vanish, and clients that are only quiet. */
 import { expect, test } from "vitest";
 import { BadNetwork } from "./bad-network.ts";
 import { Client } from "./client.ts";
@@ -29,7 +29,7 @@ test("[I7] a vanished client is detached, a quiet one stays, and the turn goes o
   expect(await present()).toBe(1);
   expect((await quiet.prompt(session, "/stream 5 20")).stopReason).toBe("end_turn");
 
-  // A resumable client has a heartbeat, and nothing else to say.
+  // A quiet resumable client sends only heartbeats.
   const editor = await openEditor(gateway.wsUrl, gateway.token);
   const other = await editor.newSession();
   await eventually(() => pings() >= 6);

@@ -1,4 +1,4 @@
-/** Requests whose bodies come slowly, or stop coming: byte by byte on bare sockets. */
+/** Requests whose bodies arrive slowly or stop, written byte by byte on bare sockets. */
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { type Gateway, startGateway } from "./gateway.ts";
 import { streamed, upTo } from "./updates.ts";
 
 const LIMITS = { bodyStallMs: 1000, bodyMs: 3000 };
-/** Pieces of a body that comes steadily: longer than `bodyMs` in all, if there are enough. */
+/** The pause between the pieces of a steady body, which can take longer than `bodyMs` in total. */
 const EVERY_MS = 200;
 
 let gateway: Gateway;
@@ -28,7 +28,7 @@ const ACP: Route = { method: "POST", path: "/acp", type: "application/json" };
 const SETTINGS: Route = { method: "PUT", path: "/api/workspaces/local", type: "application/json" };
 const IMPORT: Route = { method: "POST", path: "/api/sessions/import", type: "application/x-tar" };
 
-/** What is answered to a body that is written by the given function; "closed" if the connection ends instead. */
+/** The response to a body that the given function writes, or "closed" if the connection ends instead. */
 async function exchange(
   { method, path, type }: Route,
   length: number | "chunked",
@@ -81,14 +81,14 @@ function isWhole(answer: string): boolean {
 
 const INITIALIZE = '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}';
 
-/** Half of it, and then nothing. */
+/** Writes half of the body and stops. */
 const halfOf = (bytes: Buffer) => async (piece: (bytes: Buffer) => void, isOver: () => boolean) => {
   piece(bytes.subarray(0, bytes.length / 2));
   const started = Date.now();
   while (!isOver() && Date.now() - started < 10 * LIMITS.bodyStallMs) await sleep(20);
 };
 
-/** All of it, in so many pieces. */
+/** Writes the whole body in this many pieces. */
 const steadily =
   (bytes: Buffer, pieces: number) => async (piece: (bytes: Buffer) => void, isOver: () => boolean) => {
     const size = Math.ceil(bytes.length / pieces);

@@ -1,4 +1,4 @@
-/** An editor's prompt travels through the edge to an agent process and back. */
+/** An editor's prompt travels through the gateway to an agent process and back. */
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -409,7 +409,7 @@ describe("the next run of a gateway on the same state", () => {
     const { updates, stopReason } = await after.prompt(session, "/stream 10 40");
     expect(stopReason).toBe("end_turn");
     expect(streamed(updates)).toEqual(upTo(10));
-    // The demo agent keeps nothing across a restart here, and the client is told.
+    // The demo agent keeps no session across a restart here, and the client learns of that.
     expect(updates).toContainEqual(
       expect.objectContaining({ _meta: expect.objectContaining({ "acp-edge/event": "session.rebound" }) }),
     );
@@ -422,17 +422,17 @@ function isUpdate(update: SessionUpdate | undefined, kind: SessionUpdate["sessio
   return update?.sessionUpdate === kind;
 }
 
-/** Slash commands are announced when the agent likes: after any response, at any start. */
+/** An agent may announce slash commands at any time: after any response and at any start. */
 function isConversation(update: SessionUpdate): boolean {
   return !isUpdate(update, "available_commands_update");
 }
 
-/** What a replay never joins. */
+/** The updates that a replay never merges. */
 function isNoText(update: SessionUpdate): boolean {
   return textOf([update]) === "";
 }
 
-/** The ids a client gave to its requests. */
+/** The ids of a client's requests. */
 function idsOf(client: Client): unknown[] {
   return client.wire.entries.flatMap(({ by, message }) =>
     by === "us" && message.method && message.id !== undefined ? [message.id] : [],

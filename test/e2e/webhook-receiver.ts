@@ -9,7 +9,7 @@ import type { Gateway } from "./gateway.ts";
 
 export type Hook = { id: string; secret: string };
 export type Data = Record<string, unknown> & { sessionId?: string };
-/** One request, after its signature was found good. */
+/** One request with a valid signature. */
 export type Delivery = {
   path: string;
   id: string;
@@ -19,12 +19,12 @@ export type Delivery = {
   raw: string;
 };
 
-/** What it does with a request, once it has it; a status is answered. */
+/** How the receiver treats a request; a number is the status of its response. */
 type Answer = (delivery: Delivery, response: ServerResponse) => number | undefined;
 
 export class Receiver implements AsyncDisposable {
   readonly deliveries: Delivery[] = [];
-  /** What did not pass. */
+  /** Requests whose signature was not valid. */
   readonly refused: string[] = [];
   answer: Answer = () => 204;
   readonly #server: Server;
@@ -42,7 +42,7 @@ export class Receiver implements AsyncDisposable {
     return new Receiver(server);
   }
 
-  /** Makes a webhook of the gateway's workspace that leads here. */
+  /** Makes a webhook of the gateway's workspace with this receiver's address. */
   async hook({ api, workspace }: Gateway, path: string, order: object = {}): Promise<Hook> {
     const url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}${path}`;
     const response = await api(`/api/workspaces/${workspace}/webhooks`, {
@@ -55,7 +55,7 @@ export class Receiver implements AsyncDisposable {
     return hook;
   }
 
-  /** What has come that is as described; waits for as many. */
+  /** Waits for this many requests that satisfy the condition. */
   async receives(is: (delivery: Delivery) => boolean, count = 1): Promise<[Delivery, ...Delivery[]]> {
     const deadline = Date.now() + PATIENCE_MS;
     for (;;) {
@@ -97,5 +97,5 @@ export class Receiver implements AsyncDisposable {
   }
 }
 
-/** Nothing waited for here takes this long unless it never comes. */
+/** A request that takes longer never comes. */
 const PATIENCE_MS = 20_000;

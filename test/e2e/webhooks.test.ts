@@ -1,4 +1,4 @@
-/** Webhooks from a real gateway to a real receiver, which fails, hangs, is gone, or asks to be left alone. */
+/** Webhooks from a real gateway to a real receiver, which fails, hangs, vanishes or answers 410 Gone. */
 import { randomUUID } from "node:crypto";
 import { Webhook, WebhookVerificationError } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -6,7 +6,7 @@ import { Client, readLog } from "./client.ts";
 import { eventually, type Gateway, startGateway } from "./gateway.ts";
 import { type Delivery, Receiver } from "./webhook-receiver.ts";
 
-/** A signature's time is in whole seconds: with these a second attempt is in another one. */
+/** Signatures have whole seconds, so these pauses give a second attempt another time. */
 const LIMITS = { webhookRetryMs: 1100, webhookTimeoutMs: 2500 };
 
 let gateway: Gateway;
@@ -57,7 +57,7 @@ describe("a webhook receiver", () => {
         ],
       },
     });
-    // The id is what it takes to answer.
+    // The id is enough to answer the request.
     const { permission } = pending.message.data as { permission: { id: string } };
     const answer = { method: "POST", body: '{"optionId":"allow"}' };
     expect((await gateway.api(`/api/permissions/${permission.id}`, answer)).status).toBe(200);
@@ -217,7 +217,7 @@ type Pending = { permission: { options: { optionId: string; url: string }[] } };
 test("a message from before kill -9 of the gateway is delivered afterwards", async () => {
   const path = newPath();
   await receiver.hook(gateway, path, { events: ["turn.ended"] });
-  // It has the message, and the gateway does not live to hear so.
+  // The receiver has the message, and the gateway dies before the response.
   receiver.answer = () => undefined;
   const sessionId = await client.newSession();
   const turn = client.prompt(sessionId, "/echo hello");

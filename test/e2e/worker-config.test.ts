@@ -35,7 +35,7 @@ test("wrangler's reading of the configuration is cached until the configuration 
     worker: { bindings: { SOME: "one" } },
     migrations: [{ binding: "INDEX", name: "0001.sql", statements: ["CREATE TABLE a (b)"] }],
   });
-  // A process that has to be asked would be killed.
+  // Asking wrangler again would fail, because the process would be killed.
   expect(await readWorkerConfig(join(directory, "wrangler.toml"), AbortSignal.abort())).toEqual(first);
 
   write("wrangler.toml", settings("two"));

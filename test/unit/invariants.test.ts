@@ -7,7 +7,7 @@ function invariants(): Set<string> {
   return new Set(numbered ?? Array.from({ length: 15 }, (_, i) => `I${i + 1}`));
 }
 
-/** The invariants that a title cites, as in `[I6]`, with how many titles do. */
+/** The invariants that titles cite, as in `[I6]`, with the number of titles. */
 function citations(): Map<string, number> {
   const counts = new Map<string, number>();
   for (const file of sourceFiles("test")) {

@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { sourceFiles, sourceText } from "../fixtures/source-files.ts";
 
-/** What a file imports: paths from the root of the repository, or names of packages. */
+/** The imports of a file: paths from the root of the repository, or names of packages. */
 function importsOf(file: string): string[] {
   const specifiers = [...sourceText(file).matchAll(/(?:from|import)\s*\(?"([^"]+)"/g)].map(
     ([, name]) => name,
@@ -10,7 +10,7 @@ function importsOf(file: string): string[] {
   return specifiers.map((name = "") => (name.startsWith(".") ? posix.join(posix.dirname(file), name) : name));
 }
 
-/** The code of a file, without comments and the texts in quotes. */
+/** The code of a file without comments and string literals. */
 function codeOf(file: string): string {
   return sourceText(file)
     .replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "")

@@ -1,4 +1,7 @@
-/** The environment with containers is the other one and a container: wrangler lets neither inherit from the other. */
+/**
+ * The environment with containers equals the default one plus a container. wrangler environments do not inherit, so
+ * both are written out.
+ */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

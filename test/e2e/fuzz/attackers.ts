@@ -1,4 +1,4 @@
-/** Those who send the spoilt messages, each over its own kind of line, and come back when they are thrown out. */
+/** Peers that send the damaged messages, each over its own transport, and reconnect when they are closed. */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { Agent, request } from "node:http";
@@ -11,22 +11,22 @@ import { mutant } from "./mutate.ts";
 
 export type Target = {
   url: string;
-  /** May do all a client can in the workspaces `own` and of the victim. */
+  /** A token with every right of a client in the workspaces `own` and of the victim. */
   token: string;
   hostToken: string;
   /** A workspace with no host but the attacker. */
   own: string;
   /** Sessions with an agent. */
   victims: readonly string[];
-  /** Sessions that are not there. */
+  /** Sessions that do not exist. */
   nobody: readonly string[];
 };
 
-/** What came of it. */
+/** Counts of the outcomes. */
 export class Tally {
   sent = 0;
   readonly #seen = new Map<string, number>();
-  /** Whatever the gateway said, for those who look for something in it. */
+  /** Every message of the gateway, for attackers that need its contents. */
   onText: (text: string) => void = () => {};
 
   count(what: string): void {
@@ -46,7 +46,7 @@ const OLDEST =
 const BATCH = 250;
 const PATIENCE_MS = 30_000;
 
-/** A socket that knows when it is closed, and what the other side has got. */
+/** A socket that knows when it is closed and how much the gateway has received. */
 class Line {
   readonly #ws: WebSocket;
   readonly #tally: Tally;
@@ -59,7 +59,7 @@ class Line {
     this.#closed = new Promise((resolve) => {
       ws.on("close", (code) => resolve(tally.count(`close ${code}`)));
     });
-    // One that is not let in is closed as well.
+    // A refused socket is closed too.
     ws.on("error", () => {});
     ws.on("message", (data) => {
       const text = String(data);
@@ -98,7 +98,7 @@ class Line {
     this.#ws.send(random.chance(0.005) ? Buffer.from(text) : text);
   }
 
-  /** Asks something and waits for the answer, or for the end of the socket. */
+  /** Sends a request and waits for the answer or the end of the socket. */
   async barrier(question: string, answer: string): Promise<void> {
     let done = () => {};
     const answered = new Promise<void>((resolve) => {
@@ -130,7 +130,7 @@ class Line {
   }
 }
 
-/** What is said of a session is put together once. */
+/** The corpus of a session is built once. */
 const said = new Map<string, { frames: string[]; heavy: string[] }>();
 
 function frame(random: Random, target: Target): string {
@@ -168,7 +168,7 @@ export async function socketClient(
   }
 }
 
-/** The line of clients that come back. */
+/** Clients of the resumable wire. */
 export async function resumableClient(
   random: Random,
   target: Target,
@@ -192,7 +192,7 @@ export async function resumableClient(
     });
     await line.barrier('{"t":"hello","own":0,"cursors":{}}', '"welcome"');
     while (left > 0 && line.isOpen && random.chance(0.97)) {
-      // One message of many frames, the last of them a question.
+      // One message has many frames, the last of which is a request.
       const id = randomUUID();
       const lines = Array.from({ length: BATCH }, () => frame(random, target).replaceAll("\n", " "));
       const first = received + 1;
@@ -213,7 +213,7 @@ export async function resumableClient(
   }
 }
 
-/** A host that says anything: on its control socket and as the agent of those sessions it is asked to open. */
+/** A host that sends anything, on its control socket and as the agent of the sessions it has to open. */
 export async function host(random: Random, target: Target, tally: Tally, frames: number): Promise<void> {
   let left = frames;
   const orders: { sessionId: string; processRequest: number }[] = [];
@@ -230,7 +230,7 @@ export async function host(random: Random, target: Target, tally: Tally, frames:
       const messages = corpus.controlMessages(random.pick(target.victims));
       for (let i = 0; i < 20; i += 1) control.fuzz(mutant(random, messages), random);
       left -= 20;
-      // Newer orders are more likely to be good still.
+      // Newer process requests are more likely to be still valid.
       const order = orders.at(-1 - random.below(Math.min(orders.length, 5)));
       if (order) left -= await agent(random, target, tally, order);
     }
@@ -276,7 +276,7 @@ async function agent(
 
 const agentOfHttp = new Agent({ keepAlive: true, maxSockets: 8 });
 
-/** Requests of all sorts. */
+/** HTTP requests of all sorts. */
 export async function httpClient(
   random: Random,
   target: Target,
@@ -348,13 +348,13 @@ function oddPath(random: Random, path: string): string {
   const query = random.chance(0.3)
     ? `?${random.pick(["limit", "after", "cursor", "format", "workspace", "as", "kind"])}=${mutant(random, ["1", ...instead]).slice(0, 3000)}`
     : "";
-  // Only what an HTTP client would send: the line itself is not ours to read.
+  // The request stays valid HTTP: parsing the request line is not our code.
   return encodeURI(`/${parts.join("/")}${query}`.toWellFormed()).replaceAll("%25", random.pick(["%25", "%"]));
 }
 
 type Answer = { status: number; text: string; connection: string | undefined };
 
-/** Undefined: Node does not send such a request, the answer has no end, or the line was closed under it. */
+/** Resolves to undefined when Node refuses to send the request, the response has no end, or the connection closes. */
 function ask(
   url: string,
   {
@@ -366,7 +366,7 @@ function ask(
 ): Promise<Answer | undefined> {
   return new Promise((resolve) => {
     try {
-      // Node says how long a body is only where it expects one; the rest would be taken for the next request.
+      // Node sends the length of a body only for methods that have one; another body would be read as the next request.
       const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) };
       const options = { method, path, headers: { ...headers, ...length }, agent: agentOfHttp };
       const outgoing = request(url, options, (incoming) => {
@@ -383,7 +383,7 @@ function ask(
         });
         incoming.on("end", done);
         incoming.on("error", done);
-        // Live streams and long logs: the beginning will do.
+        // The beginning of live streams and long logs is enough.
         if (incoming.headers["content-type"]?.startsWith("text/event-stream")) outgoing.destroy();
       });
       outgoing.on("error", () => resolve(undefined));

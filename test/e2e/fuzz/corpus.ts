@@ -1,4 +1,4 @@
-/** Good messages of every kind, to be spoilt. */
+/** Valid messages of every kind, to be damaged. */
 import { randomUUID } from "node:crypto";
 import { LINK_VERSION } from "../../../src/protocol/host-wire.ts";
 import * as container from "../../fixtures/dialects/container-data-model.ts";
@@ -10,7 +10,7 @@ const request = (method: string, params: unknown, id: unknown = 7) =>
 const note = (method: string, params: unknown) => JSON.stringify({ jsonrpc: "2.0", method, params });
 const printed = (seed: object) => Object.values(seed).filter((value) => typeof value === "string");
 
-/** What a client can say about this session. */
+/** The messages of a client about this session. */
 export function clientFrames(sessionId: string): string[] {
   const text = [{ type: "text", text: "hi" }];
   const block = { type: "resource", resource: { uri: "file:///a", text: "a", mimeType: "text/plain" } };
@@ -40,7 +40,7 @@ export function clientFrames(sessionId: string): string[] {
   ];
 }
 
-/** The same for what costs more than the rest: replays, and logins of the agent. */
+/** The expensive messages of a client: replays and logins. */
 export function heavyFrames(sessionId: string): string[] {
   const open = { sessionId, cwd: "/", mcpServers: [] };
   const stdio = { name: "m", command: "true", args: ["-x"], env: [{ name: "KEY", value: "hidden" }] };
@@ -61,7 +61,7 @@ export function heavyFrames(sessionId: string): string[] {
   ];
 }
 
-/** What makes a session. */
+/** The messages that create a session. */
 export const OPENINGS = [
   request("session/new", { cwd: "/", mcpServers: [] }),
   request("session/new", { cwd: "/", mcpServers: [{ name: "m", command: "c", args: [], env: [] }] }),
@@ -106,7 +106,7 @@ export function controlMessages(sessionId: string): string[] {
   ].map((message) => JSON.stringify(message));
 }
 
-/** Items of an agent's process. */
+/** The items of an agent's process. */
 export function hostItems(agentSession: string): string[] {
   const update = (of: object) => note("session/update", { sessionId: agentSession, update: of });
   const text = { type: "text", text: "hello" };
@@ -147,7 +147,7 @@ export function hostItems(agentSession: string): string[] {
 
 type Call = readonly [method: string, path: string, body?: string];
 
-/** Every route of the API. Nothing here is about anything but the given session and workspace. */
+/** Every route of the API, for the given session and workspace only. */
 export function restCalls(sessionId: string, workspace: string): Call[] {
   const session = `/api/sessions/${sessionId}`;
   const settings = { placement: "spread", policy: { rules: [] }, hostGraceMs: 1000, sharedFiles: true };
@@ -187,7 +187,7 @@ export function restCalls(sessionId: string, workspace: string): Call[] {
     ["PUT", `/api/workspaces/${workspace}/secrets/KEY`, '{"value":"hidden"}'],
     ["DELETE", `/api/workspaces/${workspace}/secrets/KEY`],
     ["GET", `/api/workspaces/${workspace}/webhooks`],
-    // Without an address: a damaged one could be anybody's.
+    // The webhook has no address, because a damaged one could belong to anybody.
     ["POST", `/api/workspaces/${workspace}/webhooks`, '{"events":["turn.ended"],"links":true}'],
     ["DELETE", `/api/workspaces/${workspace}/webhooks/${sessionId}`],
     ["POST", `/api/workspaces/${workspace}/webhooks/${sessionId}/test`],

@@ -2,7 +2,7 @@ import type { Random } from "../../fixtures/random.ts";
 
 /** Random and damaged messages. A seed always gives the same ones. */
 
-/** Values that programs tend to trip over, as JSON has them. */
+/** JSON values that often cause errors in programs. */
 const ODD = [
   ...[
     "null",
@@ -53,7 +53,7 @@ const ODD = [
   ],
 ];
 
-/** An odd value that is sometimes a heap of its own kind. */
+/** An odd value, sometimes nested in many copies of itself. */
 function odd(random: Random): string {
   const depth = random.chance(0.003) ? random.pick([100, 1000, 20_000]) : 0;
   if (depth > 0 && random.chance(0.5)) return "[".repeat(depth) + "]".repeat(depth);
@@ -65,7 +65,7 @@ const VALUE = /"(?:[^"\\]|\\.)*"(?!\s*:)|-?\d+(?:\.\d+)?|true|false|null/g;
 const MEMBER = /,\s*"(?:[^"\\]|\\.)*"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?\d+|true|false|null)/g;
 const KEY = /"(?:[^"\\]|\\.)*"(?=\s*:)/g;
 
-/** Puts something in the place of one of the matches. */
+/** Replaces one of the matches. */
 function replaceOne(random: Random, text: string, what: RegExp, put: (found: string) => string): string {
   const found = [...text.matchAll(what)];
   if (found.length === 0) return text;
@@ -75,7 +75,7 @@ function replaceOne(random: Random, text: string, what: RegExp, put: (found: str
 
 type Mutation = (text: string, random: Random, others: readonly string[]) => string;
 
-/** Most keep it JSON, so that it gets further than to the parser. */
+/** Most mutations keep the text JSON, so that it passes the parser. */
 const MUTATIONS: readonly Mutation[] = [
   (text, random) => replaceOne(random, text, VALUE, () => odd(random)),
   (text, random) => replaceOne(random, text, VALUE, () => odd(random)),
@@ -123,7 +123,7 @@ function splice(text: string, random: Random, piece: string): string {
   return text.slice(0, at) + piece + text.slice(at + random.below(8));
 }
 
-/** One of the messages, as it is or with a few things wrong. */
+/** One of the messages, unchanged or with a few mutations. */
 export function mutant(random: Random, corpus: readonly string[]): string {
   let text = random.pick(corpus);
   const times = random.pick([0, 1, 1, 1, 2, 3, 6]);

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { KeysUnavailable, RemoteKeys } from "../../../src/auth/keys.ts";
 import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 
-/** An issuer as a client sees it: an address that gives its keys, when it is there. */
+/** An issuer as a client sees it: an address that serves keys while it is up. */
 class Issuer {
   readonly #server: Server;
   keys: JWK[] = [];
@@ -27,7 +27,7 @@ class Issuer {
     return new URL(`http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/keys`);
   }
 
-  /** A new key, published, and a token signed with it. */
+  /** Publishes a new key and signs a token with it. */
   async rotate(kid: string): Promise<string> {
     const { publicKey, privateKey } = await generateKeyPair("EdDSA", { extractable: true });
     this.keys = [{ ...(await exportJWK(publicKey)), kid, alg: "EdDSA" }];

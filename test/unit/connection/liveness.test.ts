@@ -4,7 +4,7 @@ import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 
 const { socketIdleMs, pongMs } = DEFAULT_LIMITS;
 const MINUTE = 60_000;
-/** When at the latest somebody was heard of, which is written down as of 0. */
+/** The time of the last traffic, of which time 0 is recorded. */
 const SILENT = MINUTE + socketIdleMs;
 
 test("a silent client is pinged, waited for, and then detached", () => {

@@ -162,7 +162,7 @@ const messageText = fc
   )
   .map((parts) => parts.join(""));
 
-/** What a router that parses and serialises again would give, as a value. */
+/** The value that parsing, rewriting and serialising gives. */
 function rewriteValue(raw: string, texts: Rewrite): unknown {
   const message = JSON.parse(raw) as Record<string, unknown>;
   if ("id" in message && texts.id) message.id = JSON.parse(texts.id);
@@ -204,7 +204,7 @@ describe("rewrite", () => {
         const spans = Object.entries(read.spans)
           .flatMap(([place, span]) => (span ? [{ place: place as keyof Rewrite, ...span }] : []))
           .sort((a, b) => a.start - b.start);
-        // Putting the old texts back where the new ones went must give the original, byte for byte.
+        // Restoring the old texts in the replaced places must give the original, byte for byte.
         let out = rewrite(read, t);
         for (const span of spans) {
           const text = t[span.place];

@@ -17,14 +17,14 @@ const HOUR = 3_600_000;
 const DEFAULTS = JSON.stringify(LIMITS);
 afterEach(() => overrideLimits(DEFAULTS));
 
-/** A tenant, one subject and its connections, as numbers. */
+/** A model of a tenant with one subject and its connections. */
 class World {
   now = 0;
   readonly given = new Map<string, number>();
   readonly used = new Map<string, number>();
   readonly connections = new Map<number, Allowance | undefined>();
 
-  /** What the tenant does. */
+  /** The tenant's side: hands out an allowance. */
   grant(asked: Amounts): Allowance {
     const hour = hourOf(this.now);
     const left = Object.fromEntries(
@@ -37,7 +37,7 @@ class World {
     return { hour, left };
   }
 
-  /** What a connection does for a message; false: it was refused. */
+  /** The connection's side: pays for a message. Returns false when the message is refused. */
   send(connection: number, cost: Amounts): boolean {
     const held = this.connections.get(connection);
     let left = spend(held, cost, this.now);
@@ -97,7 +97,7 @@ describe("allowances", () => {
               const cost = "prompt" in one ? { chars: 50, prompts: 1 } : { chars: one.chars, prompts: 0 };
               if (!world.connections.has(one.on)) world.connections.set(one.on, undefined);
               if (world.send(one.on, cost)) continue;
-              // The least that can be said of whoever is refused: with it, the limit would nearly be reached.
+              // Every refusal comes close to the limit: the refused amount would nearly reach it.
               const isShort = (["chars", "prompts"] as const).some((quota) => {
                 const unused = limitOf(quota) / 10;
                 return world.usedOf(quota) + cost[quota] > limitOf(quota) - unused;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { eventStream } from "../../../../src/http/streams/event-stream.ts";
 
-/** The object's end of a watcher's socket, played by the test. */
+/** The object's end of a reader's socket, played by the test. */
 class FakeSocket {
   asked = 0;
   closed: string | undefined;

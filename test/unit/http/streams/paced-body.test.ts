@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { pacedBody } from "../../../../src/http/streams/paced-body.ts";
 
-/** A body whose pieces the test writes, and what it is told when nobody wants the rest. */
+/** A body whose pieces the test writes; its writer fails when the reader cancels. */
 function open(pace: { stallMs: number; totalMs: number }) {
   const source = new TransformStream<Uint8Array, Uint8Array>();
   const writer = source.writable.getWriter();
@@ -34,7 +34,7 @@ test("a steady body that takes too long in total is an error", async () => {
   const { write, body } = open({ stallMs: 10_000, totalMs: 50 });
   const text = new Response(body).text();
   const failed = expect(text).rejects.toThrow("too slow");
-  // Until nobody wants any more of it.
+  // Pieces are written until the reader gives up.
   for (let ended = false; !ended; ) {
     await pause(5);
     ended = await write(".").then(

@@ -6,7 +6,7 @@ import * as webGateway from "../../../fixtures/dialects/web-gateway.ts";
 import type { Json } from "../../../fixtures/json.ts";
 import { forwarded, frame, json, request } from "./fixtures.ts";
 
-/** What the session gets for a canonical client's session/new. */
+/** The frame a session gets for a canonical client's session/new. */
 function opened(raw: string): Json {
   const translation = translateOpening(frame(raw));
   if (!("frame" in translation)) throw new Error(JSON.stringify(translation));

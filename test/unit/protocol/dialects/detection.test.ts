@@ -21,7 +21,7 @@ describe("the dialect of initialize params", () => {
     [{ protocolVersion: "1", clientCapabilities: { editWorkspace: true } }, "container"],
     [{ protocolVersion: "0.3.1" }, "container"],
     [{ protocolVersion: "0.9", capabilities: { fs: {} } }, "web-gateway"],
-    // Refused later on, as any version that is no integer.
+    // This version is refused later, as any version that is no integer.
     [{ protocolVersion: "2", capabilities: {} }, null],
     [{ protocolVersion: "1.0" }, null],
     [{ protocolVersion: "latest" }, null],

@@ -12,7 +12,7 @@ export function frame(raw: string): Frame {
   return read;
 }
 
-/** What the session gets for a client's frame. */
+/** The frame a session gets for a client's frame. */
 export function forwarded(name: DialectName, raw: string): Json {
   const translation = translate(name, frame(raw));
   if (!("frame" in translation)) throw new Error(JSON.stringify(translation));
@@ -23,7 +23,7 @@ export function request(method: string, params: unknown): string {
   return JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
 }
 
-/** What a client of the dialect gets for an agent's update. */
+/** The frame a client of the dialect gets for an agent's update. */
 export function updated(name: DialectName, update: Json, sessionId = "session-abc123"): Json {
   const raw = JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: { sessionId, update } });
   const [message, ...more] = translateBack(name, raw, sessionId);

@@ -19,7 +19,7 @@ const OPTIONS = [
   { optionId: "no", name: "Reject", kind: "reject_once" },
 ];
 
-/** A session in mid-turn, and a step that is yet to be recorded. */
+/** A session in mid-turn, and a batch that is not yet recorded. */
 function running() {
   const state = initialState("s");
   const before = new Batch(state, 1000, DEFAULT_LIMITS, () => undefined);
@@ -44,7 +44,7 @@ function request(method: string, params: unknown, id: unknown = 7): string {
   return JSON.stringify({ jsonrpc: "2.0", id, method, params });
 }
 
-/** As the agent's request becomes events, and the policy's answer to it, if it has one. */
+/** The events of an agent's permission request, and of the policy's answer if there is one. */
 function ask(batch: Batch, more: { toolCall?: object; options?: unknown[] } = {}): number {
   const toolCall = { toolCallId: "t1", title: "Write a file", kind: "edit" };
   const params = { sessionId: "agent-session", toolCall, options: OPTIONS, ...more };

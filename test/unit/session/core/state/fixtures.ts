@@ -41,7 +41,7 @@ export function sessionUpdate(content: unknown, sessionId = "agent-session"): st
 
 // ---- random logs --------------------------------------------------------------------------------------
 
-/** Cheap to draw, unlike `fc.jsonValue()`: every member of every message may be any of these. */
+/** Values for any member of any message. Drawing them is cheap, unlike `fc.jsonValue()`. */
 const garbage: fc.Arbitrary<unknown> = fc.constantFrom<unknown[]>(
   ...[null, true, 0, -0, -1, 1.5, 2 ** 60, 1e300, "", "x", "__proto__", "\ud800", [], {}],
   ...[
@@ -82,17 +82,17 @@ export function frameEvent(
   };
 }
 
-/** The payload may hold anything: it is read like that of a line from elsewhere. */
+/** The payload may hold anything, because it is read like that of a foreign line. */
 export function factEvent(seq: number, kind: string, payload: object, context = NO_CONTEXT): LogEvent {
   return readFact({ seq, at: seq * 10, source: "gateway", context }, kind, { ...payload });
 }
 
-/** Mostly what belongs there, sometimes anything at all. */
+/** Mostly a proper value, sometimes garbage. */
 function mostly<T>(arbitrary: fc.Arbitrary<T>): fc.Arbitrary<unknown> {
   return fc.oneof({ weight: 5, arbitrary }, { weight: 1, arbitrary: garbage });
 }
 
-/** Members that may be missing, null or garbage, next to some nobody knows. */
+/** Known members that may be missing, null or garbage, beside unknown ones. */
 function members(known: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Record<string, unknown>> {
   const model = Object.fromEntries(
     Object.entries(known).map(([name, arbitrary]) => [

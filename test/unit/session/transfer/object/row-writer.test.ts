@@ -16,7 +16,7 @@ import { propertyRuns } from "../../../../fixtures/property-runs.ts";
 
 const SESSION = "11111111-2222-4333-8444-555555555555";
 
-/** Rows as storage keeps them: what is too long for one goes into parts. */
+/** Rows as storage keeps them: a text that is too long for a row is stored in parts. */
 class Rows {
   readonly rows: (Row & { parts: string[] })[] = [];
 

@@ -12,7 +12,7 @@ import { segmentPage } from "../../../../../src/session/transfer/object/segments
 import { type ImportSink, readSessionTar } from "../../../../../src/session/transfer/worker/tar-reader.ts";
 import { sessionTar } from "../../../../../src/session/transfer/worker/tar-writer.ts";
 
-/** Archives as the `tar` of the operating system sees and makes them. */
+/** Compares our archives with those of the operating system's `tar`. */
 
 const run = promisify(execFile);
 let dir: string;

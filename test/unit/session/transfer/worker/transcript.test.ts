@@ -11,7 +11,7 @@ const SESSION = {
   lifecycle: { createdAt: "2026-02-27T10:00:00.000Z", lastUsedAt: "2026-02-27T11:00:00.000Z" },
 };
 
-/** Writes a log the way the session does, with just what a transcript reads. */
+/** Writes a log as a session does, with only the events a transcript reads. */
 class Log {
   readonly events: Json[] = [];
 

@@ -46,7 +46,7 @@ export const asks = (method: string, params: unknown) => frame("in", { id: 7, me
 export const answers = (direction: "in" | "out", result: unknown) => frame(direction, { id: 7, result });
 export const says = (method: string, params: unknown) => frame("out", { id: 7, method, params });
 
-/** What a reader has of an event: of an ACP message the message, of a note the payload. */
+/** The part of an event a reader sees: the message of a frame, the payload of a fact. */
 export function seen(event: LogEvent): Json {
   const shown = redacted(event);
   return isFrame(shown) ? (shown.frame.value as Json) : (shown.payload as Json);
@@ -61,7 +61,7 @@ export const TOOL = { toolCallId: "c", title: "Read a file", kind: "read", statu
 export const LOCATIONS = [{ path: "/a", line: 3 }];
 export const OPTION = { optionId: "o", name: "Allow", kind: "allow_once" };
 
-/** Messages and notes of all kinds that have nothing to hide. */
+/** Harmless frames and facts of all kinds. */
 export const HARMLESS: readonly LogEvent[] = [
   update({ sessionUpdate: "user_message_chunk", content: SAID, messageId: "m" }),
   update({ sessionUpdate: "agent_message_chunk", content: { ...SAID, annotations: { audience: ["user"] } } }),
@@ -111,7 +111,7 @@ export const HARMLESS: readonly LogEvent[] = [
   frame("in", { method: "elicitation/complete", params: { elicitationId: "e" } }),
 ];
 
-/** The same that the JSON schema of the protocol does not have, or that are no client's to get. */
+/** Harmless events that the protocol's JSON schema does not have, or that no client gets. */
 export const OTHERS: readonly LogEvent[] = [
   update({ sessionUpdate: "plan_update", plan: { type: "markdown", planId: "p", content: "# do it" } }),
   update({ sessionUpdate: "plan_removed", planId: "p" }),

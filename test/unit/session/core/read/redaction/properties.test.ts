@@ -26,7 +26,7 @@ import {
 
 // ---- wherever it is put -------------------------------------------------------------------------------
 
-/** Anything that has the secret in it somewhere, as a value or as a name. */
+/** Any value that contains the secret somewhere, as a value or as a name. */
 const junk: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
   any: fc.oneof(
     { depthSize: "small", withCrossShrink: true },
@@ -38,7 +38,7 @@ const junk: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
   ),
 })).any;
 
-/** Names that are known nowhere, or nowhere that this is put. */
+/** Names that are unknown everywhere, or unknown in the place where they are put. */
 const unknownName = fc.constantFrom(
   "_meta",
   "rawInput",
@@ -56,7 +56,7 @@ function objectsIn(value: unknown): Json[] {
   return Array.isArray(value) ? inside : [value as Json, ...inside];
 }
 
-/** The same event with one more member in one of its objects. */
+/** A copy of the event with one more member in one of its objects. */
 function withMore(event: LogEvent, which: number, name: string, value: unknown): LogEvent {
   const body = JSON.parse(isFrame(event) ? event.frame.raw : JSON.stringify(event.payload)) as Json;
   const objects = objectsIn(body);
