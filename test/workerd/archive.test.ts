@@ -1,7 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
-import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import { events, eventsText, get, type Opened, openSession, sessionStub, texts } from "./fixtures.ts";
 import { setLimits } from "./limits.ts";
 import { updateText } from "./peers/agent.ts";
@@ -10,9 +9,11 @@ import { token } from "./tokens.ts";
 
 const session = (id: string) => sessionStub(id);
 
+const HISTORY_CHARS = 100_000;
+
 /** A session whose history is longer than its limit, in rows of a few thousand characters. */
 async function longSession(): Promise<Opened & { sent: string[] }> {
-  setLimits({ historyChars: 100000, segmentChars: 20000 });
+  setLimits({ historyChars: HISTORY_CHARS, segmentChars: 20000 });
   const opened = await openSession();
   const sent: string[] = [];
   for (let i = 0; i < 60; i += 1) {
@@ -30,7 +31,7 @@ async function archive(sessionId: string): Promise<void> {
   await vi.waitUntil(() =>
     runInDurableObject(session(sessionId), (_, state) => {
       const [row] = state.storage.sql.exec<{ n: number }>("SELECT sum(length(body)) AS n FROM log").toArray();
-      return (row?.n ?? 0) <= DEFAULT_LIMITS.historyChars * 0.7;
+      return (row?.n ?? 0) <= HISTORY_CHARS * 0.7;
     }),
   );
 }
