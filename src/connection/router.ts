@@ -2,19 +2,14 @@ import { derivedUuid } from "../durable/derived-uuid.ts";
 import { sessionObject, workspaceObject } from "../durable/object-names.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { type DialectName, readOffer, translate, translateOpening } from "../protocol/dialects/index.ts";
-import {
-  ErrorCode,
-  errorResponse,
-  type RpcError,
-  resultResponse,
-  unknownSession,
-} from "../protocol/errors.ts";
+import { ErrorCode, errorResponse, type RpcError, resultResponse } from "../protocol/errors.ts";
 import { ExtensionMethod } from "../protocol/extensions.ts";
 import type { Frame, RequestFrame } from "../protocol/frame.ts";
 import { isUuid } from "../protocol/ids.ts";
 import { recordOf } from "../protocol/json-value.ts";
 import type { Limits } from "../protocol/limits.ts";
 import { offeredIo } from "../protocol/methods.ts";
+import { rpcErrorOf, unknownSession } from "../protocol/refusal.ts";
 import { redactedResult } from "../session/core/read/redaction/redaction.ts";
 import { mayOpenSession } from "../tenant/quotas.ts";
 import { type Client, type Exchange, subscriptionsOf } from "./client.ts";
@@ -213,7 +208,7 @@ export class Router {
     const refuse = (why: Undelivered) => {
       const error =
         why === "unknown"
-          ? unknownSession(sessionId)
+          ? rpcErrorOf(unknownSession(sessionId))
           : { code: ErrorCode.internal, message: "The session could not be reached" };
       this.#refuse(frame, exchange, error);
     };

@@ -33,7 +33,3 @@ export function notification(method: string, params: unknown): string {
 export function forbidden(method: string): RpcError {
   return { code: ErrorCode.forbidden, message: `${method} is not for observers: they may only read` };
 }
-
-export function unknownSession(sessionId: string): RpcError {
-  return { code: ErrorCode.notFound, message: "Unknown session", data: { sessionId } };
-}

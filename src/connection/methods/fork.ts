@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { sessionObject } from "../../durable/object-names.ts";
 import { translateOpening } from "../../protocol/dialects/index.ts";
-import { ErrorCode, unknownSession } from "../../protocol/errors.ts";
+import { ErrorCode } from "../../protocol/errors.ts";
 import { MetaKey } from "../../protocol/extensions.ts";
 import type { Frame } from "../../protocol/frame.ts";
 import { isUuid } from "../../protocol/ids.ts";
-import { rpcErrorOf } from "../../protocol/refusal.ts";
+import { rpcErrorOf, unknownSession } from "../../protocol/refusal.ts";
 import { mayOpenSession } from "../../tenant/quotas.ts";
 import type { ConnectionInfo, LocalAnswer } from "./local-methods.ts";
 
@@ -21,7 +21,7 @@ export async function forkSession(
   if (!read.success)
     return { error: { code: ErrorCode.invalidParams, message: z.prettifyError(read.error) } };
   const { sessionId: from, _meta, ...params } = read.data;
-  if (!isUuid(from)) return { error: unknownSession(from) };
+  if (!isUuid(from)) return { error: rpcErrorOf(unknownSession(from)) };
   const { [MetaKey.at]: at, ...meta } = _meta ?? {};
   const opening = { ...params, ...(Object.keys(meta).length > 0 ? { _meta: meta } : {}) };
   const spent = await mayOpenSession(env, caller);

@@ -1,12 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { initializeResult } from "../../../src/connection/methods/initialize.ts";
-import {
-  ErrorCode,
-  errorResponse,
-  notification,
-  resultResponse,
-  unknownSession,
-} from "../../../src/protocol/errors.ts";
+import { ErrorCode, errorResponse, notification, resultResponse } from "../../../src/protocol/errors.ts";
+import { rpcErrorOf, unknownSession } from "../../../src/protocol/refusal.ts";
 import { faults } from "../../fixtures/schema.ts";
 
 const json = (text: string) => JSON.parse(text) as Record<string, unknown>;
@@ -48,7 +43,7 @@ describe("a message of the gateway", () => {
     for (const id of ["null", "7", '"a"', "-1"]) {
       for (const code of Object.values(ErrorCode))
         expect(faults(json(errorResponse(id, { code, message: "m" })))).toEqual([]);
-      expect(faults(json(errorResponse(id, unknownSession("s"))))).toEqual([]);
+      expect(faults(json(errorResponse(id, rpcErrorOf(unknownSession("s")))))).toEqual([]);
     }
   });
 });

@@ -10,8 +10,8 @@ import { limitConnections } from "../../middleware/rate-limits.ts";
 import { setRetryAfter } from "../../refusal-response.ts";
 
 /**
- * The client-to-server half of Streamable HTTP. The response to `initialize` creates the connection; all other messages
- * are answered on the streams, see stream.ts.
+ * The client-to-server half of Streamable HTTP. `initialize` creates the connection and is answered in the response; all
+ * other requests are answered on the streams, see stream.ts.
  */
 export async function postMessage(c: Context<AppEnv>, newHandover: () => Handover): Promise<Response> {
   if (!isJson(c.req.header("Content-Type"))) return c.text("Unsupported Media Type", 415);
