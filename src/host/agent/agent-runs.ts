@@ -9,7 +9,7 @@ import type { OfferedAgent } from "./offered-agents.ts";
 import { WarmPool } from "./warm-pool.ts";
 
 /** The result of starting an agent: its answer to `initialize`, or why there was none. */
-export type AgentReport = Extract<HostControl, { t: "agent" | "agent_failed" }>;
+export type AgentStartReport = Extract<HostControl, { t: "agent" | "agent_failed" }>;
 
 export type AgentRunsOptions = {
   gateway: Pick<Gateway, "timing" | "limits" | "log">;
@@ -26,7 +26,7 @@ export type AgentRunsHandlers = {
   sessionRuns(): number;
   /** An agent wrote output or had a request served. */
   activity(): void;
-  reported(report: AgentReport): void;
+  reported(report: AgentStartReport): void;
 };
 
 /** All agent processes of a host: those of sessions, the warm ones, and those that are being ended. */
@@ -37,7 +37,7 @@ export class AgentRuns {
   /** Every run that still has processes. */
   readonly #runs = new Set<AgentRun>();
   /** The latest report on each agent, by agent id. */
-  readonly #reports = new Map<string, AgentReport>();
+  readonly #reports = new Map<string, AgentStartReport>();
   readonly #pool: WarmPool;
   /** A warm process could not be started because the host is at its maximum. */
   #crowded = false;
@@ -56,7 +56,7 @@ export class AgentRuns {
     return this.#runs.values();
   }
 
-  get reports(): AgentReport[] {
+  get reports(): AgentStartReport[] {
     return [...this.#reports.values()];
   }
 
@@ -177,7 +177,7 @@ export class AgentRuns {
   }
 
   /** Most processes of an agent repeat the report of the first one; only a change is passed on. */
-  #report(report: AgentReport): void {
+  #report(report: AgentStartReport): void {
     const known = this.#reports.get(report.id);
     if (known && JSON.stringify(known) === JSON.stringify(report)) return;
     this.#reports.set(report.id, report);
