@@ -1,11 +1,11 @@
 import { realpathSync } from "node:fs";
 import { hostname } from "node:os";
 import { parseArgs } from "node:util";
+import { splitCommand } from "../node/split-command.ts";
 import type { AgentOptions } from "./agent/offered-agents.ts";
 import { hostTokenSource } from "./link/host-token-source.ts";
 import { defaultStateDirectory } from "./os/process-group-records.ts";
 import type { ResourceLimits } from "./os/resource-watch.ts";
-import { splitCommand } from "./split-command.ts";
 
 export const HOST_USAGE = `usage: acp-edge host --gateway URL --workspace ID --root DIR [options]
 

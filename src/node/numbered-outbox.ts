@@ -5,7 +5,7 @@ const ITEM_OVERHEAD = 64;
 
 /**
  * Items numbered from 1 that are kept until the receiver has acknowledged them.
- * A producer must stop when the outbox is `full` and wait for `room`.
+ * A producer must stop when the outbox `isFull` and wait for `room`.
  */
 export class NumberedOutbox {
   /** Called after items were added. */
@@ -35,13 +35,13 @@ export class NumberedOutbox {
     return this.#acked;
   }
 
-  get full(): boolean {
+  get isFull(): boolean {
     return this.#chars > this.#windowChars;
   }
 
   /** Resolves immediately unless the outbox is full; otherwise once acknowledgements have halved its contents. */
   room(): Promise<void> {
-    if (!this.full) return Promise.resolve();
+    if (!this.isFull) return Promise.resolve();
     this.#room ??= Promise.withResolvers();
     return this.#room.promise;
   }

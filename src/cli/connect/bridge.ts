@@ -5,8 +5,8 @@ import { type Line, LineSplitter } from "../../node/line-splitter.ts";
 import { reasonOf } from "../../node/log.ts";
 import { ErrorCode, errorResponse } from "../../protocol/errors.ts";
 import { CliError, EXIT } from "../cli-error.ts";
+import { openReconnectingLink, type ReconnectingLinkOptions } from "../gateway/reconnecting-link.ts";
 import { PendingRequests } from "./pending-requests.ts";
-import { openReconnectingLink, type ReconnectingLinkOptions } from "./reconnecting-link.ts";
 
 /** How long the last messages of an editor may take to reach the gateway. */
 const DRAIN_MS = 5_000;

@@ -17,7 +17,7 @@ import { CloseCode } from "../../protocol/close-codes.ts";
 import { ErrorCode } from "../../protocol/errors.ts";
 import { DEFAULT_LIMITS } from "../../protocol/limits.ts";
 import { CliError, describeError, EXIT, type ExitCode } from "../cli-error.ts";
-import { openReconnectingLink } from "../connect/reconnecting-link.ts";
+import { openReconnectingLink } from "./reconnecting-link.ts";
 import { refusalError } from "./refusal-error.ts";
 import { acpUrl, type Target } from "./target.ts";
 

@@ -1,6 +1,6 @@
 import { watch } from "node:fs";
 import { join } from "node:path";
-import { splitCommand } from "../../host/split-command.ts";
+import { splitCommand } from "../../node/split-command.ts";
 import type { GatewayProcessOptions, GatewayReport } from "./gateway-process.ts";
 import { Guard, Supervised } from "./supervisor.ts";
 

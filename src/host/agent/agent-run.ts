@@ -188,7 +188,7 @@ export class AgentRun {
   }
 
   get #isOverloaded(): boolean {
-    return this.outbox.full || this.#io.isFull || this.#noise.isFlooded;
+    return this.outbox.isFull || this.#io.isFull || this.#noise.isFlooded;
   }
 
   /** Stops reading, so that the agent blocks on its own stdout until the session has caught up. */

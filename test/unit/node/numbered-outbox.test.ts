@@ -37,9 +37,9 @@ test("the outbox is full above its window and has room again at half of it", asy
   const outbox = new NumberedOutbox({ ...DEFAULT_LIMITS, hostWindowChars: 1000 });
   const events: string[] = [];
   outbox.push(["x".repeat(400), "x".repeat(400)]);
-  expect(outbox.full).toBe(false);
+  expect(outbox.isFull).toBe(false);
   outbox.push(["x".repeat(400)]);
-  expect(outbox.full).toBe(true);
+  expect(outbox.isFull).toBe(true);
   const room = outbox.room().then(() => events.push("room"));
   outbox.ack(1);
   events.push("one acknowledged");

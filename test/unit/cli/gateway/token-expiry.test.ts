@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { tokenExpiry } from "../../../../src/cli/connect/token-expiry.ts";
+import { tokenExpiry } from "../../../../src/cli/gateway/token-expiry.ts";
 import { ExtensionMethod } from "../../../../src/protocol/extensions.ts";
 
 const warning = (params: unknown) =>

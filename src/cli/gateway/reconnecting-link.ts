@@ -5,8 +5,8 @@ import { CloseCode } from "../../protocol/close-codes.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import { HEARTBEAT_MS } from "../../protocol/resumable-wire.ts";
 import { CliError, EXIT } from "../cli-error.ts";
-import { refusalError } from "../gateway/refusal-error.ts";
 import { GatewayLink, type LinkHandlers } from "./gateway-link.ts";
+import { refusalError } from "./refusal-error.ts";
 
 export type ReconnectingLinkOptions = {
   /** The address of the ACP WebSocket, query included. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { splitCommand } from "../../../src/host/split-command.ts";
+import { splitCommand } from "../../../src/node/split-command.ts";
 
 describe("a command", () => {
   test.each([
