@@ -88,33 +88,33 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   /**
-   * Calls `use` if the caller may read the session. The right is checked again afterwards, because the session may be
-   * deleted or revoked meanwhile.
+   * Calls `use` if the caller may read the session, and refuses by `otherwise` if not. The right is checked again
+   * afterwards, because the session may be deleted or revoked meanwhile.
    */
   async #read<T>(
     caller: Caller,
     use: (session: LoadedSession) => Outcome<T>,
-    otherwise: Refused = this.#unknown(),
+    otherwise?: Refused,
   ): Promise<Result<T>> {
     const session = this.#access.mayRead(caller) ? await this.#session() : undefined;
-    if (!session) return otherwise;
+    if (!session) return otherwise ?? this.#unknown();
     try {
       const result = await use(session);
-      return this.#access.mayRead(caller) ? result : otherwise;
+      return this.#access.mayRead(caller) ? result : (otherwise ?? this.#unknown());
     } catch (error) {
-      if (session.isDeleted) return otherwise;
+      if (session.isDeleted) return otherwise ?? this.#unknown();
       throw error;
     }
   }
 
-  /** Calls `use` if the caller may steer the session. */
+  /** Calls `use` if the caller may steer the session, and refuses by `otherwise` if not. */
   async #steer<T>(
     caller: Caller,
     use: (session: LoadedSession) => Outcome<T>,
-    otherwise: Refused = this.#unknown(),
+    otherwise?: Refused,
   ): Promise<Result<T>> {
     const session = this.#access.maySteer(caller) ? await this.#session() : undefined;
-    return session ? use(session) : otherwise;
+    return session ? use(session) : (otherwise ?? this.#unknown());
   }
 
   #unknown(): Refused {
