@@ -157,6 +157,7 @@ export class AcpSession extends DurableObject<Env> {
 
   // ---- clients ----------------------------------------------------------------------------------------
 
+  /** Takes frames of a client. A frame that comes a second time counts once. */
   receive(batch: ClientFrames): Promise<Result<undefined>> {
     return this.#read(batch.caller, ({ clients }) => clients.receive(batch));
   }
@@ -171,6 +172,7 @@ export class AcpSession extends DurableObject<Env> {
     (await this.#session())?.clients.wake(connection);
   }
 
+  /** Detaches a client that is gone. */
   async detach(connection: string): Promise<void> {
     await (await this.#session())?.detach(connection);
   }
@@ -195,21 +197,13 @@ export class AcpSession extends DurableObject<Env> {
     by: string,
   ): Promise<Result<undefined>> {
     const answer = ({ clients }: LoadedSession) => clients.answerPermission(caller, request.seq, choice, by);
-    return this.#read(
-      caller,
-      answer,
-      refused(unknownPermission(clientRequestId(request.sessionId, request.seq))),
-    );
+    return this.#read(caller, answer, notPending(request));
   }
 
   /** The subject and the options of a pending permission request. */
   permissionSummary(caller: Caller, request: AgentRequest): Promise<Result<PermissionSummary>> {
     const summarise = ({ clients }: LoadedSession) => clients.permissionSummary(request.seq);
-    return this.#read(
-      caller,
-      summarise,
-      refused(unknownPermission(clientRequestId(request.sessionId, request.seq))),
-    );
+    return this.#read(caller, summarise, notPending(request));
   }
 
   /** Removes a prompt from the queue. */
@@ -259,7 +253,7 @@ export class AcpSession extends DurableObject<Env> {
 
   async #socketClosed(ws: WebSocket, reason: string): Promise<void> {
     this.#sockets.unregister(ws);
-    (await this.#session())?.host.socketClosed(ws, reason);
+    (await this.#session())?.host.releaseSocket(ws, reason);
   }
 
   /** The tenant has revoked the token of a socket. */
@@ -273,19 +267,19 @@ export class AcpSession extends DurableObject<Env> {
 
   // ---- the workspace ----------------------------------------------------------------------------------
 
-  /** The host is gone, or was restarted and does not have the session's process. */
+  /** The host is gone, or it was restarted and does not have the session's process. */
   async hostLost(message: HostStatusMessage): Promise<void> {
-    (await this.#session())?.host.lost(message);
+    (await this.#session())?.host.markLost(message);
   }
 
   /** The host has been absent for long. The session waits for it, because no other host has its files. */
   async hostAbsent(message: HostStatusMessage): Promise<void> {
-    (await this.#session())?.host.absent(message);
+    (await this.#session())?.host.markAbsent(message);
   }
 
   /** The host is about to leave. */
   async hostDraining(message: HostStatusMessage): Promise<void> {
-    (await this.#session())?.host.draining(message);
+    (await this.#session())?.host.markDraining(message);
   }
 
   /** When the agent last had work; null while it has. */
@@ -294,11 +288,12 @@ export class AcpSession extends DurableObject<Env> {
     return session ? session.lastActiveAt : 0;
   }
 
+  /** Sets the workspace's rules for permissions. */
   async setPolicy(policy: PermissionPolicy): Promise<void> {
     (await this.#session())?.setPolicy(policy);
   }
 
-  /** The types of messages that the workspace's webhooks subscribe to. */
+  /** Sets the types of messages that the workspace's webhooks subscribe to. */
   async setWebhookTypes(types: readonly NoticeType[]): Promise<void> {
     (await this.#session())?.setWebhookTypes(types);
   }
@@ -349,6 +344,10 @@ export class AcpSession extends DurableObject<Env> {
 }
 
 type Outcome<T> = Result<T> | Promise<Result<T>>;
+
+function notPending({ sessionId, seq }: AgentRequest): Refused {
+  return refused(unknownPermission(clientRequestId(sessionId, seq)));
+}
 
 function notFound(): Response {
   return new Response("Unknown session", { status: 404 });

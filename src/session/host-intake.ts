@@ -11,7 +11,7 @@ import type { SessionSockets } from "./session-sockets.ts";
 
 type Parts = Pick<SessionParts, "journal" | "link" | "clients" | "deadlines">;
 
-/** The input of the session's host: its socket, the items of the agent process, and its workspace's news of the host. */
+/** Input about the agent process: from the host's socket, and from the workspace, which watches the host. */
 export class HostIntake {
   readonly #parts: Parts;
   readonly #sockets: SessionSockets;
@@ -29,6 +29,7 @@ export class HostIntake {
 
   // ---- the socket -------------------------------------------------------------------------------------
 
+  /** Accepts a socket of the host, which is authorised before it gets here. */
   accept(host: Caller): Response {
     const { registration, tags } = this.#sockets.prepare(host, "host", this.#state.sessionId);
     const webSocket = this.#parts.link.accept(tags);
@@ -51,8 +52,8 @@ export class HostIntake {
     else this.#takeItems(ws, checked.first, lines);
   }
 
-  /** A socket has closed. It matters only if it was the socket of the session's run and no other one took over. */
-  socketClosed(ws: WebSocket, reason: string): void {
+  /** Releases a closed socket. The host is gone if the socket was that of the session's run and no other took over. */
+  releaseSocket(ws: WebSocket, reason: string): void {
     const { link } = this.#parts;
     const run = link.runOf(ws);
     if (run === undefined || this.#state.run?.id !== run || link.socket()) return;
@@ -89,7 +90,7 @@ export class HostIntake {
   // ---- news from the workspace ------------------------------------------------------------------------
 
   /** The host is gone, or was restarted and does not have the session's process. */
-  lost(message: HostStatusMessage): void {
+  markLost(message: HostStatusMessage): void {
     if (!this.#isCurrent(message)) return;
     const { host, reason } = message;
     this.#record((batch) =>
@@ -99,14 +100,14 @@ export class HostIntake {
   }
 
   /** The host has been absent for long, and the session waits for it: no other host has its files. */
-  absent(message: HostStatusMessage): void {
+  markAbsent(message: HostStatusMessage): void {
     if (!this.#isCurrent(message)) return;
     this.#record((batch) => hostAbsent(batch, message.host, message.reason));
     this.#parts.link.hangUp();
   }
 
   /** The host is being drained: its process stops after the running turn. */
-  draining(message: HostStatusMessage): void {
+  markDraining(message: HostStatusMessage): void {
     if (this.#isCurrent(message)) this.#record((batch) => drain(batch, message.host));
   }
 
