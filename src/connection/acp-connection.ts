@@ -15,7 +15,7 @@ import { expiresAt } from "./methods/renew-token.ts";
 import type { ConnectionParts } from "./stored-client.ts";
 import { type ConnectionDeadline, EXPIRED, REVOKED, TokenLifetime } from "./token-lifetime.ts";
 import { ResumableClient } from "./transports/resumable.ts";
-import { HttpClient, type Outcome, type Post } from "./transports/streamable-http.ts";
+import { HttpClient, type HttpOutcome, type Post } from "./transports/streamable-http.ts";
 import { SocketClient } from "./transports/web-socket.ts";
 
 /**
@@ -126,11 +126,11 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     return this.#http().initialize(handover, raw);
   }
 
-  post(post: Post): Promise<Outcome> {
+  post(post: Post): Promise<HttpOutcome> {
     return this.#http().post(post);
   }
 
-  remove(caller: Caller): Promise<Outcome> {
+  remove(caller: Caller): Promise<HttpOutcome> {
     return this.#http().remove(caller);
   }
 

@@ -3,7 +3,7 @@ import type { ClientState } from "../protocol/client-state.ts";
 import type { Subscriptions } from "../protocol/client-subscriptions.ts";
 import type { Handover } from "../protocol/rpc.ts";
 
-/** The state of one client, whichever its transport, as the router and the methods see it. */
+/** The state of one client, as the router and the methods see it over every transport. */
 export type Client = {
   readonly state: ClientState;
   change(change: Partial<ClientState>): void;
@@ -32,8 +32,8 @@ export type Exchange = {
 };
 
 /** The rights of a client: those of its token, or those of an observer if it asked to observe. */
-function rightsOf(caller: Caller, { looksOn }: Pick<Handover, "looksOn">): Caller {
-  return looksOn ? asObserver(caller) : caller;
+function rightsOf(caller: Caller, { observes }: Pick<Handover, "observes">): Caller {
+  return observes ? asObserver(caller) : caller;
 }
 
 /** Continues with the token of the client's latest request. Returns the caller before. */

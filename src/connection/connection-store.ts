@@ -6,7 +6,8 @@ import type { Cursor } from "../protocol/cursor.ts";
 import type { Limits } from "../protocol/limits.ts";
 import { CONNECTION_SCHEMA } from "./schema.ts";
 
-export type Message = { n: number; text: string };
+/** A message in the outbox, by its number. */
+export type OutboxMessage = { readonly n: number; readonly text: string };
 
 /** The storage of a connection whose client may be without a socket: over HTTP, or until it comes back. */
 export class ConnectionStore {
@@ -55,17 +56,20 @@ export class ConnectionStore {
     this.#sql.exec("UPDATE connection SET state = ?, seen = ?", JSON.stringify(state), now);
   }
 
+  /** The storage has been, or is about to be, deleted. */
   forget(): void {
     this.#state = undefined;
     this.#tables.forget();
   }
 
+  /** When the client last made a request. */
   seen(): number {
     return this.#one<{ seen: number }>("SELECT seen FROM connection")?.seen ?? 0;
   }
 
   // ---- streams ----------------------------------------------------------------------------------------
 
+  /** The sessions that the client is attached to, in the order of their attachment. */
   attached(): string[] {
     return this.#sql
       .exec<{ id: string }>("SELECT id FROM stream WHERE attached = 1 ORDER BY rowid")
@@ -126,8 +130,8 @@ export class ConnectionStore {
   }
 
   /** The messages that wait for a stream, up to about a page of them. */
-  unsent(stream: string, after = this.stream(stream).sent): Message[] {
-    const messages: Message[] = [];
+  unsent(stream: string, after = this.stream(stream).sent): OutboxMessage[] {
+    const messages: OutboxMessage[] = [];
     let chars = 0;
     for (const row of this.#sql.exec<{ n: number; chars: number }>(
       "SELECT n, chars FROM outbox WHERE stream = ? AND n > ? ORDER BY n",

@@ -6,8 +6,8 @@ import type { Limits } from "../protocol/limits.ts";
 import type { Client, Exchange } from "./client.ts";
 
 /**
- * What became of a message. The intake answers whatever it can answer over every transport; the transport maps the
- * other results to its own means: a close code, an HTTP status, or an error response.
+ * The result of a message. The intake sends the answers that are alike over every transport. The transport maps the other
+ * results to its own means: a close code, an HTTP status, or an error response.
  */
 export type IntakeResult =
   | { readonly kind: "taken" }
@@ -94,7 +94,7 @@ export class Intake {
   }
 }
 
-/** What a message is to a connection, before anything is done about it. */
+/** How a connection classifies a message, before it acts on it. */
 export type Verdict =
   | { readonly kind: "route"; readonly frame: Frame }
   | { readonly kind: "initialize"; readonly frame: RequestFrame }
@@ -111,7 +111,7 @@ export function inspect(
   if (isFault(read)) return { kind: "fault", fault: read.fault };
   if (read.kind === "invalid") return { kind: "invalid", frame: read };
   if (isIdTooLong(read, idChars)) return { kind: "id-too-long" };
-  // A second `initialize` gets there as well, and is refused there.
+  // A second `initialize` takes the same way: the router refuses it.
   if (isInitialize(read)) return { kind: "initialize", frame: read };
   return { kind: initialized ? "route" : "uninitialized", frame: read };
 }
@@ -120,7 +120,7 @@ function isInitialize(frame: Frame): frame is RequestFrame {
   return frame.method === "initialize" && frame.kind === "request" && frame.value.id !== null;
 }
 
-/** Answers a request that came before `initialize`; other messages of that kind are ignored. */
+/** Answers a request that came before `initialize`. Other messages before `initialize` are ignored. */
 export function refuseUninitialized(frame: Frame, { answer }: Exchange): void {
   const error = { code: ErrorCode.invalidRequest, message: "The connection is not initialized" };
   if (frame.kind === "request") answer(errorResponse(frame.idText, error));

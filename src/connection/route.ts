@@ -68,7 +68,7 @@ function connectionRoute(request: RequestFrame): Route | undefined {
   }
 }
 
-/** The common case: nothing but the session it names has a say in the frame. */
+/** Whether only the named session has to do with the frame, which is the common case. */
 function isForSession({ method = "", value }: Frame): boolean {
   return !CONNECTION_METHODS.has(method) && !hasMcpServers(value);
 }

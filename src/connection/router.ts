@@ -19,7 +19,7 @@ import { checkInitialize, initializeResult } from "./methods/initialize.ts";
 import { callLocalMethod } from "./methods/local-methods.ts";
 import { renewToken } from "./methods/renew-token.ts";
 import { type LocalMethod, mayAttach, NO_SESSION_ID, routeOf } from "./route.ts";
-import { Outbox, type Undelivered } from "./session-outbox.ts";
+import { SessionOutbox, type Undelivered } from "./session-outbox.ts";
 import type { TokenLifetime } from "./token-lifetime.ts";
 
 /** Carries out what a client's frame asks for: answers it here, or passes it to the session that it concerns. */
@@ -28,7 +28,7 @@ export class Router {
   readonly #client: Client;
   readonly #lifetime: TokenLifetime;
   readonly #limits: Limits;
-  readonly #outboxes = new Map<string, Outbox>();
+  readonly #outboxes = new Map<string, SessionOutbox>();
 
   constructor(env: Env, client: Client, lifetime: TokenLifetime, limits: Limits) {
     this.#env = env;
@@ -217,7 +217,7 @@ export class Router {
     if (tooMany) return this.#refuse(frame, exchange, tooMany);
     let outbox = this.#outboxes.get(sessionId);
     if (!outbox) {
-      outbox = new Outbox((batch) => this.#send(sessionId, batch));
+      outbox = new SessionOutbox((batch) => this.#send(sessionId, batch));
       this.#outboxes.set(sessionId, outbox);
     }
     // Numbers grow, so that a session recognises a frame that comes a second time.

@@ -23,7 +23,7 @@ const SCHEMAS = {
     /** Characters of pages sent since the client last answered our ping. */
     unread: count.optional(),
     /** The client gets no more pages until it answers our ping. */
-    asked: z.literal(true).optional(),
+    paused: z.literal(true).optional(),
     /** The client is gone, and its sessions know. */
     left: z.literal(true).optional(),
   }),

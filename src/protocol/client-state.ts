@@ -8,7 +8,7 @@ export const ALLOWANCE: z.ZodType<Allowance> = z.object({
   left: z.partialRecord(z.enum(["sessions", "prompts", "chars", "reserve"]), z.number()),
 });
 
-/** What a connection remembers of its client over every transport. */
+/** The state that a connection keeps of its client, over every transport. */
 export const CLIENT_STATE = z.object({
   ...HANDOVER_FIELDS,
   initialized: z.boolean(),

@@ -48,7 +48,7 @@ export const HANDOVER_FIELDS = {
   caller: CALLER,
   workspace: z.string(),
   agent: z.string().nullable(),
-  looksOn: z.literal(true).optional(),
+  observes: z.literal(true).optional(),
   control: z.literal(true).optional(),
 };
 

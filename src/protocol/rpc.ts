@@ -18,7 +18,7 @@ export type Handover = {
   workspace: string;
   agent: string | null;
   /** The client asked to observe, whatever its token allows. */
-  looksOn?: true | undefined;
+  observes?: true | undefined;
   /** The client came by `/agent/ws`, where control frames accompany the protocol's. */
   control?: true | undefined;
 };

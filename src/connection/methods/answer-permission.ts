@@ -5,7 +5,7 @@ import { forbidden, type RpcError } from "../../protocol/errors.ts";
 import { parseClientRequestId } from "../../protocol/ids.ts";
 import { refused, rpcErrorOf, unknownPermission } from "../../protocol/refusal.ts";
 
-/** `session/respond_to_permission`: chooses an option by its kind. An error says why that cannot be. */
+/** `session/respond_to_permission`: chooses an option by its kind. Resolves to the error of a refusal. */
 export async function answerPermission(
   env: Env,
   { connection, caller }: ClientState,

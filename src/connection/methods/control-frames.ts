@@ -14,6 +14,7 @@ type ControlFrame = { type: "ping" } | { type: "select_agent"; agentType: string
 export const PING = '{"type":"ping"}';
 export const PONG = '{"type":"pong"}';
 
+/** The status of an agent, as control frames name it. */
 type AgentStatus = "starting" | "ready" | "error" | "restarting";
 
 type ControlledClient = Client & {

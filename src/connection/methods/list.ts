@@ -4,7 +4,7 @@ import type { Caller } from "../../protocol/caller.ts";
 import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
 import { MetaKey } from "../../protocol/extensions.ts";
 
-/** `session/list` for any agent: the gateway's own index, over the caller's workspaces. */
+/** `session/list` for every agent: sessions of the caller's workspaces, from the gateway's own index. */
 export async function listForClient(
   index: D1Database,
   caller: Caller,
@@ -22,7 +22,7 @@ export async function listForClient(
   return { result: nextCursor === null ? result : { ...result, nextCursor } };
 }
 
-/** The directory is the one the client asked for: it may know the workspace's only by that name. */
+/** Repeats the directory that the client asked for: the client may know the workspace by no other path. */
 function sessionInfo(session: SessionSummary, cwd: string | undefined) {
   const { sessionId, clientCwd, title, updatedAt, workspace, agent, state } = session;
   return {

@@ -74,7 +74,7 @@ export class StreamReader {
 }
 
 /** The readers of a connection's event streams, at most one per stream. */
-export class Readers {
+export class StreamReaders {
   readonly #ctx: DurableObjectState;
   readonly #limits: Limits;
   #byStream: Map<string, StreamReader> | undefined;

@@ -25,7 +25,7 @@ export function postError(
 }
 
 /** Whether the answer goes to the connection's own stream, and not to the session's. */
-export function answersOnConnection(frame: Frame): boolean {
+export function isAnsweredOnConnection(frame: Frame): boolean {
   return frame.method === "session/new" || frame.method === "session/load";
 }
 

@@ -12,33 +12,39 @@ export const OWN = "";
 type Attachment = AttachmentOf<"resumable">;
 
 /** One socket of a resumable client. */
-export class Link {
-  readonly socket: WebSocket;
+export class ResumableSocket {
+  readonly ws: WebSocket;
   /** The reason why no more frames are taken from this socket. */
   failure: Error | undefined;
   readonly #limits: Limits;
   #attachment: Attachment;
+  /** Characters sent in pages. The attachment may be behind, see `page`. */
+  #chars: number;
 
-  constructor(socket: WebSocket, attachment: Attachment, limits: Limits) {
-    this.socket = socket;
+  constructor(ws: WebSocket, attachment: Attachment, limits: Limits) {
+    this.ws = ws;
     this.#attachment = attachment;
+    this.#chars = attachment.chars;
     this.#limits = limits;
   }
 
+  /** The client has said hello on this socket. */
   get greeted(): boolean {
     return this.#attachment.greeted;
   }
 
+  /** Number of the client's last frame that was acknowledged on this socket. */
   get sent(): number {
     return this.#attachment.sent;
   }
 
   /** Whether the client may get another page before it acknowledges one. */
   get hasRoom(): boolean {
-    const { greeted, chars, acked } = this.#attachment;
-    return greeted && chars - acked < this.#limits.resumeWindowChars;
+    const { greeted, acked } = this.#attachment;
+    return greeted && this.#chars - acked < this.#limits.resumeWindowChars;
   }
 
+  /** Null when the session has asked and the client has got nothing of it; undefined when it has not asked. */
   cursor(sessionId: string): EventCursor | null | undefined {
     return this.#attachment.cursors[sessionId];
   }
@@ -57,10 +63,10 @@ export class Link {
 
   /** Whether the client has acknowledged every page. */
   get isCaughtUp(): boolean {
-    const { chars, acked } = this.#attachment;
-    return chars === acked;
+    return this.#chars === this.#attachment.acked;
   }
 
+  /** Number of the last message of the connection's own stream that was sent. */
   get own(): number {
     return this.#attachment.own;
   }
@@ -83,15 +89,18 @@ export class Link {
     this.#save({ ...this.#attachment, allowance });
   }
 
+  /** The client has named its cursors. */
   greet(cursors: Record<string, EventCursor>, own: number): void {
     this.#save({ ...this.#attachment, greeted: true, cursors, own });
   }
 
-  acked(chars: number): void {
-    this.#save({ ...this.#attachment, acked: Math.min(chars, this.#attachment.chars) });
+  /** The client has pages of this many characters. */
+  acknowledgePages(chars: number): void {
+    this.#save({ ...this.#attachment, acked: Math.min(chars, this.#chars) });
   }
 
-  received(number: number): void {
+  /** Tells the client that its frames up to this number are with their sessions. */
+  acknowledgeFrames(number: number): void {
     this.say({ t: "ack", received: number });
     this.#save({ ...this.#attachment, sent: number });
   }
@@ -101,7 +110,7 @@ export class Link {
     this.#save({ ...this.#attachment, cursors: { ...cursors, [sessionId]: cursor } });
   }
 
-  /** Sends a page. Writing the attachment costs more than a page, so `moveTo` writes it after a bunch of pages. */
+  /** Sends a page. Writing the attachment costs more than a page, so `moveTo` writes it once after several pages. */
   page(sessionId: string, cursor: EventCursor, frames: readonly string[]): void {
     if (frames.length > 0) this.#page(sessionId, encodeCursor(cursor), frames);
   }
@@ -113,23 +122,23 @@ export class Link {
   }
 
   #page(of: string, at: string, frames: readonly string[]): void {
-    const chars = this.#attachment.chars + this.say({ t: "page", of, at }, frames.map(oneLine));
-    this.#attachment = { ...this.#attachment, chars };
+    this.#chars += this.say({ t: "page", of, at }, frames.map(oneLine));
   }
 
   /** Sends a message. Returns its length. */
   say(head: GatewayHead, lines?: readonly string[]): number {
     const message = joinMessage(head, lines);
-    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(message);
+    if (this.ws.readyState === WebSocket.OPEN) this.ws.send(message);
     return message.length;
   }
 
   close(code: number, reason: string): void {
-    this.socket.close(code, reason);
+    this.ws.close(code, reason);
   }
 
-  #save(attachment: Attachment): void {
+  #save(changed: Attachment): void {
+    const attachment = { ...changed, chars: this.#chars };
     this.#attachment = attachment;
-    writeAttachment(this.socket, attachment);
+    writeAttachment(this.ws, attachment);
   }
 }

@@ -4,24 +4,23 @@ import { RESUMABLE } from "../../protocol/resumable-wire.ts";
 import type { Allowance } from "../../protocol/rpc.ts";
 import type { Client } from "../client.ts";
 import type { ConnectionParts, StoredClient } from "../stored-client.ts";
-import { Link } from "./resumable-socket.ts";
+import { ResumableSocket } from "./resumable-socket.ts";
 
-/** The state of a resumable client: in storage, and on its current socket for what changes with every message. */
+/** The state of a resumable client. Values that change with every message are kept on its socket, the rest in storage. */
 export class ResumableState implements Client {
   readonly #parts: ConnectionParts;
   readonly #stored: StoredClient;
-  #link: Link | undefined;
+  #socket: ResumableSocket | undefined;
   /** The rest of the allowance. The socket keeps it; storage keeps it only while there is no socket. */
   #allowance: Allowance | undefined;
-  /** Number of the last frame that, with all frames before it, has been handed to its session. */
   #handedOver: number;
 
   constructor(parts: ConnectionParts, stored: StoredClient) {
     this.#parts = parts;
     this.#stored = stored;
     const { state } = parts.store;
-    this.#handedOver = Math.max(state?.sent ?? 0, this.link()?.sent ?? 0);
-    this.#allowance = this.link()?.allowance ?? state?.allowance;
+    this.#handedOver = Math.max(state?.sent ?? 0, this.socket()?.sent ?? 0);
+    this.#allowance = this.socket()?.allowance ?? state?.allowance;
   }
 
   get state(): ClientState {
@@ -29,6 +28,7 @@ export class ResumableState implements Client {
     return this.#allowance ? { ...state, allowance: this.#allowance } : state;
   }
 
+  /** Number of the last frame that, with all frames before it, has been handed to its session. */
   get handedOver(): number {
     return this.#handedOver;
   }
@@ -53,66 +53,67 @@ export class ResumableState implements Client {
 
   attach(sessionId: string, attachment: number): void {
     this.#stored.attach(sessionId);
-    this.link()?.moveTo(sessionId, { attachment, seq: attachment });
+    this.socket()?.moveTo(sessionId, { attachment, seq: attachment });
   }
 
   isCaughtUp(): boolean {
-    return this.link()?.isCaughtUp === true;
+    return this.socket()?.isCaughtUp === true;
   }
 
   release(sessionId: string): void {
     this.#parts.store.detach(sessionId);
-    this.link()?.release(sessionId);
+    this.socket()?.release(sessionId);
   }
 
   /** The client's open socket. */
-  link(): Link | undefined {
+  socket(): ResumableSocket | undefined {
     const { ctx, limits } = this.#parts;
-    if (!this.#link) {
-      const socket = ctx.getWebSockets(RESUMABLE).find((one) => one.readyState === WebSocket.OPEN);
-      const attachment = socket && readAttachment(socket, "resumable");
-      if (attachment) this.#link = new Link(socket, attachment, limits);
+    if (!this.#socket) {
+      const ws = ctx.getWebSockets(RESUMABLE).find((one) => one.readyState === WebSocket.OPEN);
+      const attachment = ws && readAttachment(ws, "resumable");
+      if (attachment) this.#socket = new ResumableSocket(ws, attachment, limits);
     }
-    return this.#link?.socket.readyState === WebSocket.OPEN ? this.#link : undefined;
+    return this.#socket?.ws.readyState === WebSocket.OPEN ? this.#socket : undefined;
   }
 
-  setLink(link: Link): void {
-    this.#link = link;
+  setSocket(socket: ResumableSocket): void {
+    this.#socket = socket;
   }
 
   /** Whether the socket is the client's latest one. */
-  isCurrent(socket: WebSocket): boolean {
-    return this.#link === undefined || this.#link.socket === socket;
+  isCurrent(ws: WebSocket): boolean {
+    return this.#socket === undefined || this.#socket.ws === ws;
   }
 
-  /** The socket is gone: storage keeps its state until the client comes back. */
-  dropLink(socket: WebSocket): void {
+  /** Forgets a socket that is gone. */
+  dropSocket(ws: WebSocket): void {
     // If this close has woken the object, the allowance has not been read yet.
-    this.#allowance ??= readAttachment(socket, "resumable")?.allowance;
-    this.#link = undefined;
+    this.#allowance ??= readAttachment(ws, "resumable")?.allowance;
+    this.#socket = undefined;
   }
 
-  saveWithoutLink(): void {
+  /** Storage keeps the state of the socket that is gone until the client comes back. */
+  saveWithoutSocket(): void {
     this.#save({ sent: this.#handedOver });
   }
 
   /** All frames up to this number are with their sessions. */
   acknowledge(number: number): void {
     this.#handedOver = Math.max(this.#handedOver, number);
-    const link = this.link();
-    if (link?.greeted) link.received(this.#handedOver);
+    const socket = this.socket();
+    if (socket?.greeted) socket.acknowledgeFrames(this.#handedOver);
   }
 
   #keepAllowance(allowance: Allowance): void {
     this.#allowance = allowance;
-    const link = this.link();
-    if (link) link.keepAllowance(allowance);
+    const socket = this.socket();
+    if (socket) socket.keepAllowance(allowance);
     else this.#save({});
   }
 
   #save(change: Partial<ClientState>): void {
     const { allowance, ...state } = this.state;
-    const kept = allowance && !this.link() && { allowance };
+    const kept = allowance && !this.socket() && { allowance };
     this.#parts.store.save({ ...state, ...change, ...kept }, Date.now());
   }
 }

@@ -14,7 +14,7 @@ import { Intake, type IntakeResult, refuseUninitialized } from "../intake.ts";
 import { Router } from "../router.ts";
 import { type ConnectionParts, StoredClient } from "../stored-client.ts";
 import { EXPIRED, isExpired } from "../token-lifetime.ts";
-import { Link, OWN } from "./resumable-socket.ts";
+import { OWN, ResumableSocket } from "./resumable-socket.ts";
 import { ResumableState } from "./resumable-state.ts";
 
 /** A client that comes back after it has lost its socket, and continues from the cursors that it names. */
@@ -67,7 +67,7 @@ export class ResumableClient {
       allowance: this.#client.allowance,
     };
     writeAttachment(server, attachment);
-    this.#client.setLink(new Link(server, attachment, limits));
+    this.#client.setSocket(new ResumableSocket(server, attachment, limits));
     if (resumption === "again") this.#adoptCaller(handover.caller);
     lifetime.begin(this.#client.state);
     deadlines.set("idle", Date.now() + limits.resumeMs);
@@ -81,61 +81,61 @@ export class ResumableClient {
 
   // ---- from the client --------------------------------------------------------------------------------
 
-  async receive(socket: WebSocket, message: string | ArrayBuffer): Promise<void> {
-    const link = this.#client.link();
-    if (link?.socket !== socket || !this.#stored.exists) return;
+  async receive(ws: WebSocket, message: string | ArrayBuffer): Promise<void> {
+    const socket = this.#client.socket();
+    if (socket?.ws !== ws || !this.#stored.exists) return;
     if (isExpired(this.#client.state, Date.now())) return this.hangUp(EXPIRED);
-    link.touch(Date.now());
+    socket.touch(Date.now());
     const { head, lines } = typeof message === "string" ? splitMessage(message) : { head: null, lines: [] };
     const said = readClientHead(head);
-    if (!said || (said.t !== "hello" && !link.greeted))
-      return link.close(CloseCode.badMessage, "unknown message");
+    if (!said || (said.t !== "hello" && !socket.greeted))
+      return socket.close(CloseCode.badMessage, "unknown message");
     switch (said.t) {
       case "hello":
-        return this.#hello(link, said.own, said.cursors);
+        return this.#hello(socket, said.own, said.cursors);
       case "ack":
-        return this.#acked(link, said.chars, said.own);
+        return this.#acked(socket, said.chars, said.own);
       case "lines":
-        return this.#frames(link, said.first, lines);
+        return this.#frames(socket, said.first, lines);
     }
   }
 
   /** The client owns its cursors: its sessions continue from wherever it says. */
-  async #hello(link: Link, own: number, texts: Record<string, string>): Promise<void> {
+  async #hello(socket: ResumableSocket, own: number, texts: Record<string, string>): Promise<void> {
     const attached = new Set(this.#client.sessions());
     const cursors: Record<string, EventCursor> = {};
     for (const [sessionId, text] of Object.entries(texts)) {
       const cursor = parseCursor(text);
       if (cursor && attached.has(sessionId)) cursors[sessionId] = cursor;
     }
-    link.greet(cursors, own);
+    socket.greet(cursors, own);
     const { connection } = this.#client.state;
-    link.say({ t: "welcome", connection, received: this.#client.handedOver });
+    socket.say({ t: "welcome", connection, received: this.#client.handedOver });
     this.#parts.store.setSent(OWN, own);
-    this.#flush(link);
+    this.#flush(socket);
     await wakeSessions(this.#parts.env, this.#client);
   }
 
-  #acked(link: Link, chars: number, own: number): Promise<void> | void {
+  #acked(socket: ResumableSocket, chars: number, own: number): Promise<void> | void {
     const { store, env } = this.#parts;
-    const wasFull = !link.hasRoom;
-    link.acked(chars);
+    const wasFull = !socket.hasRoom;
+    socket.acknowledgePages(chars);
     if (own > store.stream(OWN).sent) {
       store.setSent(OWN, own);
       store.trim();
     }
-    if (!wasFull || !link.hasRoom) return;
-    this.#flush(link);
+    if (!wasFull || !socket.hasRoom) return;
+    this.#flush(socket);
     return wakeSessions(env, this.#client);
   }
 
-  async #frames(link: Link, first: number, lines: readonly string[]): Promise<void> {
+  async #frames(socket: ResumableSocket, first: number, lines: readonly string[]): Promise<void> {
     // The client asks for more than it reads.
-    if (this.#parts.store.isFull()) return link.close(CloseCode.tryAgainLater, "read your messages first");
+    if (this.#parts.store.isFull()) return socket.close(CloseCode.tryAgainLater, "read your messages first");
     const handedOver: Promise<void>[] = [];
     const routed = this.#routing.then(async () => {
       // Earlier frames of this socket were not taken. They come again on another socket, and these with them.
-      if (link.failure) throw link.failure;
+      if (socket.failure) throw socket.failure;
       for (const [i, text] of lines.entries()) {
         const number = first + i;
         if (number <= this.#routed) continue;
@@ -148,10 +148,10 @@ export class ResumableClient {
       }
     });
     this.#routing = routed.catch((error: Error) => {
-      link.failure = error;
-      if (error instanceof QuotaExceeded) return link.close(CloseCode.policyViolation, error.message);
+      socket.failure = error;
+      if (error instanceof QuotaExceeded) return socket.close(CloseCode.policyViolation, error.message);
       console.error("connection failed", { error: String(error) });
-      link.close(CloseCode.internalError, "internal error");
+      socket.close(CloseCode.internalError, "internal error");
     });
     this.#acking = Promise.all([this.#acking, routed.then(() => Promise.all(handedOver))]).then(
       () => this.#client.acknowledge(first + lines.length - 1),
@@ -180,48 +180,48 @@ export class ResumableClient {
   #answer(number: number, text: string): void {
     if (!this.#stored.exists) return;
     this.#parts.store.put(OWN, text, number);
-    const link = this.#client.link();
-    if (link) this.#flush(link);
+    const socket = this.#client.socket();
+    if (socket) this.#flush(socket);
   }
 
   /** Sends the connection's own messages, a page at a time, as long as there is room. */
-  #flush(link: Link): void {
-    while (link.hasRoom) {
-      const messages = this.#parts.store.unsent(OWN, link.own);
+  #flush(socket: ResumableSocket): void {
+    while (socket.hasRoom) {
+      const messages = this.#parts.store.unsent(OWN, socket.own);
       const last = messages.at(-1);
       if (!last) return;
       const texts = messages.map(({ text }) => text);
-      link.pageOwn(last.n, texts);
+      socket.pageOwn(last.n, texts);
     }
   }
 
   // ---- the end of a socket, and of the connection -----------------------------------------------------
 
   /** A client that closes normally is gone for good. A client that was cut off comes back. */
-  async closed(socket: WebSocket, code: number): Promise<void> {
-    if (!this.#stored.exists || !this.#client.isCurrent(socket)) return;
-    this.#client.dropLink(socket);
+  async closed(ws: WebSocket, code: number): Promise<void> {
+    if (!this.#stored.exists || !this.#client.isCurrent(ws)) return;
+    this.#client.dropSocket(ws);
     if (code === CloseCode.normal) return this.end();
-    this.#client.saveWithoutLink();
+    this.#client.saveWithoutSocket();
     this.#parts.deadlines.set("idle", Date.now() + this.#parts.limits.resumeMs);
   }
 
   /** Closes a socket without heartbeat: the network may be gone without a word. The client comes back on another. */
   async checkLiveness(): Promise<void> {
     const { ctx, deadlines, limits } = this.#parts;
-    const link = this.#client.link();
-    if (!link) return;
-    const ponged = ctx.getWebSocketAutoResponseTimestamp(link.socket)?.getTime() ?? 0;
-    const until = Math.max(link.heard, ponged) + limits.resumeSilentMs;
+    const socket = this.#client.socket();
+    if (!socket) return;
+    const ponged = ctx.getWebSocketAutoResponseTimestamp(socket.ws)?.getTime() ?? 0;
+    const until = Math.max(socket.heard, ponged) + limits.resumeSilentMs;
     if (until > Date.now()) return deadlines.set("liveness", until);
-    link.close(CloseCode.goingAway, "no answer");
-    await this.closed(link.socket, CloseCode.goingAway);
+    socket.close(CloseCode.goingAway, "no answer");
+    await this.closed(socket.ws, CloseCode.goingAway);
   }
 
   /** Ends the connection of a client that has been away for long. */
   async expire(): Promise<void> {
     const { deadlines, limits } = this.#parts;
-    if (this.#client.link()) deadlines.set("idle", Date.now() + limits.resumeMs);
+    if (this.#client.socket()) deadlines.set("idle", Date.now() + limits.resumeMs);
     else await this.end();
   }
 
@@ -235,7 +235,7 @@ export class ResumableClient {
 
   /** Closes the socket. The client may come back with another token, and continues where it was. */
   hangUp(reason: string, code: number = CloseCode.unauthorized): void {
-    this.#client.link()?.close(code, reason);
+    this.#client.socket()?.close(code, reason);
   }
 
   /** A client may come back with another token, and other rights. */
@@ -247,9 +247,9 @@ export class ResumableClient {
 
   /** Notifies the client of something about its token. A client that is away comes back with a token that is valid. */
   notify(text: (caller: Caller) => string): void {
-    const link = this.#client.link();
+    const socket = this.#client.socket();
     const { initialized, caller } = this.#client.state;
-    if (link?.greeted && initialized) link.pageOwn(link.own, [text(caller)]);
+    if (socket?.greeted && initialized) socket.pageOwn(socket.own, [text(caller)]);
   }
 
   // ---- from sessions ----------------------------------------------------------------------------------
@@ -257,34 +257,34 @@ export class ResumableClient {
   startReading(sessionId: string): ReaderPosition | null {
     if (!this.#stored.exists) return null;
     this.#stored.attach(sessionId);
-    this.#client.link()?.startReading(sessionId);
+    this.#client.socket()?.startReading(sessionId);
     return this.#position(sessionId);
   }
 
   #position(sessionId: string): ReaderPosition {
-    const link = this.#client.link();
-    const cursor = link?.cursor(sessionId);
+    const socket = this.#client.socket();
+    const cursor = socket?.cursor(sessionId);
     return {
       cursor: cursor ? cursorAfter(cursor) : null,
-      rests: !link?.hasRoom,
+      rests: !socket?.hasRoom,
       marks: { awaitsAnswers: false },
     };
   }
 
   deliver(sessionId: string, { end, frames, marks }: Page): DeliveryResult {
     if (!this.#stored.exists) return "gone";
-    const link = this.#client.link();
-    if (!link?.hasRoom || marks?.kind !== "in-turn") return "later";
-    const cursor = link.cursor(sessionId);
+    const socket = this.#client.socket();
+    if (!socket?.hasRoom || marks?.kind !== "in-turn") return "later";
+    const cursor = socket.cursor(sessionId);
     // The client came back in between and named another cursor, which the session has yet to ask for.
     if (cursor === undefined) return "later";
     if (cursor && !isSameCursor(cursorAfter(cursor), marks.after)) return "later";
     for (const page of pages(frames, marks.frames, end.seq, this.#parts.limits.resumePageChars)) {
       const messages = this.#stored.inDialect(sessionId, page.frames);
-      link.page(sessionId, { ...end, seq: page.seq }, messages);
+      socket.page(sessionId, { ...end, seq: page.seq }, messages);
     }
-    link.moveTo(sessionId, end);
-    return link.hasRoom ? "more" : "enough";
+    socket.moveTo(sessionId, end);
+    return socket.hasRoom ? "more" : "enough";
   }
 
   /** Relays a login or logout that the agent of session `from` has accepted. */

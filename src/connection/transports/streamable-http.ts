@@ -10,15 +10,15 @@ import { announceCaller, relayToOthers } from "../client-sessions.ts";
 import { Intake, type IntakeResult, refuseUninitialized } from "../intake.ts";
 import { Router } from "../router.ts";
 import { type ConnectionParts, StoredClient } from "../stored-client.ts";
-import { Readers, type StreamReader } from "./event-stream-readers.ts";
-import { answersOnConnection, postError } from "./post-validation.ts";
+import { type StreamReader, StreamReaders } from "./event-stream-readers.ts";
+import { isAnsweredOnConnection, postError } from "./post-validation.ts";
 import { cursorAfterFrame, eventId, parseEventId, type StreamPosition } from "./stream-position.ts";
 import { HttpState } from "./streamable-http-state.ts";
 
 /** A client's message, and the session that the client names in a header. */
 export type Post = { caller: Caller; session: string | undefined; raw: string };
 /** An HTTP status, the reason for a failure, and the time after which to try again, if that is known. */
-export type Outcome = {
+export type HttpOutcome = {
   status: 202 | 400 | 404 | 409 | 410 | 429;
   reason: string;
   retryAfterMs?: number;
@@ -33,7 +33,7 @@ export class HttpClient {
   readonly #parts: ConnectionParts;
   readonly #stored: StoredClient;
   readonly #client: HttpState;
-  readonly #readers: Readers;
+  readonly #readers: StreamReaders;
   readonly #intake: Intake;
   /** Messages are routed in the order in which they came, also while one waits for the workspace. */
   #routing: Promise<void> = Promise.resolve();
@@ -44,7 +44,7 @@ export class HttpClient {
     this.#stored = new StoredClient(parts);
     const client = new HttpState(store, this.#stored);
     this.#client = client;
-    this.#readers = new Readers(ctx, limits);
+    this.#readers = new StreamReaders(ctx, limits);
     this.#intake = new Intake({
       client,
       admission: new Admission(env, client, limits),
@@ -76,7 +76,7 @@ export class HttpClient {
     return answer;
   }
 
-  async post({ caller, session, raw }: Post): Promise<Outcome> {
+  async post({ caller, session, raw }: Post): Promise<HttpOutcome> {
     const { store, limits } = this.#parts;
     if (!store.isFor(caller, "http")) return UNKNOWN;
     const frame = mustReadFrame(raw);
@@ -91,7 +91,7 @@ export class HttpClient {
       answer: (text) => this.#answer(frame, session, text),
       waitFor: (promise) => handedOver.push(promise),
     };
-    let outcome: Outcome;
+    let outcome: HttpOutcome;
     try {
       outcome = await this.#inOrder(() => this.#receive(frame, exchange));
       await Promise.all(handedOver);
@@ -101,12 +101,12 @@ export class HttpClient {
       return UNKNOWN;
     }
     // The answer may come from a session whose cursor rests, because nobody reads the session's stream.
-    if (frame.kind === "request" && (session === undefined || answersOnConnection(frame)))
+    if (frame.kind === "request" && (session === undefined || isAnsweredOnConnection(frame)))
       for (const sessionId of store.sessionsOwing()) this.#searchAnswers(sessionId);
     return outcome;
   }
 
-  async #receive(frame: Frame, exchange: Exchange): Promise<Outcome> {
+  async #receive(frame: Frame, exchange: Exchange): Promise<HttpOutcome> {
     // An answer by the connection itself, be it a refusal, cancels the debt.
     if (frame.method === "session/load" && frame.kind === "request" && frame.sessionId !== undefined)
       this.#parts.store.owe(frame.sessionId, frame.idText);
@@ -114,7 +114,7 @@ export class HttpClient {
     return this.#outcomeOf(result, exchange);
   }
 
-  #outcomeOf(result: IntakeResult, exchange: Exchange): Outcome {
+  #outcomeOf(result: IntakeResult, exchange: Exchange): HttpOutcome {
     switch (result.kind) {
       case "taken":
       case "too-long":
@@ -134,7 +134,7 @@ export class HttpClient {
    * over, because only the reader before it can know the id. A reader without one gets 409 while the current reader is
    * alive.
    */
-  async open({ caller, session = "", lastEventId }: StreamRequest): Promise<WebSocket | Outcome> {
+  async open({ caller, session = "", lastEventId }: StreamRequest): Promise<WebSocket | HttpOutcome> {
     const { store, limits } = this.#parts;
     if (!store.isFor(caller, "http")) return UNKNOWN;
     if (session.length > limits.idChars)
@@ -163,7 +163,7 @@ export class HttpClient {
   }
 
   /** Ends the connection. Its sessions go on: a client that leaves decides nothing. */
-  async remove(caller: Caller): Promise<Outcome> {
+  async remove(caller: Caller): Promise<HttpOutcome> {
     if (!this.#parts.store.isFor(caller, "http")) return UNKNOWN;
     await this.end();
     return ACCEPTED;
@@ -257,7 +257,7 @@ export class HttpClient {
 
   #answer(frame: Frame, session: string | undefined, text: string): void {
     if (!this.#stored.exists) return;
-    const isOwn = frame.kind === "invalid" || answersOnConnection(frame) || session === undefined;
+    const isOwn = frame.kind === "invalid" || isAnsweredOnConnection(frame) || session === undefined;
     if (frame.idText !== undefined) this.#parts.store.cancelOwed(frame.idText);
     this.#put(isOwn ? "" : session, text);
   }
@@ -360,9 +360,9 @@ export class HttpClient {
   }
 }
 
-const ACCEPTED: Outcome = { status: 202, reason: "" };
-const TAKEN: Outcome = { status: 409, reason: "Outbound stream already has an active receiver" };
-const UNKNOWN: Outcome = { status: 404, reason: "Unknown Acp-Connection-Id" };
+const ACCEPTED: HttpOutcome = { status: 202, reason: "" };
+const TAKEN: HttpOutcome = { status: 409, reason: "Outbound stream already has an active receiver" };
+const UNKNOWN: HttpOutcome = { status: 404, reason: "Unknown Acp-Connection-Id" };
 
 function event(position: StreamPosition, frame: string): string {
   return `id: ${eventId(position)}\ndata: ${oneLine(frame)}\n\n`;

@@ -162,15 +162,15 @@ export class SocketClient {
 
   startReading(sessionId: string): ReaderPosition {
     const cursor = this.#client.cursor(sessionId);
-    return { cursor: cursor ? cursorAfter(cursor) : null, rests: this.#client.attachment.asked === true };
+    return { cursor: cursor ? cursorAfter(cursor) : null, rests: this.#client.attachment.paused === true };
   }
 
   deliver(sessionId: string, { end, frames }: Page): DeliveryResult {
-    const { cursors, asked, unread = 0, heard } = this.#client.attachment;
+    const { cursors, paused, unread = 0, heard } = this.#client.attachment;
     const cursor = cursors[sessionId];
     // The session was reset before it learnt that the page had arrived, or a later attachment has begun.
     if (cursor && isBehind(end, cursor)) return "more";
-    if (asked) return "later";
+    if (paused) return "later";
     for (const frame of frames) this.#say(sessionId, frame);
     this.#client.change({
       heard: this.#canBePinged ? heard : Date.now(),
@@ -193,7 +193,7 @@ export class SocketClient {
   #pausesForPong(): boolean {
     if ((this.#client.attachment.unread ?? 0) < this.#limits.unreadChars || !this.#canBePinged) return false;
     this.#ping();
-    this.#client.change({ asked: true });
+    this.#client.change({ paused: true });
     return true;
   }
 
@@ -208,7 +208,7 @@ export class SocketClient {
 
   /** The client has read what it was sent: its sessions continue. */
   async #resume(): Promise<void> {
-    this.#client.change({ asked: undefined, unread: 0 });
+    this.#client.change({ paused: undefined, unread: 0 });
     await wakeSessions(this.#env, this.#client);
   }
 

@@ -75,10 +75,10 @@ async function removeConnection(c: Context<AppEnv>): Promise<Response> {
 
 /** A new connection in the requested workspace. A client may ask to observe only, whatever its token allows. */
 function newHandover(c: Context<AppEnv>): Handover {
-  const looksOn = c.req.query("role") === "observer" && ({ looksOn: true } as const);
-  const caller = looksOn ? asObserver(c.get("caller")) : c.get("caller");
+  const observes = c.req.query("role") === "observer" && ({ observes: true } as const);
+  const caller = observes ? asObserver(c.get("caller")) : c.get("caller");
   const workspace = requestedWorkspace(c);
   if (!mayUseWorkspace(caller, workspace)) throw unknownWorkspace();
   const agent = c.req.query("agent") ?? null;
-  return { connection: crypto.randomUUID(), caller, workspace, agent, ...looksOn };
+  return { connection: crypto.randomUUID(), caller, workspace, agent, ...observes };
 }
