@@ -16,6 +16,8 @@ export abstract class TransportClient {
   #gate: PromiseWithResolvers<void> | undefined;
 
   abstract get connection(): string;
+  /** The end of the client's socket, if it has one. */
+  closed: Promise<{ code: number; reason: string }> | undefined;
   abstract send(message: Json, sessionId?: string): Promise<void>;
   /** Reads a session that the client is attached to, or is about to attach to. */
   abstract follow(sessionId: string): Promise<void>;
@@ -115,6 +117,7 @@ class PlainClient extends TransportClient {
   #listen(client: Client): void {
     // It answers pings as it reads, and so not at all while it does not read.
     client.answersPings = false;
+    this.closed = client.closed;
     const take = (message: Json) => {
       if (message.method !== "_acp-edge/ping") return [message];
       client.send(JSON.stringify({ jsonrpc: "2.0", id: message.id, result: {} }));

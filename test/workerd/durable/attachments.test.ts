@@ -1,0 +1,45 @@
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { describe, expect, test } from "vitest";
+import { connectionStub, openSession, sessionStub, workspaceName } from "../fixtures.ts";
+import { Resumable } from "../peers/resumable-client.ts";
+import { TRANSPORTS } from "../peers/transports.ts";
+
+const UNREADABLE = { code: 1011, reason: "connection state unreadable" };
+
+/** Replaces the attachments of an object's sockets, and puts the object to sleep. */
+async function replaceAttachments(object: DurableObjectStub, attachment: unknown): Promise<void> {
+  await runInDurableObject(object, (_, state) => {
+    for (const socket of state.getWebSockets()) socket.serializeAttachment(attachment);
+  });
+  await evictDurableObject(object);
+}
+
+describe("a socket whose attachment is unreadable after a wake is closed", () => {
+  test.each([null, { kind: "unknown" }, { kind: "client", cursors: 1 }])(
+    "when it is a client's: %j",
+    async (attachment) => {
+      const [plain] = TRANSPORTS;
+      const client = await plain?.open(workspaceName());
+      await replaceAttachments(connectionStub(client?.connection ?? ""), attachment);
+      await client?.send({ jsonrpc: "2.0", id: 1, method: "session/list", params: {} });
+      expect(await client?.closed).toEqual(UNREADABLE);
+    },
+  );
+
+  test("when it is a resumable client's, which then finds its connection as it was", async () => {
+    const client = await Resumable.open(workspaceName());
+    await replaceAttachments(client.object, { kind: "resumable", greeted: "yes" });
+    client.send([{ id: "list", method: "session/list", params: {} }]);
+    expect(await client.peer.closed).toEqual(UNREADABLE);
+    await client.dial();
+    client.send([{ id: "list", method: "session/list", params: {} }], 2);
+    await client.until(() => client.answers("list").length > 0);
+  });
+
+  test("when it is a host's", async () => {
+    const { agent, sessionId } = await openSession();
+    await replaceAttachments(sessionStub(sessionId), { kind: "host-link", run: 1 });
+    agent.update("hello");
+    expect(await agent.link.closed).toEqual(UNREADABLE);
+  });
+});
