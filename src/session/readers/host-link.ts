@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { readAttachment, writeAttachment } from "../../durable/attachments.ts";
+import { readAttachment, socketKind, writeAttachment } from "../../durable/attachments.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
 import { encodeLink } from "../../protocol/host-wire.ts";
 import type { Limits } from "../../protocol/limits.ts";
@@ -36,8 +36,9 @@ export class HostLink {
     return client;
   }
 
-  /** The run that the host at this socket has said hello for. */
+  /** The run that the host at this socket has said hello for. Log watchers have none. */
   runOf(ws: WebSocket): string | undefined {
+    if (socketKind(ws) === "log-watcher") return undefined;
     return this.#live?.ws === ws ? this.#live.run : runAt(ws)?.id;
   }
 
