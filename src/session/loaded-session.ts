@@ -22,10 +22,12 @@ import type { LogEvent } from "./core/events/event.ts";
 import { project } from "./core/read/projection.ts";
 import { sessionFor } from "./core/read/redaction/redaction.ts";
 import type { SessionState } from "./core/state/state.ts";
-import { FollowUp } from "./effects.ts";
+import { Effects } from "./effects.ts";
 import { HostIntake } from "./host-intake.ts";
 import { HistoryGone } from "./log/history-gone.ts";
+import { ProcessRequests } from "./outbox/process-requests.ts";
 import { loadParts, type SessionContext, type SessionParts, workspaceOf } from "./session-parts.ts";
+import { timerHandlers } from "./timers.ts";
 import { segmentPage } from "./transfer/object/segments.ts";
 
 /**
@@ -39,14 +41,16 @@ export class LoadedSession {
   readonly host: HostIntake;
   readonly #context: SessionContext;
   readonly #parts: SessionParts;
-  readonly #effects: FollowUp;
+  readonly #processes: ProcessRequests;
+  readonly #effects: Effects;
   #isDeleted = false;
 
   constructor(context: SessionContext) {
     this.#context = context;
     const record = (decide: (batch: Batch) => void) => this.#record(decide);
     this.#parts = loadParts(context, record);
-    this.#effects = new FollowUp(context, this.#parts, record);
+    this.#processes = new ProcessRequests(context, this.#parts, record);
+    this.#effects = new Effects(context, this.#parts, this.#processes);
     this.clients = new ClientIntake(this.#parts, record);
     this.host = new HostIntake(this.#parts, context.sockets, record);
     if (!this.#parts.journal.catchUp()) this.ready = this.#replayArchive();
@@ -105,7 +109,7 @@ export class LoadedSession {
   async delete({ subject }: Caller): Promise<Result<undefined>> {
     const state = this.#state;
     await this.#delete();
-    this.#effects.note(state, { kind: "session.deleted", subject });
+    this.#effects.audit(state, { kind: "session.deleted", subject });
     return accepted();
   }
 
@@ -158,7 +162,7 @@ export class LoadedSession {
 
   async runDeadlines(): Promise<void> {
     await this.#parts.deadlines.run(Date.now(), {
-      ...this.#effects.handlers(this.#state),
+      ...timerHandlers(this.#state, this.#parts, this.#processes, (decide) => this.#record(decide)),
       "host-token": () => this.host.endExpiredSockets(),
     });
   }
@@ -183,7 +187,7 @@ export class LoadedSession {
 
   /** The projection with the attached clients and the state of the files, as JSON text. */
   async view(caller: Caller): Promise<string> {
-    const workspaceState = await this.#effects.workspaceState(this.#state);
+    const workspaceState = await this.#processes.workspaceState(this.#state);
     const clients = this.#parts.clients.present();
     return sessionFor(caller, { ...project(this.#state), clients, workspaceState });
   }

@@ -9,7 +9,7 @@ import { ConcealedValues } from "./log/concealed-values.ts";
 import { HistoryArchive } from "./log/history-archive.ts";
 import { Journal, type Recorder } from "./log/journal.ts";
 import { IndexWriter } from "./outbox/index-writer.ts";
-import { Notices } from "./outbox/webhook-outbox.ts";
+import { WebhookOutbox } from "./outbox/webhook-outbox.ts";
 import { Clients } from "./readers/clients.ts";
 import { HostLink } from "./readers/host-link.ts";
 import { LogWatchers } from "./readers/log-watchers.ts";
@@ -47,7 +47,7 @@ export type SessionParts = {
   readonly watchers: LogWatchers;
   readonly deadlines: Deadlines<SessionDeadline>;
   readonly index: IndexWriter;
-  readonly webhooks: Notices;
+  readonly webhooks: WebhookOutbox;
 };
 
 /** Loads the parts from storage. Input that a part discovers itself, such as a lost client, goes to `record`. */
@@ -81,7 +81,7 @@ export function loadParts(
       (state) => isCurrent(state) && !access.isRevoked,
       () => deadlines.setUnlessSet("index", Date.now() + limits.indexRetryMs),
     ),
-    webhooks: new Notices(ctx, limits, deadlines, (state) => workspaceOf(env, state), isCurrent),
+    webhooks: new WebhookOutbox(ctx, limits, deadlines, (state) => workspaceOf(env, state), isCurrent),
   };
 }
 

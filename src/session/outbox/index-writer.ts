@@ -3,23 +3,23 @@ import type { Listing } from "../core/events/facts/definition.ts";
 import { indexEntry } from "../core/read/index-entry.ts";
 import type { SessionState } from "../core/state/state.ts";
 
-/** Keeps a session's line in the index. One write at a time, so that none comes after the session's removal. */
+/** Keeps the session's row in the index. One write runs at a time, so that no write follows the session's removal. */
 export class IndexWriter {
   readonly #index: D1Database;
   readonly #isCurrent: (state: SessionState) => boolean;
   readonly #failed: () => void;
   #writing: Promise<void> = Promise.resolve();
-  /** Permissions that were open when the index last heard of them. */
+  /** The open permissions as of the last write that was due to them. */
   #pending: string | undefined;
 
-  /** A state is not current any more when its session was deleted. `failed`: the write is to be tried again. */
+  /** A state is current until its session is deleted. `failed` is called when a write has to be retried. */
   constructor(index: D1Database, isCurrent: (state: SessionState) => boolean, failed: () => void) {
     this.#index = index;
     this.#isCurrent = isCurrent;
     this.#failed = failed;
   }
 
-  /** Whether these events must be in the index at once: people wait for permissions. */
+  /** Whether facts listed so have to be in the index at once. People wait for permission requests. */
   isUrgent({ awaitingClient }: SessionState, listed: readonly Listing[]): boolean {
     if (listed.includes("now")) return true;
     if (!listed.includes("with-permissions")) return false;
@@ -29,7 +29,7 @@ export class IndexWriter {
     return changed;
   }
 
-  /** Whether they change the line at all. */
+  /** Whether facts listed so change the row at all. */
   isDue(listed: readonly Listing[]): boolean {
     return listed.some((when) => when !== "never");
   }

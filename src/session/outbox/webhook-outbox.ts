@@ -2,24 +2,25 @@ import type { Deadlines } from "../../durable/deadlines.ts";
 import { newId } from "../../durable/new-id.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { HandedNotice, NoticeType } from "../../protocol/webhook-messages.ts";
-import type { WorkspaceState } from "../../workspace/workspace-state.ts";
 import type { LogEvent } from "../core/events/event.ts";
 import { noticesOf } from "../core/read/webhook-message.ts";
 import type { SessionState } from "../core/state/state.ts";
 
-type Clock = Pick<Deadlines<"notices">, "set" | "setUnlessSet" | "clear">;
-type Workspace = Pick<DurableObjectStub<WorkspaceState>, "notify">;
+type Timers = Pick<Deadlines<"notices">, "set" | "setUnlessSet" | "clear">;
+
+/** The workspace, as the outbox sees it: it takes messages and says which types it wants from now on. */
+type Workspace = { notify(notices: HandedNotice[]): Promise<NoticeType[]> };
 
 /**
- * What the session has to tell its workspace's webhooks. A notice is a row from the step on in which its event is
- * logged until the workspace has it. Where nothing is wanted, nothing is written.
+ * Messages for the workspace's webhooks. A message is a row from the step that logs its event until the workspace has
+ * the message. Nothing is written where no webhook wants anything.
  */
-export class Notices {
+export class WebhookOutbox {
   readonly #ctx: DurableObjectState;
   readonly #limits: Limits;
-  readonly #clock: Clock;
+  readonly #timers: Timers;
   readonly #workspaceOf: (state: SessionState) => Workspace | undefined;
-  /** False: the session was deleted. */
+  /** False when the session was deleted. */
   readonly #isCurrent: (state: SessionState) => boolean;
   #wanted: readonly NoticeType[];
   #handing = false;
@@ -27,19 +28,19 @@ export class Notices {
   constructor(
     ctx: DurableObjectState,
     limits: Limits,
-    clock: Clock,
+    timers: Timers,
     workspaceOf: (state: SessionState) => Workspace | undefined,
     isCurrent: (state: SessionState) => boolean,
   ) {
     this.#ctx = ctx;
     this.#limits = limits;
-    this.#clock = clock;
+    this.#timers = timers;
     this.#workspaceOf = workspaceOf;
     this.#isCurrent = isCurrent;
     this.#wanted = ctx.storage.kv.get<NoticeType[]>(WANTED) ?? [];
   }
 
-  /** What the workspace's webhooks want to hear of, from now on. */
+  /** The types of message that the workspace's webhooks want from now on. */
   want(types: readonly NoticeType[]): void {
     if (types.join() === this.#wanted.join()) return;
     this.#wanted = types;
@@ -47,8 +48,8 @@ export class Notices {
     else this.#ctx.storage.kv.delete(WANTED);
   }
 
-  /** Call it in the step in which the events were logged. */
-  note(state: SessionState, events: readonly LogEvent[]): void {
+  /** Has to be called in the step that logs the events, so that both are written or neither is. */
+  collect(state: SessionState, events: readonly LogEvent[]): void {
     if (this.#wanted.length === 0) return;
     const found = noticesOf(state, events, this.#wanted, this.#limits.answerLinks);
     if (found.length === 0) return;
@@ -62,10 +63,10 @@ export class Notices {
     this.#ctx.waitUntil(this.handOver(state));
   }
 
-  /** Gives the workspace what it has not, in order; one call at a time takes what comes meanwhile. */
+  /** Hands the messages to the workspace in order. One call runs at a time, and takes messages that arrive meanwhile. */
   async handOver(state: SessionState): Promise<void> {
-    // Should the object not live to do so, or the workspace not answer.
-    this.#clock.setUnlessSet("notices", Date.now() + this.#limits.noticeRetryMs);
+    // The object may be evicted before the workspace answers, or the workspace may not answer.
+    this.#timers.setUnlessSet("notices", Date.now() + this.#limits.noticeRetryMs);
     if (this.#handing) return;
     this.#handing = true;
     try {
@@ -73,13 +74,13 @@ export class Notices {
         const wanted = await this.#workspaceOf(state)?.notify(rows.map(({ seq: _, ...notice }) => notice));
         if (!this.#isCurrent(state)) return;
         this.#ctx.storage.sql.exec("DELETE FROM webhook_message WHERE seq <= ?", rows.at(-1)?.seq ?? 0);
-        // Nobody was told to stop who had no process at the time.
+        // The wanted types change with the placement; a session without a process learns of a change only here.
         this.want(wanted ?? []);
       }
-      this.#clock.clear("notices");
+      this.#timers.clear("notices");
     } catch (error) {
       console.error("notices not handed over", { sessionId: state.sessionId, error: String(error) });
-      if (this.#isCurrent(state)) this.#clock.set("notices", Date.now() + this.#limits.noticeRetryMs);
+      if (this.#isCurrent(state)) this.#timers.set("notices", Date.now() + this.#limits.noticeRetryMs);
     } finally {
       this.#handing = false;
     }
@@ -90,7 +91,7 @@ export class Notices {
     return sql.exec<Row>("SELECT * FROM webhook_message ORDER BY seq LIMIT ?", AT_ONCE).toArray();
   }
 
-  /** Of what is lost, the number is told with the next one that is not. */
+  /** The next message that is kept carries the number of messages dropped before it. */
   #dropOldest(): void {
     const { sql } = this.#ctx.storage;
     const dropped = sql
@@ -111,7 +112,7 @@ export class Notices {
 
 type Row = HandedNotice & { seq: number };
 
-/** Notices in one call. */
+/** Messages in one call. */
 const AT_ONCE = 20;
 
 const WANTED = "notices";
