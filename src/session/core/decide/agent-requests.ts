@@ -1,11 +1,11 @@
 import { ErrorCode, errorResponse, notification, resultResponse } from "../../../protocol/errors.ts";
 import { type ResponseFrame, resultOf } from "../../../protocol/frame.ts";
 import { clientRequestId } from "../../../protocol/ids.ts";
+import { isRecord, textOrNull } from "../../../protocol/json-value.ts";
 import { ioOf } from "../../../protocol/methods.ts";
 import type { PermissionChoice, PermissionOption } from "../../../protocol/permission.ts";
 import { accepted, type Result, refused, unknownPermission } from "../../../protocol/refusal.ts";
 import type { FactKind } from "../events/catalogue.ts";
-import { isRecord } from "../state/bounded-values.ts";
 import type { RequestOfAgent, SessionState } from "../state/state.ts";
 import { findToolCall } from "../state/tool-calls.ts";
 import type { Batch } from "./batch.ts";
@@ -157,8 +157,4 @@ function withdraw(batch: Batch, seq: number, { to }: RequestOfAgent, except?: st
     ...(to === undefined ? {} : { to }),
     ...(except === undefined ? {} : { except }),
   });
-}
-
-function textOrNull(value: unknown): string | null {
-  return typeof value === "string" ? value : null;
 }

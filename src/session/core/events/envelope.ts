@@ -1,5 +1,6 @@
 import { frameOf, isFault } from "../../../protocol/frame.ts";
 import { eachMember, isObjectAt, type Span, skipSpace, skipValue } from "../../../protocol/json-text.ts";
+import { isRecord } from "../../../protocol/json-value.ts";
 import type { Context, LogEvent, Route } from "./event.ts";
 import { readFact } from "./fact-reader.ts";
 
@@ -25,7 +26,7 @@ export function readEnvelope(line: string): EnvelopeLine | LineFault {
   } catch (error) {
     return { fault: `not valid JSON: ${(error as Error).message}` };
   }
-  if (!isObject(value)) return { fault: "not a JSON object" };
+  if (!isRecord(value)) return { fault: "not a JSON object" };
   const fault = checkFields(value);
   if (fault !== undefined) return { fault };
   return {
@@ -59,7 +60,7 @@ function checkFields(value: Json): string | undefined {
   for (const key of ["acpSessionId", "agentSessionId", "turnId", "requestId", "source"]) {
     if (value[key] != null && typeof value[key] !== "string") return `${key} must be a string or null`;
   }
-  return isObject(value.payload) ? undefined : "payload must be a JSON object";
+  return isRecord(value.payload) ? undefined : "payload must be a JSON object";
 }
 
 const SCHEMA = "acpx.event.v1";
@@ -122,8 +123,4 @@ function locate(line: string): { acpxRecordId?: Span; message?: Span } {
     return end;
   });
   return found;
-}
-
-function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

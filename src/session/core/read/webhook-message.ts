@@ -1,4 +1,5 @@
 import { clientRequestId } from "../../../protocol/ids.ts";
+import { isRecord } from "../../../protocol/json-value.ts";
 import type {
   NoticeType,
   PendingPermission,
@@ -8,7 +9,7 @@ import type {
 import { optionsIn } from "../decide/agent-requests.ts";
 import { FACTS, type Facts } from "../events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "../events/event.ts";
-import { clip, isRecord } from "../state/bounded-values.ts";
+import { clip } from "../state/bounded-values.ts";
 import type { Identity, SessionState } from "../state/state.ts";
 import { STATE_BUDGET } from "../state/state-budget.ts";
 import { pendingPermissions } from "./projection.ts";
@@ -61,8 +62,8 @@ function noticeOf(
       const { detailCode, message } = event.payload;
       const failure = {
         agent,
-        detailCode: textOrNull(detailCode, STATE_BUDGET.wordChars),
-        message: textOrNull(message, STATE_BUDGET.reasonChars) ?? "",
+        detailCode: clippedText(detailCode, STATE_BUDGET.wordChars),
+        message: clippedText(message, STATE_BUDGET.reasonChars) ?? "",
       };
       return { type: "agent.failed", timestamp, data: { ...about, ...failure } };
     }
@@ -86,14 +87,14 @@ function pendingPermission(
     .slice(0, maxOptions)
     .map((option) => ({
       optionId: option.optionId,
-      name: textOrNull(option.name, STATE_BUDGET.labelChars),
-      kind: textOrNull(option.kind, STATE_BUDGET.wordChars),
+      name: clippedText(option.name, STATE_BUDGET.labelChars),
+      kind: clippedText(option.kind, STATE_BUDGET.wordChars),
     }));
   return { id: clientRequestId(state.sessionId, seq), toolCallId, title, kind, options };
 }
 
 function turnEnd({ kind, payload }: FactEvent<"turn.completed" | "turn.cancelled" | "turn.failed">): TurnEnd {
-  const stopReason = kind === "turn.failed" ? null : textOrNull(payload.stopReason, STATE_BUDGET.wordChars);
+  const stopReason = kind === "turn.failed" ? null : clippedText(payload.stopReason, STATE_BUDGET.wordChars);
   const error = kind === "turn.failed" ? payload.error : undefined;
   return {
     turnId: clip(payload.turnId, STATE_BUDGET.idChars),
@@ -103,7 +104,7 @@ function turnEnd({ kind, payload }: FactEvent<"turn.completed" | "turn.cancelled
     ...(isRecord(error) && {
       error: {
         code: typeof error.code === "number" ? error.code : null,
-        message: textOrNull(error.message, STATE_BUDGET.reasonChars) ?? "",
+        message: clippedText(error.message, STATE_BUDGET.reasonChars) ?? "",
       },
     }),
   };
@@ -115,6 +116,6 @@ const OUTCOMES = {
   "turn.failed": "failed",
 } as const;
 
-function textOrNull(value: unknown, maxChars: number): string | null {
+function clippedText(value: unknown, maxChars: number): string | null {
   return typeof value === "string" ? clip(value, maxChars) : null;
 }

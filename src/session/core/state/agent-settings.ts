@@ -1,5 +1,6 @@
+import { isRecord } from "../../../protocol/json-value.ts";
 import type { Bounded } from "./bounded-values.ts";
-import { type BoundedList, bound, boundList, idOf, isRecord } from "./bounded-values.ts";
+import { type BoundedList, bound, boundList, idOf } from "./bounded-values.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 
 /** What a client can set in the agent, and the commands it can use, each list as the agent last sent it. */

@@ -1,3 +1,4 @@
+import { isRecord } from "../../../protocol/json-value.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 
 /**
@@ -13,10 +14,6 @@ export type Bounded = { seq: number; chars: number; value?: unknown };
 export type BoundedList = { items: Item[]; total: number; truncated: boolean };
 
 export type Item = Readonly<Record<string, unknown>>;
-
-export function isRecord(value: unknown): value is Item {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
 
 /** `chars` is the length of its JSON, 0 if it is not kept. */
 export function bound(value: unknown, seq: number): Bounded {

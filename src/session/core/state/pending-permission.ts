@@ -1,4 +1,5 @@
-import { type Bounded, bound, clip, isRecord } from "./bounded-values.ts";
+import { isRecord } from "../../../protocol/json-value.ts";
+import { type Bounded, bound, clip } from "./bounded-values.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 
 /** What a person needs to know to answer a permission request. */

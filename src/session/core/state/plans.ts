@@ -1,4 +1,5 @@
-import { type Bounded, type BoundedList, bound, boundList, idOf, isRecord } from "./bounded-values.ts";
+import { isRecord } from "../../../protocol/json-value.ts";
+import { type Bounded, type BoundedList, bound, boundList, idOf } from "./bounded-values.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 
 /** The agent's plans as it last sent them. */

@@ -1,5 +1,6 @@
 import type { ToolCallStatus } from "@agentclientprotocol/sdk";
-import { type Bounded, bound, clip, type Item, idOf, isRecord, jsonChars } from "./bounded-values.ts";
+import { isRecord } from "../../../protocol/json-value.ts";
+import { type Bounded, bound, clip, type Item, idOf, jsonChars } from "./bounded-values.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 import type { Violations } from "./violations.ts";
 

@@ -1,4 +1,5 @@
-import { clip, isRecord } from "./bounded-values.ts";
+import { isRecord } from "../../../protocol/json-value.ts";
+import { clip } from "./bounded-values.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 
 /** The latest turns with a glimpse of what was said, so that a list of them needs no look into the log. */

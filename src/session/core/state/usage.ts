@@ -1,4 +1,5 @@
-import { clip, type Item, isRecord } from "./bounded-values.ts";
+import { isRecord } from "../../../protocol/json-value.ts";
+import { clip, type Item } from "./bounded-values.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 
 /** Context window and cost as last reported. Both are totals, not differences. */

@@ -1,4 +1,5 @@
 import { MetaKey } from "../../../protocol/extensions.ts";
+import { recordOf } from "../../../protocol/json-value.ts";
 import { markdownDiff } from "./markdown-diff.ts";
 
 /**
@@ -7,10 +8,6 @@ import { markdownDiff } from "./markdown-diff.ts";
  */
 
 export type Json = Readonly<Record<string, unknown>>;
-
-export function record(value: unknown): Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {};
-}
 
 export function list(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
@@ -34,7 +31,7 @@ function fenced(language: string, body: string): string {
 
 /** A content block of ACP. */
 export function contentBlock(value: unknown): string {
-  const block = record(value);
+  const block = recordOf(value);
   switch (block.type) {
     case "text":
       return text(block.text);
@@ -44,7 +41,7 @@ export function contentBlock(value: unknown): string {
     case "resource_link":
       return `[${inline(block.name) || inline(block.uri)}](<${inline(block.uri)}>)`;
     case "resource": {
-      const { uri, text: body, mimeType } = record(block.resource);
+      const { uri, text: body, mimeType } = recordOf(block.resource);
       const label = `\`${inline(uri)}\``;
       return typeof body === "string"
         ? `${label}\n\n${fenced("", body)}`
@@ -60,7 +57,7 @@ export function toolCall(call: Json): string {
   const status = inline(call.status) || "no status";
   const title = inline(call.title) || inline(call.toolCallId) || "tool call";
   const locations = list(call.locations).map((location) => {
-    const { path, line } = record(location);
+    const { path, line } = recordOf(location);
     return `\`${inline(path)}${typeof line === "number" ? `:${line}` : ""}\``;
   });
   const content = list(call.content).map(toolContent);
@@ -68,12 +65,12 @@ export function toolCall(call: Json): string {
     `**Tool: ${title}** (${kind === "" ? "" : `${kind}, `}${status})`,
     ...(locations.length > 0 ? [locations.join(", ")] : []),
     ...(content.length > 0 ? content : rawOutput(call.rawOutput)),
-    ...(record(call._meta)[MetaKey.redacted] === true ? ["*[redacted]*"] : []),
+    ...(recordOf(call._meta)[MetaKey.redacted] === true ? ["*[redacted]*"] : []),
   ].join("\n\n");
 }
 
 function toolContent(value: unknown): string {
-  const item = record(value);
+  const item = recordOf(value);
   switch (item.type) {
     case "diff":
       return fenced(
@@ -87,7 +84,7 @@ function toolContent(value: unknown): string {
     case "terminal":
       return `*[terminal ${inline(item.terminalId)}]*`;
     default: {
-      const block = record(item.content);
+      const block = recordOf(item.content);
       return block.type === "text" ? fenced("", text(block.text)) : contentBlock(block);
     }
   }
@@ -109,7 +106,7 @@ const RAW_CHARS = 4000;
 
 export function plan(entries: readonly unknown[]): string {
   const lines = entries.map((value) => {
-    const { content, status } = record(value);
+    const { content, status } = recordOf(value);
     const suffix = status === "in_progress" ? " *(in progress)*" : "";
     return `- [${status === "completed" ? "x" : " "}] ${inline(content)}${suffix}`;
   });

@@ -1,4 +1,5 @@
-import { contentBlock, record, text } from "./markdown-blocks.ts";
+import { recordOf } from "../../../protocol/json-value.ts";
+import { contentBlock, text } from "./markdown-blocks.ts";
 
 export type Section = "user" | "agent";
 
@@ -41,7 +42,7 @@ export class MarkdownPage {
       this.#out += kind === THOUGHT ? "\n<details><summary>Thought</summary>\n\n" : "\n";
       this.#message = { kind, messageId };
     }
-    const block = record(content);
+    const block = recordOf(content);
     if (block.type === "text") this.#out += text(block.text);
     else this.#out += `\n\n${contentBlock(block)}\n\n`;
   }

@@ -1,4 +1,5 @@
-import { contentBlock, inline, type Json, list, plan, record, text, toolCall } from "./markdown-blocks.ts";
+import { recordOf } from "../../../protocol/json-value.ts";
+import { contentBlock, inline, type Json, list, plan, text, toolCall } from "./markdown-blocks.ts";
 import { MarkdownPage } from "./markdown-page.ts";
 
 /**
@@ -27,9 +28,9 @@ export class Transcript {
   /** The title and the facts about the session. */
   start(): string {
     const { title, acpxRecordId } = this.#session;
-    const agent = record(this.#session.agent);
-    const workspace = record(this.#session.workspace);
-    const lifecycle = record(this.#session.lifecycle);
+    const agent = recordOf(this.#session.agent);
+    const workspace = recordOf(this.#session.workspace);
+    const lifecycle = recordOf(this.#session.lifecycle);
     const place = [workspace.name, workspace.cwd].map(inline).filter((part) => part !== "");
     const lines = [
       ["Session", acpxRecordId],
@@ -44,7 +45,7 @@ export class Transcript {
   }
 
   push(event: Json): string {
-    const payload = record(event.payload);
+    const payload = recordOf(event.payload);
     if (event.kind === "acp.frame") this.#frame(event.seq, payload);
     else this.#fact(event.kind, payload);
     return this.#page.take();
@@ -65,7 +66,7 @@ export class Transcript {
   // ---- frames -----------------------------------------------------------------------------------------
 
   #frame(seq: unknown, payload: Json): void {
-    const message = record(payload.message);
+    const message = recordOf(payload.message);
     if (payload.direction === "out") this.#frameFromClient(seq, payload, message);
     else if (payload.stop !== "replay" && payload.stop !== "duplicate")
       this.#frameFromAgent(seq, payload, message);
@@ -76,13 +77,13 @@ export class Transcript {
     // The gateway has answered a prompt with the stop `gateway` itself, so no turn follows.
     if (message.method !== "session/prompt" || stop === "gateway") return;
     this.#running.set(seq, message.id);
-    if (stop === "held") this.#queued.set(seq, record(message.params));
-    else this.#prompt(record(message.params));
+    if (stop === "held") this.#queued.set(seq, recordOf(message.params));
+    else this.#prompt(recordOf(message.params));
   }
 
   #frameFromAgent(seq: unknown, { re }: Json, message: Json): void {
-    const params = record(message.params);
-    if (message.method === "session/update") this.#update(record(params.update));
+    const params = recordOf(message.params);
+    if (message.method === "session/update") this.#update(recordOf(params.update));
     else if (message.method === "session/request_permission")
       this.#permissions.set(seq, { ...params, id: message.id });
     else if (message.method === undefined) this.#promptAnswered(re, message);
@@ -93,8 +94,8 @@ export class Transcript {
     this.#turnEnded(
       prompt,
       error === undefined
-        ? `*Turn ended: ${inline(record(result).stopReason) || "no reason given"}.*`
-        : `> **Turn failed**: ${inline(record(error).message)}`,
+        ? `*Turn ended: ${inline(recordOf(result).stopReason) || "no reason given"}.*`
+        : `> **Turn failed**: ${inline(recordOf(error).message)}`,
     );
   }
 
@@ -104,9 +105,9 @@ export class Transcript {
     const request = this.#permissions.get(key);
     if (!request) return;
     this.#permissions.delete(key);
-    const { outcome, optionId } = record(record(result).outcome);
+    const { outcome, optionId } = recordOf(recordOf(result).outcome);
     const option = list(request.options)
-      .map(record)
+      .map(recordOf)
       .find((candidate) => candidate.optionId === optionId);
     const chosen = option ? `${inline(option.name) || inline(optionId)} (${inline(option.kind)})` : "";
     this.#permission(request, chosen || inline(optionId) || inline(outcome) || "refused");
@@ -154,7 +155,7 @@ export class Transcript {
       case "turn.cancelled":
         return this.#turnEnded(prompt, "*Turn ended: cancelled.*");
       case "turn.failed": {
-        const reason = inline(record(payload.error).message) || inline(payload.reason);
+        const reason = inline(recordOf(payload.error).message) || inline(payload.reason);
         return this.#turnEnded(prompt, `> **Turn failed**: ${reason}`);
       }
       case "error":
@@ -162,7 +163,7 @@ export class Transcript {
       case "session.rebound":
         return this.#page.paragraph("> The agent was started again with a new session of its own.");
       case "session.imported": {
-        const { acpxRecordId } = record(payload.from);
+        const { acpxRecordId } = recordOf(payload.from);
         return this.#page.paragraph(`> Imported; the session was ${inline(acpxRecordId)}.`);
       }
       case "session.closed":
@@ -197,7 +198,7 @@ export class Transcript {
   }
 
   #permission(request: Json, decision: string): void {
-    const { title, toolCallId } = record(request.toolCall);
+    const { title, toolCallId } = recordOf(request.toolCall);
     const known = inline(title) || inline(this.#toolCalls.get(toolCallId)?.title) || inline(toolCallId);
     this.#page.paragraph(`> **Permission** for ${known || "a tool call"}: ${decision}`);
   }
