@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import { agreedProtocol, credentialOf, SESSION_COOKIE } from "../../../../src/http/middleware/credential.ts";
 
 function request(headers: Record<string, string>, query = ""): Request {
@@ -6,7 +6,7 @@ function request(headers: Record<string, string>, query = ""): Request {
 }
 
 describe("credentialOf", () => {
-  it.each<[string, Request, object | undefined]>([
+  test.each<[string, Request, object | undefined]>([
     ["the Authorization header", request({ Authorization: "Bearer t" }), { token: "t", sentBy: "bearer" }],
     [
       "a subprotocol",
@@ -21,7 +21,7 @@ describe("credentialOf", () => {
     expect(credentialOf(from)).toEqual(credential);
   });
 
-  it("prefers the token that the bearer sent over one that the browser added", () => {
+  test("prefers the token that the bearer sent over one that the browser added", () => {
     const headers = {
       Authorization: "Bearer mine",
       Cookie: `${SESSION_COOKIE}=t`,
@@ -32,7 +32,7 @@ describe("credentialOf", () => {
 });
 
 describe("agreedProtocol", () => {
-  it("agrees on our subprotocol and never on the token's", () => {
+  test("agrees on our subprotocol and never on the token's", () => {
     expect(agreedProtocol(request({ "Sec-WebSocket-Protocol": "acp-edge.token.t, acp-edge" }).headers)).toBe(
       "acp-edge",
     );

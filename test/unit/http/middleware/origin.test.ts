@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Credential } from "../../../../src/http/middleware/credential.ts";
 import { isAllowedOrigin, mayActWith, originOf } from "../../../../src/http/middleware/origin.ts";
 
@@ -11,7 +11,7 @@ function request(headers: Record<string, string>, method = "GET"): Request {
 }
 
 describe("originOf", () => {
-  it.each<[string, Record<string, string>, string]>([
+  test.each<[string, Record<string, string>, string]>([
     ["no header of a browser", {}, "unknown"],
     ["the gateway's own origin", { Origin: OWN }, "own"],
     ["another origin", { Origin: FOREIGN }, "foreign"],
@@ -26,7 +26,7 @@ describe("originOf", () => {
 describe("isAllowedOrigin", () => {
   const ALLOWED_ORIGINS = "https://a.test, https://*.example.com";
 
-  it.each<[string, boolean]>([
+  test.each<[string, boolean]>([
     ["https://a.test", true],
     ["https://app.example.com", true],
     ["https://example.com.evil.test", false],
@@ -35,7 +35,7 @@ describe("isAllowedOrigin", () => {
     expect(isAllowedOrigin({ ALLOWED_ORIGINS }, request({ Origin }))).toBe(allowed);
   });
 
-  it("allows no origin without the variable", () => {
+  test("allows no origin without the variable", () => {
     expect(isAllowedOrigin({}, request({ Origin: FOREIGN }))).toBe(false);
   });
 });
@@ -44,26 +44,26 @@ describe("mayActWith", () => {
   const may = (sentBy: Credential["sentBy"], headers: Record<string, string>, method?: string) =>
     mayActWith({ token: "t", sentBy }, request(headers, method));
 
-  it("lets a bearer token act from any origin", () => {
+  test("lets a bearer token act from any origin", () => {
     expect(may("bearer", { Origin: FOREIGN }, "POST")).toBe(true);
   });
 
-  it("lets a cookie read without an origin, but not change anything", () => {
+  test("lets a cookie read without an origin, but not change anything", () => {
     expect(may("cookie", {})).toBe(true);
     expect(may("cookie", {}, "POST")).toBe(false);
     expect(may("cookie", { Origin: OWN }, "POST")).toBe(true);
   });
 
-  it("refuses a cookie from another origin, even to read", () => {
+  test("refuses a cookie from another origin, even to read", () => {
     expect(may("cookie", { Origin: FOREIGN })).toBe(false);
   });
 
-  it("treats a WebSocket as a change", () => {
+  test("treats a WebSocket as a change", () => {
     expect(may("cookie", { Upgrade: "websocket" })).toBe(false);
     expect(may("cookie", { Upgrade: "websocket", Origin: OWN })).toBe(true);
   });
 
-  it("lets a token of Access act for a program, which sends no origin", () => {
+  test("lets a token of Access act for a program, which sends no origin", () => {
     expect(may("access", {}, "POST")).toBe(true);
     expect(may("access", { Origin: FOREIGN }, "POST")).toBe(false);
   });
