@@ -1,6 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { readAttachment } from "../../src/durable/attachments.ts";
 import { objectName } from "../../src/durable/object-names.ts";
 import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import * as container from "../fixtures/dialects/container-data-model.ts";
@@ -69,8 +70,7 @@ const leftOf = ({ object }: Pick<Connected, "object">) =>
 const isAsked = ({ object }: Connected) =>
   runInDurableObject(object, (_, state) => {
     const [socket] = state.getWebSockets();
-    const { askedAt } = (socket?.deserializeAttachment() ?? {}) as { askedAt?: number };
-    return askedAt !== undefined;
+    return (socket && readAttachment(socket, "client")?.askedAt) !== undefined;
   });
 
 const PINGED = '"method":"_acp-edge/ping"';

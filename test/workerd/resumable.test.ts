@@ -1,6 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type AttachmentOf, readAttachment } from "../../src/durable/attachments.ts";
 import { type EventCursor, parseCursor } from "../../src/protocol/cursor.ts";
 import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import { RESUMABLE } from "../../src/protocol/resumable-wire.ts";
@@ -458,9 +459,11 @@ describe("the token of a resumable client", () => {
 });
 
 /** The attachment of the client's socket. */
-async function attachmentOf(client: Resumable): Promise<{ chars: number; cursors: Json }> {
+async function attachmentOf(client: Resumable): Promise<AttachmentOf<"resumable">> {
   return runInDurableObject(client.object, (_, state) => {
     const [socket] = state.getWebSockets(RESUMABLE);
-    return (socket as WebSocket).deserializeAttachment();
+    const attachment = socket && readAttachment(socket, "resumable");
+    if (!attachment) throw new Error("The client has no socket");
+    return attachment;
   });
 }

@@ -1,4 +1,5 @@
 import { runInDurableObject } from "cloudflare:test";
+import { readAttachment } from "../../../src/durable/attachments.ts";
 import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { connectionStub, workspaceName } from "../fixtures.ts";
@@ -39,13 +40,11 @@ export async function newSession(peer: HttpPeer, own: EventReader, host: Host) {
   return { peer, own, host, agent, sessionId };
 }
 
-type ReaderAttachment = { stream: string; cursor: { seq: number } | null };
-
 /** How far the session's stream has been sent. */
 export function placeOf(peer: HttpPeer, sessionId: string): Promise<number> {
   return runInDurableObject(connectionStub(peer.connection), (_, state) => {
-    const readers = state.getWebSockets().map((ws) => ws.deserializeAttachment() as ReaderAttachment);
-    return readers.find(({ stream }) => stream === sessionId)?.cursor?.seq ?? 0;
+    const readers = state.getWebSockets().map((ws) => readAttachment(ws, "stream-reader"));
+    return readers.find((reader) => reader?.stream === sessionId)?.cursor?.seq ?? 0;
   });
 }
 

@@ -1,7 +1,8 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { expect, vi } from "vitest";
-import type { Allowance, Quota } from "../../../src/protocol/rpc.ts";
+import { readAttachment } from "../../../src/durable/attachments.ts";
+import type { Quota } from "../../../src/protocol/rpc.ts";
 import { prompt } from "../fixtures.ts";
 import { Client } from "../peers/client.ts";
 
@@ -70,8 +71,7 @@ export function asking(chars: number, id: number | string): string {
 export function held(object: DurableObjectStub): Promise<number> {
   return runInDurableObject(object, (_, state) => {
     const [socket] = state.getWebSockets();
-    const { allowance } = (socket?.deserializeAttachment() ?? {}) as { allowance?: Allowance };
-    return allowance?.left.chars ?? 0;
+    return (socket && readAttachment(socket, "client")?.allowance?.left.chars) ?? 0;
   });
 }
 

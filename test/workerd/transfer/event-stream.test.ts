@@ -1,6 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
+import { readAttachment } from "../../../src/durable/attachments.ts";
 import { events, eventsText, get, openSession, prompt, sessionStub } from "../fixtures.ts";
 import { updateText } from "../peers/agent.ts";
 import { token } from "../tokens.ts";
@@ -79,7 +80,7 @@ class Watcher {
 /** The attachments of the session's readers. */
 const attachments = (sessionId: string) =>
   runInDurableObject(sessionStub(sessionId), (_, state) =>
-    state.getWebSockets("watch").map((ws) => ws.deserializeAttachment() as { seq: number; waiting: boolean }),
+    state.getWebSockets("watch").map((ws) => readAttachment(ws, "log-watcher")),
   );
 
 describe("the event stream of a session", () => {
