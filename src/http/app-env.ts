@@ -1,7 +1,7 @@
 import type { Caller } from "../protocol/caller.ts";
 import type { Limits } from "../protocol/limits.ts";
 
-/** What Hono knows of a request: the bindings of the Worker, and the variables that the middleware sets. */
+/** The environment of a request in Hono: the bindings of the Worker, and the variables that the middleware sets. */
 export type AppEnv = {
   Bindings: Env;
   Variables: {

@@ -328,7 +328,7 @@ export const REVOCATION_REQUEST = z.union(
   "Give one of jti, subject and session; until, if given, is the time the revocation ends",
 );
 
-/** What a revocation covers: one token, all tokens of a subject, or everybody's access to a session. */
+/** A revocation covers one token, all tokens of a subject, or everybody's access to a session. */
 export type RevocationKind = "jti" | "subject" | "session";
 export type Revocation = {
   id: string;

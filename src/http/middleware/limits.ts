@@ -12,6 +12,6 @@ export const provideLimits = createMiddleware<AppEnv>(async (c, next) => {
 let cache: { text: string | undefined; limits: Limits } | undefined;
 
 function limitsOf({ LIMITS }: Pick<Env, "LIMITS">): Limits {
-  if (cache?.text !== LIMITS || !cache) cache = { text: LIMITS, limits: readLimits(LIMITS) };
+  if (!cache || cache.text !== LIMITS) cache = { text: LIMITS, limits: readLimits(LIMITS) };
   return cache.limits;
 }

@@ -6,7 +6,7 @@ import { ImportError } from "../../../session/transfer/import-error.ts";
 import type { ImportSink } from "../../../session/transfer/worker/tar-reader.ts";
 import { unwrap } from "../../refusal-response.ts";
 
-/** What the request decides about an import; the archive decides the rest. */
+/** The part of an import that the request decides; the archive decides the rest. */
 export type ImportOptions = Pick<ImportOrder, "caller" | "workspace" | "agent" | "defaultAgent"> & {
   as: "new" | undefined;
 };
