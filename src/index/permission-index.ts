@@ -16,7 +16,7 @@ type PermissionRow = {
   requestedAt: string;
 };
 
-export type PendingPermission = PermissionRow & { id: string };
+export type IndexedPermission = PermissionRow & { id: string };
 
 const PENDING: KeysetTable<PermissionRow> = {
   name: "permissions",
@@ -44,7 +44,7 @@ export async function listPermissions(
   caller: Caller,
   limit: number,
   cursor?: string,
-): Promise<{ permissions: PendingPermission[]; nextCursor: string | null }> {
+): Promise<{ permissions: IndexedPermission[]; nextCursor: string | null }> {
   const filters = ofCallersSessions(caller, "session");
   const { rows, nextCursor } = await readPage(index, PENDING, filters, limit, cursor);
   return {

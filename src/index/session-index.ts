@@ -1,29 +1,14 @@
 import type { Caller } from "../protocol/caller.ts";
+import type { SessionList, SessionSummary } from "../protocol/rest.ts";
 import { ofCallersSessions } from "./caller-filter.ts";
 import { type KeysetTable, readPage } from "./keyset-page.ts";
 import { replacePermissions } from "./permission-index.ts";
 
 /** The row of a session in the D1 table `sessions`. Its AcpSession object writes it. */
-export type SessionRow = {
-  sessionId: string;
-  tenant: string;
-  workspace: string;
-  agent: string;
-  cwd: string;
-  /** The directory as the client named it when it asked for the session. */
-  clientCwd: string;
-  title: string | null;
-  state: string;
-  createdAt: string;
-  updatedAt: string;
-  lastSeq: number;
-};
+export type SessionRow = SessionSummary & { tenant: string };
 
 /** A session's row, and its pending permissions as a JSON array. */
 export type SessionIndexEntry = SessionRow & { permissions: string };
-
-/** A session as lists show it. */
-export type SessionSummary = Omit<SessionRow, "tenant">;
 
 const COLUMNS: Readonly<Record<keyof SessionRow, string>> = {
   sessionId: "id",
@@ -57,7 +42,7 @@ export async function listSessions(
   caller: Caller,
   limit: number,
   { cursor, cwd }: { cursor?: string | undefined; cwd?: string | undefined } = {},
-): Promise<{ sessions: SessionSummary[]; nextCursor: string | null }> {
+): Promise<SessionList> {
   const mine = ofCallersSessions(caller, "id");
   const filters =
     cwd === undefined ? mine : [...mine, { where: "(client_cwd = ? OR cwd = ?)", values: [cwd, cwd] }];

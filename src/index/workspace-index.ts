@@ -1,21 +1,10 @@
 import type { Caller } from "../protocol/caller.ts";
+import type { WorkspaceList, WorkspaceSummary } from "../protocol/rest.ts";
 import { ofCallersWorkspaces } from "./caller-filter.ts";
 import { type KeysetTable, readPage } from "./keyset-page.ts";
 
 /** The row of a workspace in the D1 table `workspaces`, without the time of its last write. Its WorkspaceState object writes it. */
-export type WorkspaceRow = {
-  tenant: string;
-  id: string;
-  name: string | null;
-  root: string | null;
-  branch: string | null;
-  defaultAgent: string | null;
-  /** How many hosts are connected. */
-  hosts: number;
-};
-
-/** A workspace as lists show it. */
-export type WorkspaceSummary = Omit<WorkspaceRow, "tenant"> & { updatedAt: string };
+export type WorkspaceRow = Omit<WorkspaceSummary, "updatedAt"> & { tenant: string };
 
 const COLUMNS: Readonly<Record<keyof WorkspaceRow | "updatedAt", string>> = {
   tenant: "tenant",
@@ -46,7 +35,7 @@ export async function listWorkspaces(
   caller: Caller,
   limit: number,
   cursor: string | undefined,
-): Promise<{ workspaces: WorkspaceSummary[]; nextCursor: string | null }> {
+): Promise<WorkspaceList> {
   const { rows, nextCursor } = await readPage(index, SUMMARIES, ofCallersWorkspaces(caller), limit, cursor);
   return { workspaces: rows, nextCursor };
 }

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { listSessions, type SessionSummary } from "../../index/session-index.ts";
+import { listSessions } from "../../index/session-index.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
 import { MetaKey } from "../../protocol/extensions.ts";
+import type { SessionSummary } from "../../protocol/rest.ts";
 
 /** `session/list` for every agent: sessions of the caller's workspaces, from the gateway's own index. */
 export async function listForClient(
