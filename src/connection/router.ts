@@ -6,11 +6,11 @@ import { ErrorCode, errorResponse, type RpcError, resultResponse } from "../prot
 import { ExtensionMethod } from "../protocol/extensions.ts";
 import type { Frame, RequestFrame } from "../protocol/frame.ts";
 import { isUuid } from "../protocol/ids.ts";
+import { redactInitializeResult } from "../protocol/initialize-result.ts";
 import { recordOf } from "../protocol/json-value.ts";
 import type { Limits } from "../protocol/limits.ts";
 import { offeredIo } from "../protocol/methods.ts";
 import { rpcErrorOf, unknownSession } from "../protocol/refusal.ts";
-import { redactedResult } from "../session/core/read/redaction/redaction.ts";
 import { mayOpenSession } from "../tenant/quotas.ts";
 import { type Client, type Exchange, subscriptionsOf } from "./client.ts";
 import { releaseFinished } from "./client-sessions.ts";
@@ -262,7 +262,7 @@ const SEND_ATTEMPTS = 3;
 
 /** The agent's answer to `initialize`, as far as the caller may see it. */
 function visibleTo({ redacted }: Caller, answer: string | null): Record<string, unknown> | null {
-  return answer === null ? null : JSON.parse(redacted ? redactedResult(answer) : answer);
+  return answer === null ? null : JSON.parse(redacted ? redactInitializeResult(answer) : answer);
 }
 
 function checkNewSession(params: unknown): RpcError | undefined {

@@ -1,4 +1,8 @@
 import { type Allowed, blank, each, members, scalars } from "../../../../protocol/allow-list.ts";
+import {
+  VISIBLE_IMPLEMENTATION,
+  VISIBLE_INITIALIZE_MEMBERS,
+} from "../../../../protocol/initialize-result.ts";
 import type { FrameEvent } from "../../events/event.ts";
 import {
   CONFIG_OPTIONS,
@@ -72,13 +76,11 @@ const OPENING = members({
   mcpServers: blank("[]"),
 });
 
-const IMPLEMENTATION = members(scalars("name", "title", "version"));
-
 /** What clients ask and tell, but for prompts; and what the gateway and the host do in their place. */
 const TO_AGENT: ReadonlyMap<string, Allowed> = new Map([
   [
     "initialize",
-    members({ protocolVersion: "scalar", clientCapabilities: "open", clientInfo: IMPLEMENTATION }),
+    members({ protocolVersion: "scalar", clientCapabilities: "open", clientInfo: VISIBLE_IMPLEMENTATION }),
   ],
   ["authenticate", members(scalars("methodId"))],
   ["session/new", OPENING],
@@ -94,11 +96,9 @@ const TO_AGENT: ReadonlyMap<string, Allowed> = new Map([
 ]);
 
 /** An answer does not say what it answers: so this is what there may be in any. */
-export const RESULT = members({
-  ...scalars("protocolVersion", "sessionId", "stopReason", "userMessageId", "title"),
-  agentCapabilities: "open",
-  agentInfo: IMPLEMENTATION,
-  authMethods: each(members(scalars("id", "name", "description", "type"))),
+const RESULT = members({
+  ...VISIBLE_INITIALIZE_MEMBERS,
+  ...scalars("sessionId", "stopReason", "userMessageId", "title"),
   modes: members({ currentModeId: "scalar", availableModes: MODES }),
   models: members({ currentModelId: "scalar", availableModels: MODELS }),
   configOptions: CONFIG_OPTIONS,

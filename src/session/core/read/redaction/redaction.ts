@@ -3,7 +3,7 @@ import type { Caller } from "../../../../protocol/caller.ts";
 import { isFault, readFrame } from "../../../../protocol/frame.ts";
 import { isFrame, type LogEvent } from "../../events/event.ts";
 import { payloadOf } from "./facts.ts";
-import { messageOf, RESULT, ROUTE } from "./messages.ts";
+import { messageOf, ROUTE } from "./messages.ts";
 import { SESSION } from "./projection.ts";
 
 /**
@@ -44,9 +44,4 @@ const ENVELOPE = scalars(
 export function sessionFor({ redacted: isRedacted }: Caller, session: object): string {
   const text = JSON.stringify(session);
   return isRedacted ? applyAllowList(text, SESSION) : text;
-}
-
-/** Of what an agent has answered, as JSON text. */
-export function redactedResult(result: string): string {
-  return applyAllowList(result, RESULT);
 }

@@ -1,12 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { type Frame, readFrame } from "../../../../../../src/protocol/frame.ts";
+import { redactInitializeResult } from "../../../../../../src/protocol/initialize-result.ts";
 import { redactOptions } from "../../../../../../src/protocol/permission.ts";
 import type { LogEvent } from "../../../../../../src/session/core/events/event.ts";
-import {
-  redacted,
-  redactedLine,
-  redactedResult,
-} from "../../../../../../src/session/core/read/redaction/redaction.ts";
+import { redacted, redactedLine } from "../../../../../../src/session/core/read/redaction/redaction.ts";
 import type { Json } from "../../../../../fixtures/json.ts";
 import {
   answers,
@@ -163,7 +160,7 @@ describe("tool data", () => {
     expect(paramsOf(asks("_vendor/ask", [SECRET]))).toEqual({ _meta: MARK });
     expect(seen(note("vendor.unheard_of", { text: SECRET }))).toEqual({ _meta: MARK });
     const initialized = { protocolVersion: 1, agentCapabilities: { a: { _meta: SECRET } }, _meta: SECRET };
-    expect(JSON.parse(redactedResult(JSON.stringify(initialized)))).toEqual({
+    expect(JSON.parse(redactInitializeResult(JSON.stringify(initialized)))).toEqual({
       protocolVersion: 1,
       agentCapabilities: { a: { _meta: MARK } },
       _meta: MARK,
