@@ -207,6 +207,17 @@ export type HostOrder = {
   env: Record<string, string>;
 };
 
+// ---- Worker → tenant
+
+/** A revocation covers one token, all tokens of a subject, or everybody's access to a session. */
+export type RevocationKind = "jti" | "subject" | "session";
+
+/** `until` is in milliseconds since the epoch; null: until the revocation is lifted. */
+export type RevocationOrder = { kind: RevocationKind; value: string; until: number | null };
+
+/** `expires` is in milliseconds since the epoch. */
+export type ShareOrder = { session: string; workspace: string; expires: number; redact: boolean };
+
 // ---- Any object → tenant
 
 /** An open socket, or a connection over HTTP, as its tenant knows it: whose it is, and which object can end it. */

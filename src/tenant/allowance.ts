@@ -1,45 +1,52 @@
-import { LIMITS } from "../protocol/limits.ts";
+import type { Limits } from "../protocol/limits.ts";
 import type { Allowance, Amounts, Quota } from "../protocol/rpc.ts";
 
-/** The limits of an hour. The reserve is a part of the characters, kept for small messages that ask for nothing. */
-export function limitOf(quota: Quota): number {
-  const reserve = Math.floor(LIMITS.charsPerHour / RESERVE_PARTS);
+/** The arithmetic of allowances, which the tenant and those who spend them share. */
+
+type QuotaLimits = Pick<Limits, "sessionsPerHour" | "promptsPerHour" | "charsPerHour">;
+
+/** How much of a quota a subject has per hour. The reserve is taken from the characters. */
+export function limitOf(limits: QuotaLimits, quota: Quota): number {
+  const reserve = Math.floor(limits.charsPerHour / RESERVE_PARTS);
   switch (quota) {
     case "sessions":
-      return LIMITS.sessionsPerHour;
+      return limits.sessionsPerHour;
     case "prompts":
-      return LIMITS.promptsPerHour;
+      return limits.promptsPerHour;
     case "chars":
-      return LIMITS.charsPerHour - reserve;
+      return limits.charsPerHour - reserve;
     case "reserve":
       return reserve;
   }
 }
 
-/** Small messages are few and short: of a gibibyte this is 16 MiB, a hundred thousand times `session/cancel`. */
+/**
+ * One sixty-fourth of the characters is reserved for small messages such as cancellations and permission answers, so
+ * that a subject without quota can still stop its agents. Of one gibibyte that is 16 MiB, 100,000 × `session/cancel`.
+ */
 const RESERVE_PARTS = 64;
 
 /**
- * How much of what is left a connection gets that needs `asked` now: nothing less than that, or nothing at all. Some
- * more, so that it does not come back for every message; but so little that what lies unused with all of the
- * subject's connections is never much, and less and less towards the end.
+ * How much of the remaining quota a connection gets that asks for `asked`: at least that, or nothing if less is left.
+ * The grant is raised to 1 % of the rest divided by the subject's connections: few messages need a round trip to the
+ * tenant, and little quota is stranded in idle connections.
  */
 export function grantOf(left: number, asked: number, connections: number): number {
   return asked > left ? 0 : Math.max(asked, Math.floor(left / (GRANT_PARTS * Math.max(1, connections))));
 }
 
 /**
- * With one connection after another that is at most 1/100 + 1/200 + 1/300 + … of the limit unused in all: for a
- * thousand of them a thirteenth. Somebody who uses all of it asks some hundred times.
+ * Idle connections that came one after another hold at most 1/100 + 1/200 + 1/300 + … of the limit: a thousand of
+ * them hold a thirteenth. A subject that spends its whole quota asks some hundred times.
  */
 const GRANT_PARTS = 100;
 
-/** What is left after that; undefined: it does not suffice, or is of another hour. */
+/** The allowance after the cost; undefined if it is too small, or of another hour. */
 export function spend(allowance: Allowance | undefined, cost: Amounts, now: number): Allowance | undefined {
   return allowance?.hour === hourOf(now) ? subtract(allowance, cost) : undefined;
 }
 
-/** The same for an allowance that was given just now: the clock of who gave it counts. */
+/** The allowance after the cost; undefined if it is too small. The hour is not compared: the tenant's clock decides it. */
 export function subtract(allowance: Allowance, cost: Amounts): Allowance | undefined {
   const left = { ...allowance.left };
   for (const [quota, amount] of entries(cost)) {
@@ -50,11 +57,14 @@ export function subtract(allowance: Allowance, cost: Amounts): Allowance | undef
   return { ...allowance, left };
 }
 
-/** What has to be asked for to pay that; a quota of which nothing is held yet even if nothing of it is needed now. */
+/**
+ * The amounts to ask the tenant for before the cost can be paid. A quota that the allowance does not hold yet is
+ * among them even if the cost needs nothing of it.
+ */
 export function missing(allowance: Allowance | undefined, cost: Amounts, now: number): Amounts {
   const held = allowance?.hour === hourOf(now) ? allowance.left : {};
-  const lacks = entries(cost).filter(([quota, amount]) => amount > (held[quota] ?? -1));
-  return Object.fromEntries(lacks.map(([quota, amount]) => [quota, amount - (held[quota] ?? 0)]));
+  const lacking = entries(cost).filter(([quota, amount]) => amount > (held[quota] ?? -1));
+  return Object.fromEntries(lacking.map(([quota, amount]) => [quota, amount - (held[quota] ?? 0)]));
 }
 
 export function add(allowance: Allowance | undefined, granted: Allowance): Allowance {
@@ -68,7 +78,7 @@ export function hourOf(now: number): number {
   return Math.floor(now / HOUR_MS);
 }
 
-/** When there is something to be had again. */
+/** Until the next hour, in which every subject has its whole quota again. */
 export function retryAfterMs(now: number): number {
   return HOUR_MS - (now % HOUR_MS);
 }

@@ -1,212 +1,213 @@
 import { DurableObject } from "cloudflare:workers";
 import { sessionObject } from "../durable/object-names.ts";
 import { Tables } from "../durable/schema.ts";
-import type { Caller } from "../protocol/caller.ts";
-import { LIMITS } from "../protocol/limits.ts";
-import type { Allowance, Amounts, ObjectAddress, SocketRegistration } from "../protocol/rpc.ts";
-import { type AuditEntry, AuditLog, type AuditQuery } from "./audit-log.ts";
+import type { Caller, Scope } from "../protocol/caller.ts";
+import { type Limits, readLimits } from "../protocol/limits.ts";
+import { accepted, type Result, refused, unknownSession } from "../protocol/refusal.ts";
+import type {
+  Allowance,
+  Amounts,
+  ObjectAddress,
+  RevocationOrder,
+  ShareOrder,
+  SocketRegistration,
+} from "../protocol/rpc.ts";
 import type { Act } from "./client/audit.ts";
-import { Quotas } from "./quotas.ts";
-import { type Revocation, type RevocationKind, Revocations } from "./revocations.ts";
 import { TENANT_SCHEMA } from "./schema.ts";
-import { nameOf, type Share, Shares } from "./shares.ts";
-import { LiveSockets } from "./sockets.ts";
-
-export type ShareOrder = { session: string; workspace: string; expires: number; redact: boolean };
-export type RevocationOrder = { kind: RevocationKind; value: string; until: number | null };
+import { type AuditEntry, AuditLog, type AuditQuery } from "./storage/audit-log.ts";
+import { Quotas } from "./storage/quotas.ts";
+import { RegisteredSockets } from "./storage/registered-sockets.ts";
+import { type Revocation, Revocations } from "./storage/revocations.ts";
+import { bearerName, type Share, Shares } from "./storage/shares.ts";
 
 /**
- * One tenant: which tokens are good no more, which sockets are open with whose token, how much its users may still do
- * in this hour, and what was done with rights that not everybody has.
+ * One tenant: its revoked tokens, its open sockets with their tokens, the quotas of its subjects in this hour, its
+ * share links, and its audit log. Reading creates no tables: an unknown tenant leaves no trace.
+ *
+ * Other rooms call it through `tenant/client/`; `tenant/storage/` runs in this object only.
  */
 export class TenantState extends DurableObject<Env> {
+  readonly #limits: Limits;
+  readonly #tables: Tables;
   readonly #revocations: Revocations;
-  readonly #live: LiveSockets;
+  readonly #sockets: RegisteredSockets;
   readonly #audit: AuditLog;
   readonly #quotas: Quotas;
   readonly #shares: Shares;
-  readonly #tables: Tables;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     const { sql } = ctx.storage;
+    this.#limits = readLimits(env.LIMITS);
     this.#tables = new Tables(ctx.storage, TENANT_SCHEMA);
     this.#revocations = new Revocations(sql);
-    this.#live = new LiveSockets(sql);
-    this.#audit = new AuditLog(sql);
-    this.#quotas = new Quotas(sql);
+    this.#sockets = new RegisteredSockets(sql);
+    this.#audit = new AuditLog(sql, this.#limits.auditEntries);
+    this.#quotas = new Quotas(sql, this.#limits);
     this.#shares = new Shares(sql);
   }
 
-  // ---- sockets and requests ---------------------------------------------------------------------------
+  // ---- tokens and sockets -----------------------------------------------------------------------------
 
   isRevoked(caller: Pick<Caller, "subject" | "jti">): boolean {
     return this.#tables.exist && this.#revocations.covers(caller, Date.now());
   }
 
-  /**
-   * A socket is open. Its object says so after it has accepted it: whatever is revoked later finds it here, and
-   * what was revoked before is noticed now. False: it must end.
-   */
+  /** False: the token is revoked, and the socket must be closed. */
   registerSocket(registration: SocketRegistration): boolean {
     this.#tables.create();
     if (this.#revocations.covers(registration, Date.now())) return false;
-    this.#live.put(registration, Date.now());
+    this.#sockets.put(registration, Date.now());
     return true;
   }
 
-  socketsOf(subject: string): number {
-    return this.#tables.exist ? this.#live.countOf(subject, Date.now()) : 0;
+  /** `refund` is the unspent rest of the connection's allowance. */
+  unregisterSocket(id: string, refund?: { subject: string; unused: Allowance }): void {
+    if (this.#tables.exist) this.#sockets.remove(id);
+    if (refund) this.refundAllowance(refund.subject, refund.unused);
   }
 
+  countSockets(subject: string): number {
+    return this.#tables.exist ? this.#sockets.countOf(subject, Date.now()) : 0;
+  }
+
+  // ---- quotas -----------------------------------------------------------------------------------------
+
   /** False: the subject may open no more sessions in this hour. */
-  countOpening(subject: string): boolean {
+  takeSessionQuota(subject: string): boolean {
     this.#tables.create();
     return this.#quotas.takeOne(subject, "sessions", Date.now());
   }
 
-  /** A part of what the subject may still do in this hour, for one connection to spend: it counts as spent from now on. */
-  allow(subject: string, asked: Amounts): Allowance {
+  /** A part of the subject's quotas for one connection to spend. The tenant counts it as spent. */
+  grantAllowance(subject: string, asked: Amounts): Allowance {
     this.#tables.create();
-    return this.#quotas.grant(subject, asked, this.socketsOf(subject), Date.now());
+    return this.#quotas.grant(subject, asked, this.countSockets(subject), Date.now());
   }
 
-  /** What a connection did not need. */
-  giveBack(subject: string, unused: Allowance): void {
-    if (this.#tables.exist) this.#quotas.giveBack(subject, unused, Date.now());
-  }
-
-  /** A socket is closed; with what its connection did not need. */
-  unregisterSocket(id: string, refund?: { subject: string; unused: Allowance }): void {
-    if (this.#tables.exist) this.#live.remove(id);
-    if (refund) this.giveBack(refund.subject, refund.unused);
+  refundAllowance(subject: string, unused: Allowance): void {
+    if (this.#tables.exist) this.#quotas.refund(subject, unused, Date.now());
   }
 
   // ---- revocations ------------------------------------------------------------------------------------
 
-  /** Null: there is no such session for the caller. */
-  async revoke(caller: Caller, order: RevocationOrder): Promise<Revocation | { refused: string } | null> {
-    this.#checkAdmin(caller);
-    const { kind, value, until } = order;
+  /** Returns after all sockets with the revoked token are closed. */
+  async revoke(caller: Caller, { kind, value, until }: RevocationOrder): Promise<Result<Revocation>> {
+    this.#checkScope(caller, "workspace:admin");
     if ((kind === "subject" && value === caller.subject) || (kind === "jti" && value === caller.jti))
-      return { refused: "That would lock you out" };
-    if (kind === "session" && !(await this.#session(value).revoke(caller)).ok) return null;
+      return refused({ reason: "conflict", message: "That would lock you out" });
+    if (kind === "session" && !(await this.#session(value).revoke(caller)))
+      return refused(unknownSession(value));
     this.#tables.create();
-    if (this.#revocations.count >= LIMITS.revocations)
-      return { refused: `A tenant has at most ${LIMITS.revocations} revocations: lift some` };
+    const { revocations: max } = this.#limits;
+    if (this.#revocations.count >= max)
+      return refused({ reason: "conflict", message: `A tenant has at most ${max} revocations: lift some` });
     const revocation = this.#revocations.add(kind, value, caller.subject, Date.now(), until);
-    if (until !== null) await this.#arm();
-    this.record({ kind: "revocation.made", subject: caller.subject, detail: { [kind]: value } });
-    if (kind !== "session") await this.#endAll(kind, value);
-    return revocation;
+    if (until !== null) await this.#setAlarm();
+    this.recordAct({ kind: "revocation.made", subject: caller.subject, detail: { [kind]: value } });
+    if (kind !== "session") await this.#closeSockets(kind, value);
+    return accepted(revocation);
   }
 
-  /** False: there is no such revocation. */
-  async lift(caller: Caller, id: string): Promise<boolean> {
-    this.#checkAdmin(caller);
+  async liftRevocation(caller: Caller, id: string): Promise<Result<undefined>> {
+    this.#checkScope(caller, "workspace:admin");
     const revocation = this.#tables.exist ? this.#revocations.find(id) : undefined;
-    if (!revocation) return false;
+    if (!revocation) return refused({ reason: "not-found", message: "Unknown revocation" });
     const { kind, value } = revocation;
-    // Of a session that was deleted since there is nothing to give back.
+    // The session may be deleted by now: then there is nothing to restore.
     if (kind === "session") await this.#session(value).restore(caller);
     this.#revocations.remove(id);
-    this.record({ kind: "revocation.lifted", subject: caller.subject, detail: { [kind]: value } });
-    return true;
+    this.recordAct({ kind: "revocation.lifted", subject: caller.subject, detail: { [kind]: value } });
+    return accepted();
   }
 
-  revocations(caller: Caller): Revocation[] {
-    this.#checkAdmin(caller);
+  listRevocations(caller: Caller): Revocation[] {
+    this.#checkScope(caller, "workspace:admin");
     return this.#tables.exist ? this.#revocations.list() : [];
   }
 
-  /** Some end by themselves. */
+  /** Ends the revocations whose time is over. */
   override async alarm(): Promise<void> {
     if (!this.#tables.exist) return;
     for (const { kind, value } of this.#revocations.takeEnded(Date.now())) {
       const tenant = this.ctx.id.name;
       if (kind === "session" && tenant !== undefined) await this.#session(value).restore({ tenant });
     }
-    await this.#arm();
+    await this.#setAlarm();
   }
 
-  async #arm(): Promise<void> {
+  async #setAlarm(): Promise<void> {
     const next = this.#revocations.nextEnd();
     if (next !== null) await this.ctx.storage.setAlarm(next);
   }
 
-  async #endAll(key: "jti" | "subject", value: string): Promise<void> {
-    const sockets = this.#live.having(key, value);
-    const ended = await Promise.allSettled(sockets.map(({ id, holder }) => this.#end(id, holder)));
-    const failed = ended.filter(({ status }) => status === "rejected").length;
-    if (failed > 0) console.error("sockets of a revoked token could not be ended", { sockets: failed });
+  async #closeSockets(key: "jti" | "subject", value: string): Promise<void> {
+    const sockets = this.#sockets.having(key, value);
+    const closed = await Promise.allSettled(sockets.map(({ id, holder }) => this.#closeSocket(id, holder)));
+    const failed = closed.filter(({ status }) => status === "rejected").length;
+    if (failed > 0) console.error("sockets of a revoked token not closed", { sockets: failed });
   }
 
-  async #end(id: string, { class: holder, name }: ObjectAddress): Promise<void> {
+  async #closeSocket(id: string, { class: holder, name }: ObjectAddress): Promise<void> {
     const object = {
       connection: this.env.ACP_CONNECTION_DO,
       session: this.env.ACP_SESSION_DO,
       workspace: this.env.WORKSPACE_STATE_DO,
     }[holder] as DurableObjectNamespace<SocketHolder>;
     await object.getByName(name).endSocket(id, "token revoked");
-    this.#live.remove(id);
+    this.#sockets.remove(id);
   }
 
-  // ---- links ------------------------------------------------------------------------------------------
+  // ---- share links ------------------------------------------------------------------------------------
 
-  share(caller: Caller, { session, workspace, expires, redact }: ShareOrder, hash: string): Share {
-    this.#checkSharer(caller);
+  createShare(caller: Caller, order: ShareOrder, hash: string): Share {
+    this.#checkScope(caller, "share");
     this.#tables.create();
     const { subject } = caller;
-    const share = this.#shares.add(
-      { session, workspace, by_subject: subject, at: Date.now(), expires, redact: Number(redact) },
-      hash,
-    );
-    this.record({ kind: "share.made", subject, workspace, session, detail: { id: share.id, redact } });
+    const { session, workspace, redact } = order;
+    const share = this.#shares.add(order, subject, Date.now(), hash);
+    this.recordAct({ kind: "share.made", subject, workspace, session, detail: { id: share.id, redact } });
     return share;
   }
 
-  shares(caller: Caller): Share[] {
-    this.#checkSharer(caller);
+  listShares(caller: Caller): Share[] {
+    this.#checkScope(caller, "share");
     return this.#tables.exist ? this.#shares.list(caller, Date.now()) : [];
   }
 
-  /** Takes a link back, and closes what is open by it. False: there is none for the caller. */
-  async unshare(caller: Caller, id: string): Promise<boolean> {
-    const share = this.shares(caller).find((one) => one.id === id);
-    if (!share) return false;
+  /** Returns after all sockets that the link opened are closed. */
+  async removeShare(caller: Caller, id: string): Promise<Result<undefined>> {
+    const share = this.listShares(caller).find((one) => one.id === id);
+    if (!share) return refused({ reason: "not-found", message: "Unknown share" });
     this.#shares.remove(id);
     const { session, workspace } = share;
-    this.record({ kind: "share.revoked", subject: caller.subject, workspace, session, detail: { id } });
-    await this.#endAll("jti", nameOf(id));
-    return true;
+    this.recordAct({ kind: "share.revoked", subject: caller.subject, workspace, session, detail: { id } });
+    await this.#closeSockets("jti", bearerName(id));
+    return accepted();
   }
 
-  sharedWith(hash: string): Caller | undefined {
+  /** The caller that presents a link; undefined for an unknown or expired link. */
+  shareBearer(hash: string): Caller | undefined {
     return this.#tables.exist ? this.#shares.bearer(this.ctx.id.name ?? "", hash, Date.now()) : undefined;
-  }
-
-  #checkSharer({ tenant, scopes }: Caller): void {
-    if (tenant !== this.ctx.id.name || !scopes.includes("share")) throw new Error("Not this caller's tenant");
   }
 
   // ---- audit ------------------------------------------------------------------------------------------
 
-  record(act: Act): void {
+  recordAct(act: Act): void {
     this.#tables.create();
     this.#audit.add(act, Date.now());
   }
 
-  audit(caller: Caller, query: AuditQuery): { entries: AuditEntry[]; next: number | null } {
-    this.#checkAdmin(caller);
+  auditPage(caller: Caller, query: AuditQuery): { entries: AuditEntry[]; next: number | null } {
+    this.#checkScope(caller, "workspace:admin");
     return this.#tables.exist ? this.#audit.page(caller, query) : { entries: [], next: null };
   }
 
   // ---- itself -----------------------------------------------------------------------------------------
 
-  /** The Worker has let nobody else through. */
-  #checkAdmin({ tenant, scopes }: Caller): void {
-    if (tenant !== this.ctx.id.name || !scopes.includes("workspace:admin"))
-      throw new Error("Not this caller's tenant");
+  /** The Worker lets no other caller through; a caller without the scope is a fault. */
+  #checkScope({ tenant, scopes }: Caller, scope: Scope): void {
+    if (tenant !== this.ctx.id.name || !scopes.includes(scope)) throw new Error("Not this caller's tenant");
   }
 
   #session(id: string) {
@@ -214,7 +215,7 @@ export class TenantState extends DurableObject<Env> {
   }
 }
 
-/** What an object that holds sockets can do about one. */
+/** The method that every object with registered sockets has. */
 type SocketHolder = Rpc.DurableObjectBranded & {
   endSocket(id: string, reason: string): Promise<void> | void;
 };

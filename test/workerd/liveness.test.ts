@@ -110,7 +110,7 @@ describe("a silent client", () => {
     // The client does not even answer the close frame.
     expect(await present(opened)).not.toContain(dead.id);
     expect(await leftOf(dead)).toEqual({ alarm: null, tables: [] });
-    expect(await env.TENANT_DO.getByName("acme").socketsOf(sub)).toBe(0);
+    expect(await env.TENANT_DO.getByName("acme").countSockets(sub)).toBe(0);
     // A later close event finds the client already detached.
     dead.client.socket.close(1000);
     await runInDurableObject(dead.object, () => {});

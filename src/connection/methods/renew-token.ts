@@ -1,3 +1,4 @@
+import { LIMITS } from "../../protocol/limits.ts";
 import { verifyToken } from "../../auth/verify.ts";
 import { type Caller, isReader, mayUseWorkspace } from "../../protocol/caller.ts";
 import type { ClientState } from "../../protocol/client-state.ts";
@@ -49,5 +50,5 @@ async function callerFor(
   const isSame =
     caller.tenant === before.tenant && caller.subject === before.subject && caller.session === before.session;
   if (!isSame || !mayUseWorkspace(caller, workspace)) return undefined;
-  return (await isRevoked(env, caller)) ? undefined : caller;
+  return (await isRevoked(env, LIMITS, caller)) ? undefined : caller;
 }

@@ -1,6 +1,6 @@
 import type { Context } from "hono";
 import { createMiddleware } from "hono/factory";
-import { mayConnect } from "../../tenant/quotas.ts";
+import { mayConnect } from "../../tenant/client/subject-limits.ts";
 import type { AppEnv } from "../app-env.ts";
 import { RefusalException } from "../refusal-response.ts";
 
@@ -20,7 +20,7 @@ export async function limitRate(c: Context<AppEnv>, key: string): Promise<void> 
 
 /** Refuses a new connection of a caller that has as many as one user may have. */
 export async function limitConnections(c: Context<AppEnv>): Promise<void> {
-  if (await mayConnect(c.env, c.get("caller"))) return;
+  if (await mayConnect(c.env, c.get("limits"), c.get("caller"))) return;
   throw tooMany(`One user may have ${c.get("limits").socketsPerSubject} connections at a time`);
 }
 

@@ -1,4 +1,4 @@
-/** What is done with rights that not everybody has. */
+/** Acts that need rights which not every caller has. */
 export type AuditKind =
   | "token.refused"
   | "permission.answered"
@@ -18,7 +18,7 @@ export type AuditKind =
   | "host.left"
   | "host.refused";
 
-/** One such act. `detail` is for people to read and has no secrets. */
+/** One act. `detail` is for people to read and contains no secrets. */
 export type Act = {
   kind: AuditKind;
   subject: string;
@@ -27,11 +27,11 @@ export type Act = {
   detail?: Readonly<Record<string, string | number | boolean | null | undefined>>;
 };
 
-/** Notes an act, for its tenant and for whoever follows the logs. It has happened: this fails for nobody. */
+/** Records an act with its tenant and in the logs. The act has already happened, so a failure here is only logged. */
 export async function audit(env: Env, tenant: string, act: Act): Promise<void> {
   console.log(JSON.stringify({ audit: act.kind, tenant, ...act, kind: undefined }));
   try {
-    await env.TENANT_DO.getByName(tenant).record(act);
+    await env.TENANT_DO.getByName(tenant).recordAct(act);
   } catch (error) {
     console.error("audit not recorded", { tenant, kind: act.kind, error: String(error) });
   }

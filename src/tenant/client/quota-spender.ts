@@ -1,52 +1,60 @@
 import type { Caller } from "../../protocol/caller.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import type { Allowance, Amounts, Quota } from "../../protocol/rpc.ts";
 import { add, entries, missing, retryAfterMs, spend, subtract } from "../allowance.ts";
+import { type QuotaRefusal, quotaRefusal } from "./quota-refusal.ts";
 
-/** What is left when something was paid for; if it could not be, also what there is too little of. */
-export type Payment = { readonly allowance: Allowance | undefined; readonly short?: Quota };
-/** Several ways to pay for something: the first that is possible is taken. */
-export type Ways = readonly [Amounts, ...Amounts[]];
+/** The amounts that something costs; or several alternatives, of which the first that can be paid is charged. */
+export type Cost = readonly [Amounts, ...Amounts[]];
 
-/** Pays from an allowance, and asks the tenant for more when it does not suffice. What is left is the holder's to keep. */
-export class Purse {
+/** The allowance after a charge. With a `refusal` nothing was charged, but the allowance may have grown. */
+export type Charge = { readonly allowance: Allowance | undefined; readonly refusal?: QuotaRefusal };
+
+/**
+ * Charges costs to an allowance, and asks the tenant for more when the allowance is too small. The owner of the
+ * allowance stores what is left of it.
+ */
+export class QuotaSpender {
   readonly #env: Env;
+  readonly #limits: Limits;
   readonly #refused = new Map<Quota, { amount: number; until: number }>();
 
-  constructor(env: Env) {
+  constructor(env: Env, limits: Limits) {
     this.#env = env;
+    this.#limits = limits;
   }
 
-  /** At once if the allowance suffices. */
-  pay(caller: Caller, allowance: Allowance | undefined, ways: Ways): Payment | Promise<Payment> {
-    for (const cost of ways) {
-      const left = spend(allowance, cost, Date.now());
+  /** Synchronous if the allowance suffices: most messages wait for nobody. */
+  charge(caller: Caller, allowance: Allowance | undefined, cost: Cost): Charge | Promise<Charge> {
+    for (const amounts of cost) {
+      const left = spend(allowance, amounts, Date.now());
       if (left) return { allowance: left };
     }
-    return this.#ask(caller, allowance, ways);
+    return this.#refillAndCharge(caller, allowance, cost);
   }
 
-  async #ask(caller: Caller, allowance: Allowance | undefined, ways: Ways): Promise<Payment> {
+  async #refillAndCharge(caller: Caller, allowance: Allowance | undefined, cost: Cost): Promise<Charge> {
     let held = allowance;
-    let short: Quota | undefined;
-    for (const cost of ways) {
-      const asked = missing(held, cost, Date.now());
+    let exhausted: Quota | undefined;
+    for (const amounts of cost) {
+      const asked = missing(held, amounts, Date.now());
       let refused = this.#refusedLately(asked);
       if (refused === undefined) {
-        const granted = await this.#allow(caller, asked);
+        const granted = await this.#grant(caller, asked);
         held = add(held, granted);
-        const left = subtract(held, cost);
+        const left = subtract(held, amounts);
         if (left) return { allowance: left };
-        refused = this.#note(asked, granted);
-        // Another hour has begun meanwhile: what was held is of no use, and all of it has to be asked for.
-        if (refused === undefined) return this.#ask(caller, held, ways);
+        refused = this.#rememberRefusal(asked, granted);
+        // Another hour has begun meanwhile: the held amounts expired, so the whole cost has to be asked for.
+        if (refused === undefined) return this.#refillAndCharge(caller, held, cost);
       }
-      short ??= refused;
+      exhausted ??= refused;
     }
-    return { allowance: held, ...(short && { short }) };
+    if (exhausted === undefined) return { allowance: held };
+    return { allowance: held, refusal: quotaRefusal(this.#limits, exhausted, Date.now()) };
   }
 
-  /** Whoever has no more and goes on sending must not trouble the tenant with each message. */
+  /** A client that goes on sending without quota must not cost the tenant one call per message. */
   #refusedLately(asked: Amounts): Quota | undefined {
     return entries(asked).find(([quota, amount]) => {
       const { amount: refused, until } = this.#refused.get(quota) ?? { amount: 0, until: 0 };
@@ -54,19 +62,19 @@ export class Purse {
     })?.[0];
   }
 
-  #note(asked: Amounts, granted: Allowance): Quota | undefined {
+  #rememberRefusal(asked: Amounts, granted: Allowance): Quota | undefined {
     const now = Date.now();
-    const until = now + Math.min(LIMITS.quotaAskMs, retryAfterMs(now));
+    const until = now + Math.min(this.#limits.quotaAskMs, retryAfterMs(now));
     const refused = entries(asked).filter(([quota, amount]) => amount > (granted.left[quota] ?? 0));
     for (const [quota, amount] of refused) this.#refused.set(quota, { amount, until });
     return refused[0]?.[0];
   }
 
-  /** An answer that is lost is lost for the hour: the tenant has counted it. */
-  async #allow({ tenant, subject }: Caller, asked: Amounts): Promise<Allowance> {
+  /** A grant whose response is lost stays lost for the hour, because the tenant has counted it. */
+  async #grant({ tenant, subject }: Caller, asked: Amounts): Promise<Allowance> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#env.TENANT_DO.getByName(tenant).allow(subject, asked);
+        return await this.#env.TENANT_DO.getByName(tenant).grantAllowance(subject, asked);
       } catch (error) {
         if (attempt === ATTEMPTS) throw error;
       }

@@ -1,23 +1,30 @@
 import type { Caller } from "../../protocol/caller.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 
-/** Answers of tenants, for a moment: so that many requests of one caller ask once. */
-const known = new Map<string, { revoked: boolean; until: number }>();
+/** The latest answers of tenants in this isolate, so that a burst of requests of one caller costs one call. */
+const answers = new Map<string, { isRevoked: boolean; until: number }>();
 
-/** Whether the caller's token was revoked, as of at most a moment ago. What stays open is told by its tenant. */
-export async function isRevoked(env: Env, { tenant, subject, jti }: Caller): Promise<boolean> {
+/**
+ * Whether the caller's token is revoked, at most `revocationCacheMs` late. Open sockets need not ask: their tenant
+ * closes them.
+ */
+export async function isRevoked(
+  env: Env,
+  limits: Pick<Limits, "revocationCacheMs">,
+  { tenant, subject, jti }: Caller,
+): Promise<boolean> {
   const key = JSON.stringify([tenant, subject, jti]);
-  const answer = known.get(key);
-  if (answer && answer.until > Date.now()) return answer.revoked;
+  const answer = answers.get(key);
+  if (answer && answer.until > Date.now()) return answer.isRevoked;
   const revoked = await env.TENANT_DO.getByName(tenant).isRevoked({ subject, jti });
-  if (known.size >= CALLERS) known.clear();
-  known.set(key, { revoked, until: Date.now() + LIMITS.revocationCacheMs });
+  if (answers.size >= MAX_ANSWERS) answers.clear();
+  answers.set(key, { isRevoked: revoked, until: Date.now() + limits.revocationCacheMs });
   return revoked;
 }
 
-/** Something was revoked or given back here: this isolate need not wait to hear of it. */
-export function forgetAnswers(): void {
-  known.clear();
+/** Makes a revocation that came through this isolate effective at once. */
+export function clearRevocationCache(): void {
+  answers.clear();
 }
 
-const CALLERS = 10_000;
+const MAX_ANSWERS = 10_000;

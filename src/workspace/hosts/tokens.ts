@@ -62,7 +62,7 @@ export class HostTokens {
     const caller = verified.value;
     if (!isHost(caller) || caller.subject !== before.subject) return refused;
     const isSame = caller.tenant === before.tenant && caller.workspaces[0] === before.workspaces[0];
-    if (!isSame || (await isRevoked(this.#env, caller))) return refused;
+    if (!isSame || (await isRevoked(this.#env, LIMITS, caller))) return refused;
     // Otherwise a host without a newer token would be warned, and would try again, until its token expires.
     if (caller.expires <= before.expires) return { t: "not_renewed", reason: "The token is no newer" };
     const id = registrationOf(this.#ctx, ws)?.id as string;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import { afterEach, describe, expect, test } from "vitest";
-import { LIMITS, overrideLimits } from "../../../src/protocol/limits.ts";
+import { describe, expect, test } from "vitest";
+import { DEFAULT_LIMITS, type Limits } from "../../../src/protocol/limits.ts";
 import type { Allowance, Amounts, Quota } from "../../../src/protocol/rpc.ts";
 import {
   add,
@@ -14,22 +14,29 @@ import {
 } from "../../../src/tenant/allowance.ts";
 
 const HOUR = 3_600_000;
-const DEFAULTS = JSON.stringify(LIMITS);
-afterEach(() => overrideLimits(DEFAULTS));
 
 /** A model of a tenant with one subject and its connections. */
 class World {
   now = 0;
+  readonly limits: Limits;
   readonly given = new Map<string, number>();
   readonly used = new Map<string, number>();
   readonly connections = new Map<number, Allowance | undefined>();
+
+  constructor(overrides: Partial<Limits> = {}) {
+    this.limits = { ...DEFAULT_LIMITS, ...overrides };
+  }
+
+  limitOf(quota: Quota): number {
+    return limitOf(this.limits, quota);
+  }
 
   /** The tenant's side: hands out an allowance. */
   grant(asked: Amounts): Allowance {
     const hour = hourOf(this.now);
     const left = Object.fromEntries(
       entries(asked).map(([quota, amount]) => {
-        const grant = grantOf(limitOf(quota) - this.#of(this.given, quota), amount, this.connections.size);
+        const grant = grantOf(this.limitOf(quota) - this.#of(this.given, quota), amount, this.connections.size);
         this.#count(this.given, quota, grant);
         return [quota, grant];
       }),
@@ -88,8 +95,7 @@ describe("allowances", () => {
         fc.integer({ min: 1, max: 60 }),
         fc.integer({ min: 100, max: 40_000 }),
         (steps, promptsPerHour, charsPerHour) => {
-          overrideLimits(JSON.stringify({ promptsPerHour, charsPerHour }));
-          const world = new World();
+          const world = new World({ promptsPerHour, charsPerHour });
           for (const one of steps) {
             if ("passes" in one) world.now += one.passes;
             else if ("closes" in one) world.close(one.closes);
@@ -99,13 +105,13 @@ describe("allowances", () => {
               if (world.send(one.on, cost)) continue;
               // Every refusal comes close to the limit: the refused amount would nearly reach it.
               const isShort = (["chars", "prompts"] as const).some((quota) => {
-                const unused = limitOf(quota) / 10;
-                return world.usedOf(quota) + cost[quota] > limitOf(quota) - unused;
+                const unused = world.limitOf(quota) / 10;
+                return world.usedOf(quota) + cost[quota] > world.limitOf(quota) - unused;
               });
               expect(isShort).toBe(true);
             }
             for (const quota of ["chars", "prompts"] as const)
-              expect(world.usedOf(quota)).toBeLessThanOrEqual(limitOf(quota));
+              expect(world.usedOf(quota)).toBeLessThanOrEqual(world.limitOf(quota));
           }
         },
       ),
@@ -113,8 +119,7 @@ describe("allowances", () => {
   });
 
   test("are used up to the last prompt by one connection", () => {
-    overrideLimits('{"promptsPerHour": 1234}');
-    const world = new World();
+    const world = new World({ promptsPerHour: 1234 });
     world.connections.set(1, undefined);
     let prompts = 0;
     while (world.send(1, { prompts: 1 })) prompts += 1;
@@ -131,8 +136,8 @@ describe("allowances", () => {
       return grant(amounts);
     };
     while (world.send(1, { prompts: 1 })) {}
-    expect(world.usedOf("prompts")).toBe(LIMITS.promptsPerHour);
-    expect(asked).toBeLessThan(LIMITS.promptsPerHour / 10);
+    expect(world.usedOf("prompts")).toBe(world.limits.promptsPerHour);
+    expect(asked).toBeLessThan(world.limits.promptsPerHour / 10);
     expect(grantOf(50, 1, 1)).toBe(1);
     expect(grantOf(50, 51, 1)).toBe(0);
   });
@@ -146,7 +151,7 @@ describe("allowances", () => {
   });
 
   test("divide the characters of an hour into a general part and a reserve", () => {
-    overrideLimits('{"charsPerHour": 6400}');
-    expect([limitOf("chars"), limitOf("reserve")]).toEqual([6300, 100]);
+    const limits = { ...DEFAULT_LIMITS, charsPerHour: 6400 };
+    expect([limitOf(limits, "chars"), limitOf(limits, "reserve")]).toEqual([6300, 100]);
   });
 });

@@ -146,7 +146,7 @@ describe("the prompts of an hour", () => {
     expect(await prompts(other.client, 5)).toBe(5);
     const before = await given(someone, "prompts");
     old.client.socket.close(1000);
-    await expect.poll(() => someone.tenantObject.socketsOf("ann")).toBe(1);
+    await expect.poll(() => someone.tenantObject.countSockets("ann")).toBe(1);
     expect(await given(someone, "prompts")).toBe(before);
   });
 
@@ -178,9 +178,9 @@ describe("the prompts of an hour", () => {
       storage.sql.exec("INSERT INTO opening VALUES ('ann', ?, 4)", hour);
     });
     await evictDurableObject(someone.tenantObject);
-    expect(await someone.tenantObject.countOpening("ann")).toBe(true);
-    expect(await someone.tenantObject.countOpening("ann")).toBe(false);
-    expect(await someone.tenantObject.countOpening("bob")).toBe(true);
+    expect(await someone.tenantObject.takeSessionQuota("ann")).toBe(true);
+    expect(await someone.tenantObject.takeSessionQuota("ann")).toBe(false);
+    expect(await someone.tenantObject.takeSessionQuota("bob")).toBe(true);
     expect(await prompts((await open(someone)).client, 1)).toBe(1);
   });
 });

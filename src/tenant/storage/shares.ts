@@ -1,15 +1,16 @@
-import { type Caller, mayUseWorkspace } from "../protocol/caller.ts";
+import { type Caller, mayUseWorkspace } from "../../protocol/caller.ts";
+import type { ShareOrder } from "../../protocol/rpc.ts";
 
-/** One session for whoever has the link, to read and for a while. */
+/** A link to one session. Everybody who has the link may read the session until the link expires. */
 export type Share = {
   id: string;
   session: string;
   workspace: string;
-  /** Who made it, and when. */
+  /** The subject that made the link, and when. */
   by: string;
   at: string;
   expiresAt: string;
-  /** It shows the conversation without what tools have to do with it. */
+  /** The link shows the conversation without the inputs and outputs of tools. */
   redact: boolean;
 };
 
@@ -23,7 +24,7 @@ type Row = {
   redact: number;
 };
 
-/** Links to sessions, as rows. Of the secret in a link only the hash is kept. */
+/** The tenant's share links. Of the secret in a link only the hash is stored. */
 export class Shares {
   readonly #sql: SqlStorage;
 
@@ -31,19 +32,26 @@ export class Shares {
     this.#sql = sql;
   }
 
-  add(share: Omit<Row, "id">, hash: string): Share {
-    this.#sql.exec("DELETE FROM share WHERE expires <= ?", share.at);
-    const { session, workspace, by_subject, at, expires, redact } = share;
-    const id = crypto.randomUUID();
+  add({ session, workspace, expires, redact }: ShareOrder, by: string, at: number, hash: string): Share {
+    this.#sql.exec("DELETE FROM share WHERE expires <= ?", at);
+    const row: Row = {
+      id: crypto.randomUUID(),
+      session,
+      workspace,
+      by_subject: by,
+      at,
+      expires,
+      redact: Number(redact),
+    };
     this.#sql.exec(
       `INSERT INTO share (id, hash, session, workspace, by_subject, at, expires, redact)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-      ...[id, hash, session, workspace, by_subject, at, expires, redact],
+      ...[row.id, hash, session, workspace, by, at, expires, row.redact],
     );
-    return read({ id, ...share });
+    return shareOf(row);
   }
 
-  /** Who has the link with the secret of this hash. */
+  /** The caller that presents the link whose secret has this hash. */
   bearer(tenant: string, hash: string, now: number): Caller | undefined {
     const [row] = this.#sql
       .exec<Row>("SELECT * FROM share WHERE hash = ? AND expires > ?", hash, now)
@@ -52,23 +60,23 @@ export class Shares {
     const { id, session, workspace, expires, redact } = row;
     return {
       tenant,
-      subject: nameOf(id),
+      subject: bearerName(id),
       workspaces: [workspace],
       scopes: ["session:read"],
       expires: Math.floor(expires / 1000),
-      jti: nameOf(id),
+      jti: bearerName(id),
       session,
       ...(redact !== 0 && { redacted: true }),
     };
   }
 
-  /** Those in the caller's workspaces, the newest first. */
+  /** The links to sessions in the caller's workspaces, newest first. */
   list(caller: Caller, now: number): Share[] {
     return this.#sql
       .exec<Row>("SELECT * FROM share WHERE expires > ? ORDER BY at DESC, id", now)
       .toArray()
       .filter(({ workspace }) => mayUseWorkspace(caller, workspace))
-      .map(read);
+      .map(shareOf);
   }
 
   remove(id: string): void {
@@ -76,12 +84,12 @@ export class Shares {
   }
 }
 
-/** What the bearer of a link is called, and what its sockets are found by. */
-export function nameOf(id: string): string {
+/** The subject and token id of a link's bearers, by which their sockets are found. */
+export function bearerName(id: string): string {
   return `share:${id}`;
 }
 
-function read({ id, session, workspace, by_subject, at, expires, redact }: Row): Share {
+function shareOf({ id, session, workspace, by_subject, at, expires, redact }: Row): Share {
   const iso = (ms: number) => new Date(ms).toISOString();
   return {
     ...{ id, session, workspace, by: by_subject, at: iso(at), expiresAt: iso(expires) },

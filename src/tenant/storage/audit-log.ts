@@ -1,6 +1,5 @@
-import { type Caller, mayUseWorkspace } from "../protocol/caller.ts";
-import { LIMITS } from "../protocol/limits.ts";
-import type { Act, AuditKind } from "./client/audit.ts";
+import { type Caller, mayUseWorkspace } from "../../protocol/caller.ts";
+import type { Act, AuditKind } from "../client/audit.ts";
 
 export type AuditEntry = {
   seq: number;
@@ -24,12 +23,14 @@ type Row = {
   detail: string;
 };
 
-/** What was done with rights that not everybody has: the newest entries, as rows. */
+/** The newest audited acts of the tenant. */
 export class AuditLog {
   readonly #sql: SqlStorage;
+  readonly #maxEntries: number;
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: SqlStorage, maxEntries: number) {
     this.#sql = sql;
+    this.#maxEntries = maxEntries;
   }
 
   add({ kind, subject, workspace, session, detail = {} }: Act, at: number): void {
@@ -39,10 +40,10 @@ export class AuditLog {
         ...[at, kind, subject, workspace ?? null, session ?? null, JSON.stringify(detail)],
       )
       .one();
-    this.#sql.exec("DELETE FROM audit WHERE seq <= ?", seq - LIMITS.auditEntries);
+    this.#sql.exec("DELETE FROM audit WHERE seq <= ?", seq - this.#maxEntries);
   }
 
-  /** What came after an entry, the oldest first; of workspaces only what is in the caller's. */
+  /** The entries after a sequence number, oldest first, without those of workspaces that the caller may not use. */
   page(caller: Caller, { after, limit, kind }: AuditQuery): { entries: AuditEntry[]; next: number | null } {
     const entries: AuditEntry[] = [];
     for (const row of this.#sql.exec<Row>(
@@ -52,13 +53,13 @@ export class AuditLog {
     )) {
       if (row.workspace !== null && !mayUseWorkspace(caller, row.workspace)) continue;
       if (entries.length === limit) return { entries, next: entries.at(-1)?.seq ?? null };
-      entries.push(read(row));
+      entries.push(entryOf(row));
     }
     return { entries, next: null };
   }
 }
 
-function read({ at, kind, detail, ...row }: Row): AuditEntry {
+function entryOf({ at, kind, detail, ...row }: Row): AuditEntry {
   return {
     ...row,
     at: new Date(at).toISOString(),

@@ -1,9 +1,9 @@
-import type { ObjectAddress, SocketRegistration } from "../protocol/rpc.ts";
+import type { ObjectAddress, SocketRegistration } from "../../protocol/rpc.ts";
 
 type Row = { id: string; holder: string; name: string };
 
-/** Which sockets are open with whose tokens, as rows. A line may outlive its socket, but never its token. */
-export class LiveSockets {
+/** The open sockets of the tenant and their tokens. A row may outlive its socket, but not its token. */
+export class RegisteredSockets {
   readonly #sql: SqlStorage;
 
   constructor(sql: SqlStorage) {
@@ -32,7 +32,7 @@ export class LiveSockets {
       .one().n;
   }
 
-  /** Those with that token, or of that subject. */
+  /** The sockets of one token or of one subject. */
   having(key: "jti" | "subject", value: string): { id: string; holder: ObjectAddress }[] {
     return this.#sql
       .exec<Row>(`SELECT id, holder, name FROM socket WHERE ${key} = ?`, value)
@@ -41,5 +41,5 @@ export class LiveSockets {
   }
 }
 
-/** Sockets end on time, but not to the second. */
+/** A socket closes some time after its token has expired, and must be found until then. */
 const EXTRA_SECONDS = 300;

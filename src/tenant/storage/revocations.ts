@@ -1,20 +1,19 @@
-/** What can be revoked: one token, all of a subject's, or everybody's access to a session. */
-export type RevocationKind = "jti" | "subject" | "session";
+import type { RevocationKind } from "../../protocol/rpc.ts";
 
 export type Revocation = {
   id: string;
   kind: RevocationKind;
   value: string;
-  /** Who made it, and when. */
+  /** The subject that made it, and when. */
   by: string;
   at: string;
-  /** When it ends by itself; null: when it is lifted. */
+  /** When the revocation ends; null: when it is lifted. */
   until: string | null;
 };
 
 type Row = { id: string; kind: string; value: string; by_subject: string; at: number; until: number | null };
 
-/** The tenant's revocations, as rows. Asking makes nothing. */
+/** The tenant's revocations. */
 export class Revocations {
   readonly #sql: SqlStorage;
 
@@ -36,7 +35,7 @@ export class Revocations {
     );
   }
 
-  /** The same one made again replaces the one before. */
+  /** Replaces an earlier revocation of the same value and keeps its id. */
   add(kind: RevocationKind, value: string, by: string, at: number, until: number | null): Revocation {
     const { id } = this.#sql
       .exec<{ id: string }>(
@@ -56,27 +55,27 @@ export class Revocations {
 
   find(id: string): Revocation | undefined {
     const [row] = this.#sql.exec<Row>("SELECT * FROM revocation WHERE id = ?", id).toArray();
-    return row && read(row);
+    return row && revocationOf(row);
   }
 
   remove(id: string): void {
     this.#sql.exec("DELETE FROM revocation WHERE id = ?", id);
   }
 
-  /** The newest first. */
+  /** Newest first. */
   list(): Revocation[] {
-    return this.#sql.exec<Row>("SELECT * FROM revocation ORDER BY at DESC, id").toArray().map(read);
+    return this.#sql.exec<Row>("SELECT * FROM revocation ORDER BY at DESC, id").toArray().map(revocationOf);
   }
 
   get count(): number {
     return this.#sql.exec<{ n: number }>("SELECT count(*) AS n FROM revocation").one().n;
   }
 
-  /** Those that have ended by themselves, which are forgotten. */
+  /** Removes and returns the revocations whose time is over. */
   takeEnded(now: number): Revocation[] {
-    const ended = this.#sql.exec<Row>("SELECT * FROM revocation WHERE until <= ?", now).toArray().map(read);
-    for (const { id } of ended) this.remove(id);
-    return ended;
+    const rows = this.#sql.exec<Row>("SELECT * FROM revocation WHERE until <= ?", now).toArray();
+    for (const { id } of rows) this.remove(id);
+    return rows.map(revocationOf);
   }
 
   nextEnd(): number | null {
@@ -84,7 +83,7 @@ export class Revocations {
   }
 }
 
-function read({ id, kind, value, by_subject, at, until }: Row): Revocation {
+function revocationOf({ id, kind, value, by_subject, at, until }: Row): Revocation {
   const end = until === null ? null : iso(until);
   return { id, kind: kind as RevocationKind, value, by: by_subject, at: iso(at), until: end };
 }
