@@ -23,7 +23,7 @@ export function isShareToken(token: string): boolean {
 export async function verifyShareToken(env: Env, token: string): Promise<Result<Caller, TokenRefusal>> {
   const tenant = tenantIn(token);
   if (tenant === undefined) return refused({ reason: "malformed share token" });
-  const bearer = await env.TENANT_DO.getByName(tenant).sharedWith(await hashOf(token));
+  const bearer = await env.TENANT_DO.getByName(tenant).shareBearer(await hashOf(token));
   return bearer ? accepted(bearer) : refused({ reason: "unknown or expired share token" });
 }
 

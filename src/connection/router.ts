@@ -11,7 +11,7 @@ import { recordOf } from "../protocol/json-value.ts";
 import type { Limits } from "../protocol/limits.ts";
 import { offeredIo } from "../protocol/methods.ts";
 import { rpcErrorOf, unknownSession } from "../protocol/refusal.ts";
-import { mayOpenSession } from "../tenant/quotas.ts";
+import { countSession } from "../tenant/client/subject-limits.ts";
 import { type Client, type Exchange, subscriptionsOf } from "./client.ts";
 import { releaseFinished } from "./client-sessions.ts";
 import { answerPermission } from "./methods/answer-permission.ts";
@@ -45,13 +45,11 @@ export class Router {
       ? { code: ErrorCode.invalidRequest, message: "Already initialized" }
       : checkInitialize(offer);
     if (error) return answer(errorResponse(id, error));
-    const choice = await this.#workspace().choose(state.caller, state.agent);
-    if ("refused" in choice) {
-      const { refused: message, agents } = choice;
-      return answer(errorResponse(id, { code: ErrorCode.invalidParams, message, data: { agents } }));
-    }
-    this.#client.change({ initialized: true, agent: choice.agent, dialect, serves: offeredIo(offer) });
-    const result = initializeResult(visibleTo(state.caller, choice.initialize));
+    const selected = await this.#workspace().selectAgent(state.caller, state.agent);
+    if (!selected.ok) return answer(errorResponse(id, rpcErrorOf(selected.refusal)));
+    const { agent, initialize } = selected.value;
+    this.#client.change({ initialized: true, agent, dialect, serves: offeredIo(offer) });
+    const result = initializeResult(visibleTo(state.caller, initialize));
     answer(resultResponse(id, answered(result)));
   }
 
@@ -87,7 +85,7 @@ export class Router {
   }
 
   async #renew(frame: Frame, exchange: Exchange): Promise<void> {
-    const renewed = await renewToken(this.#env, this.#client, this.#lifetime, frame);
+    const renewed = await renewToken(this.#env, this.#client, this.#lifetime, this.#limits, frame);
     if ("error" in renewed) this.#refuse(frame, exchange, renewed.error);
     else if (frame.kind === "request") exchange.answer(resultResponse(frame.idText, renewed.result));
   }
@@ -106,7 +104,7 @@ export class Router {
   async #answerHere(method: LocalMethod, frame: RequestFrame, exchange: Exchange): Promise<void> {
     const { connection, caller } = this.#client.state;
     const info = { connection, caller, subscriptions: subscriptionsOf(this.#client.state) };
-    const answer = await callLocalMethod(this.#env, info, method, frame);
+    const answer = await callLocalMethod(this.#env, this.#limits, info, method, frame);
     if ("error" in answer) return this.#refuse(frame, exchange, answer.error);
     if (answer.attached) this.#client.attach(answer.attached.sessionId, answer.attached.attachment);
     exchange.answer(resultResponse(frame.idText, answer.result));
@@ -153,7 +151,7 @@ export class Router {
     const { connection, caller, workspace, agent } = this.#client.state;
     const error =
       this.#tooManySessions(sessionId) ??
-      (unopened === undefined ? await mayOpenSession(this.#env, caller) : undefined);
+      (unopened === undefined ? await this.#countSession(caller) : undefined);
     if (error) {
       this.#refuse(frame, exchange, error);
       return undefined;
@@ -164,6 +162,12 @@ export class Router {
     const order = { sessionId, connection, caller, workspace, agent: agent ?? "", raw, subscriptions };
     await this.#session(sessionId).open(order);
     return sessionId;
+  }
+
+  /** The refusal of a session that exceeds the caller's quota. */
+  async #countSession(caller: Caller): Promise<RpcError | undefined> {
+    const counted = await countSession(this.#env, this.#limits, caller);
+    return counted.ok ? undefined : rpcErrorOf(counted.refusal);
   }
 
   /** A request that the client sends a second time under its number asks for the same session. */

@@ -177,6 +177,11 @@ export type TurnMark = {
   stopReason: string | null;
 };
 
+// ---- Connection → workspace
+
+/** The agent of a connection; `initialize` is the agent's response to that method as JSON, if it is known. */
+export type SelectedAgent = { agent: string; initialize: string | null };
+
 // ---- Workspace → session
 
 /**

@@ -96,7 +96,7 @@ export class TenantState extends DurableObject<Env> {
     this.#checkScope(caller, "workspace:admin");
     if ((kind === "subject" && value === caller.subject) || (kind === "jti" && value === caller.jti))
       return refused({ reason: "conflict", message: "That would lock you out" });
-    if (kind === "session" && !(await this.#session(value).revoke(caller)))
+    if (kind === "session" && !(await this.#session(value).revoke(caller)).ok)
       return refused(unknownSession(value));
     this.#tables.create();
     const { revocations: max } = this.#limits;

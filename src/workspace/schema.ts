@@ -9,14 +9,14 @@ export const WORKSPACE_SCHEMA: Schema = {
   -- Sessions that have an agent process or wait for one.
   CREATE TABLE placement (
     session TEXT PRIMARY KEY, agent TEXT NOT NULL, host TEXT, instance TEXT,
-    home TEXT, wish INTEGER NOT NULL DEFAULT 0
+    home TEXT, processRequest INTEGER NOT NULL DEFAULT 0
   );
   CREATE INDEX placement_by_host ON placement (host);
   CREATE TABLE host (
     name TEXT PRIMARY KEY, instance TEXT NOT NULL, state TEXT NOT NULL, root TEXT NOT NULL,
     about TEXT NOT NULL, capacity INTEGER NOT NULL, load TEXT, git TEXT,
     connectedAt INTEGER NOT NULL, lastSeenAt INTEGER NOT NULL,
-    isLeft INTEGER NOT NULL DEFAULT 0, told INTEGER NOT NULL DEFAULT 0
+    hasLeft INTEGER NOT NULL DEFAULT 0, isNotified INTEGER NOT NULL DEFAULT 0
   );
   -- Agents that each host offers.
   CREATE TABLE offer (
@@ -55,12 +55,19 @@ function fromUnnumbered(sql: SqlStorage): void {
     ["heard", "seen_message"],
   ] as const)
     if (hasTable(sql, before)) sql.exec(`ALTER TABLE ${before} RENAME TO ${after}`);
+  for (const [table, before, after] of [
+    ["placement", "wish", "processRequest"],
+    ["host", "isLeft", "hasLeft"],
+    ["host", "told", "isNotified"],
+  ] as const)
+    if (hasTable(sql, table) && hasColumn(sql, table, before))
+      sql.exec(`ALTER TABLE ${table} RENAME COLUMN ${before} TO ${after}`);
   // The first form knew agents without their hosts.
   if (!hasColumn(sql, "placement", "home"))
     sql.exec(`
       DROP TABLE IF EXISTS agent;
       ALTER TABLE placement ADD COLUMN home TEXT;
-      ALTER TABLE placement ADD COLUMN wish INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE placement ADD COLUMN processRequest INTEGER NOT NULL DEFAULT 0;
     `);
   sql.exec(`
     CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -69,7 +76,7 @@ function fromUnnumbered(sql: SqlStorage): void {
       name TEXT PRIMARY KEY, instance TEXT NOT NULL, state TEXT NOT NULL, root TEXT NOT NULL,
       about TEXT NOT NULL, capacity INTEGER NOT NULL, load TEXT, git TEXT,
       connectedAt INTEGER NOT NULL, lastSeenAt INTEGER NOT NULL,
-      isLeft INTEGER NOT NULL DEFAULT 0, told INTEGER NOT NULL DEFAULT 0
+      hasLeft INTEGER NOT NULL DEFAULT 0, isNotified INTEGER NOT NULL DEFAULT 0
     );
     CREATE TABLE IF NOT EXISTS offer (
       host TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, isDefault INTEGER NOT NULL,

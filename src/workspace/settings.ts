@@ -1,14 +1,14 @@
-import { LIMITS } from "../protocol/limits.ts";
+import type { Limits } from "../protocol/limits.ts";
 import { ASK_ALWAYS } from "../protocol/permission-policy.ts";
 import type { Settings } from "../protocol/workspace-settings.ts";
 
-export function defaultSettings(): Settings {
+export function defaultSettings({ hostGraceMs }: Pick<Limits, "hostGraceMs">): Settings {
   return {
     name: null,
     defaultAgent: null,
     policy: ASK_ALWAYS,
     sharedFiles: false,
-    hostGraceMs: LIMITS.hostGraceMs,
+    hostGraceMs,
     clientIo: "host",
     container: null,
   };

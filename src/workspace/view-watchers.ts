@@ -1,60 +1,47 @@
-import { LIMITS } from "../protocol/limits.ts";
-
-/** What the object remembers of a watcher's socket: the workspace's id, a mark of the last view it got, and whether it wants the next. */
-type Attachment = { id: string; seen: string; waiting: boolean };
+import { readAttachment, writeAttachment } from "../durable/attachments.ts";
+import { PullSockets } from "../durable/pull-sockets.ts";
 
 /**
- * Those who look at the workspace as it changes. Each asks when it has room for a view and gets it as soon as
- * there is another one: a slow reader misses what is in between, never how things are.
+ * Readers of the workspace's view as it changes. A slow reader misses the views in between, but always gets the
+ * latest one.
  */
-export class Watchers {
-  readonly #ctx: DurableObjectState;
+export class ViewWatchers {
+  readonly #sockets: PullSockets<"workspace-watcher">;
   readonly #view: (id: string) => string;
 
-  constructor(ctx: DurableObjectState, view: (id: string) => string) {
-    this.#ctx = ctx;
+  /** `view` returns the current view of the workspace with that id as JSON. */
+  constructor(ctx: DurableObjectState, max: number, view: (id: string) => string) {
+    this.#sockets = new PullSockets(ctx, "workspace-watcher", max);
     this.#view = view;
   }
 
-  get any(): boolean {
-    return this.#ctx.getWebSockets(TAG).length > 0;
+  get isEmpty(): boolean {
+    return this.#sockets.isEmpty;
   }
 
   accept(id: string, tags: readonly string[]): Response {
-    if (this.#ctx.getWebSockets(TAG).length >= LIMITS.watchersPerWorkspace)
-      return new Response("Too many watchers", { status: 429 });
-    const { 0: client, 1: server } = new WebSocketPair();
-    this.#ctx.acceptWebSocket(server, [TAG, ...tags]);
-    server.serializeAttachment({ id, seen: "", waiting: false } satisfies Attachment);
-    return new Response(null, { status: 101, webSocket: client });
+    return this.#sockets.accept({ kind: "workspace-watcher", id, seen: "", waiting: false }, tags);
   }
 
-  isWatcher(ws: WebSocket): boolean {
-    return this.#ctx.getTags(ws).includes(TAG);
-  }
-
-  /** A watcher has room. */
+  /** The watcher asks for the next view. It gets the current one, or waits if it has that already. */
   next(ws: WebSocket): void {
-    const { id, seen } = ws.deserializeAttachment() as Attachment;
-    const view = this.#view(id);
-    const mark = markOf(view);
-    ws.serializeAttachment({ id, seen: mark, waiting: mark === seen } satisfies Attachment);
-    if (mark !== seen) ws.send(`data: ${view}\n\n`);
+    const watcher = readAttachment(ws, "workspace-watcher");
+    if (!watcher) return;
+    const view = this.#view(watcher.id);
+    const seen = fingerprint(view);
+    const isNew = seen !== watcher.seen;
+    writeAttachment(ws, { ...watcher, seen, waiting: !isNew });
+    if (isNew) ws.send(`data: ${view}\n\n`);
   }
 
-  /** Things have changed. */
+  /** The view may have changed. */
   feed(): void {
-    for (const ws of this.#ctx.getWebSockets(TAG)) {
-      const isOpen = ws.readyState === WebSocket.OPEN;
-      if (isOpen && (ws.deserializeAttachment() as Attachment).waiting) this.next(ws);
-    }
+    for (const ws of this.#sockets.waiting()) this.next(ws);
   }
 }
 
-const TAG = "watch";
-
-/** Enough to tell a view from the one before it: the length and a 32-bit hash (FNV-1a). */
-function markOf(text: string): string {
+/** Distinguishes a view from the one before it: the length and a 32-bit hash (FNV-1a). */
+function fingerprint(text: string): string {
   let hash = 0x811c9dc5;
   for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
   return `${text.length}:${hash >>> 0}`;

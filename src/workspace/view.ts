@@ -1,11 +1,13 @@
 import type { WorkspaceRow } from "../index/workspace-index.ts";
 import type { GitState, HostLoad } from "../protocol/host-wire.ts";
+import type { Limits } from "../protocol/limits.ts";
 import type { Settings } from "../protocol/workspace-settings.ts";
 import { type AgentInfo, agentsOf, mainHost } from "./agents/agents.ts";
-import { type Life, retryAt } from "./container/lifecycle.ts";
-import type { HostRecord, Offer } from "./hosts/record.ts";
-import type { Hosts } from "./hosts/registry.ts";
-import type { Identity, Store } from "./store.ts";
+import type { Offer } from "./agents/offer.ts";
+import { type ContainerState, retryAt } from "./container/lifecycle.ts";
+import type { HostRecord } from "./hosts/record.ts";
+import type { Placement } from "./placement/placements.ts";
+import type { Identity } from "./store.ts";
 
 /** The workspace as readers see it. */
 
@@ -26,19 +28,19 @@ export type HostView = {
 
 export type WorkspaceView = {
   id: string;
-  /** Of the host that connected last. */
+  /** The directory and git state of the host that connected last. */
   root: string | null;
   git: GitState | null;
   hosts: HostView[];
   agents: AgentInfo[];
-  /** The container, if it is to have one; why it failed the last time it did, and when it may be tried again. */
-  containerState: ContainerState | null;
-  /** Sessions that have an agent process or wait for one; at most so many of them are listed. */
+  /** The container, if the settings ask for one; why its last start failed, and when it may be tried again. */
+  containerState: ContainerView | null;
+  /** Sessions that have an agent process or wait for one. `items` has the first of them. */
   sessions: { total: number; items: SessionPlace[] };
 } & Settings;
 
-export type ContainerState = {
-  state: Life["state"];
+export type ContainerView = {
+  state: ContainerState["state"];
   since: string;
   failures: number;
   reason: string | null;
@@ -52,27 +54,33 @@ export type SessionPlace = {
   state: "placed" | "waiting";
 };
 
-const SESSIONS_SHOWN = 200;
+/** How many sessions a view lists. */
+export const SESSIONS_SHOWN = 200;
 
-export function viewOf(id: string, store: Store, hosts: Hosts, life: Life): WorkspaceView {
-  const records = hosts.all();
-  const settings = store.settings();
-  const offers = hosts.offers();
-  const counts = store.counts();
-  const main = mainHost(records);
+type Facts = {
+  hosts: readonly HostRecord[];
+  offers: readonly Offer[];
+  settings: Settings;
+  /** The number of sessions per host; the empty name counts those that wait. */
+  counts: ReadonlyMap<string, number>;
+  placements: readonly Placement[];
+  container: ContainerState;
+};
+
+export function viewOf(id: string, facts: Facts, limits: Limits, now: number): WorkspaceView {
+  const { hosts, offers, settings, counts, placements, container } = facts;
+  const main = mainHost(hosts);
   return {
     id,
     ...settings,
     root: main?.root ?? null,
     git: main?.git ?? null,
-    hosts: records.map((host) => hostView(host, offers, counts.get(host.name) ?? 0)),
-    agents: agentsOf(records, offers, settings, Date.now()).map(
-      ({ initialize: _, startable: __, ...agent }) => agent,
-    ),
-    containerState: settings.container === null ? null : containerState(life),
+    hosts: hosts.map((host) => hostView(host, offers, counts.get(host.name) ?? 0)),
+    agents: agentsOf(hosts, offers, settings, now).map(({ initialize: _, startable: __, ...agent }) => agent),
+    containerState: settings.container === null ? null : containerView(container, limits),
     sessions: {
       total: [...counts.values()].reduce((sum, sessions) => sum + sessions, 0),
-      items: store.placements(SESSIONS_SHOWN).map(({ session, agent, host }) => ({
+      items: placements.map(({ session, agent, host }) => ({
         sessionId: session,
         agent,
         host,
@@ -82,14 +90,15 @@ export function viewOf(id: string, store: Store, hosts: Hosts, life: Life): Work
   };
 }
 
-function containerState(life: Life): ContainerState {
-  const { state, since, failures, reason } = life;
+function containerView(container: ContainerState, limits: Limits): ContainerView {
+  const { state, since, failures, reason } = container;
+  const isWaiting = state === "asleep" && failures > 0;
   return {
     state,
     since: new Date(since).toISOString(),
     failures,
     reason,
-    retryAt: state === "asleep" && failures > 0 ? new Date(retryAt(life)).toISOString() : null,
+    retryAt: isWaiting ? new Date(retryAt(container, limits)).toISOString() : null,
   };
 }
 

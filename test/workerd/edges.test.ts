@@ -6,7 +6,7 @@ import { SESSION_COOKIE } from "../../src/http/middleware/credential.ts";
 import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import { RESUMABLE } from "../../src/protocol/resumable-wire.ts";
 import { openSession } from "./fixtures.ts";
-import { setLimits } from "./limits.ts";
+import { setLimits, setLimitsOf } from "./limits.ts";
 import { Client } from "./peers/client.ts";
 import { INITIALIZE, JSON_TYPE } from "./peers/http-client.ts";
 import { ALL_OF_A_CLIENT, mint } from "./tokens.ts";
@@ -162,7 +162,7 @@ describe("one user", () => {
 
   test("opens a limited number of sessions an hour", async () => {
     const { client } = await openSession();
-    setLimits({ sessionsPerHour: 1 });
+    await setLimitsOf("acme", { sessionsPerHour: 1 });
     const { response } = await client.request("session/new", { cwd: "/", mcpServers: [] });
     expect(response.error).toMatchObject({ code: -32004, data: { retryAfterMs: expect.any(Number) } });
   });

@@ -1,3 +1,4 @@
+import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { LIMITS, type Limits, overrideLimits } from "../../src/protocol/limits.ts";
 
@@ -14,8 +15,24 @@ export function setLimits(changes: Partial<Limits>): void {
   overrideLimits(env.LIMITS);
 }
 
-export function resetLimits(): void {
+const tenants = new Set<string>();
+
+/** Overrides limits for a tenant whose object has been used already. */
+export async function setLimitsOf(tenant: string, changes: Partial<Limits>): Promise<void> {
+  setLimits(changes);
+  tenants.add(tenant);
+  await evictTenant(tenant);
+}
+
+export async function resetLimits(): Promise<void> {
   overrides = {};
   delete env.LIMITS;
   overrideLimits(DEFAULTS);
+  for (const tenant of tenants) await evictTenant(tenant);
+  tenants.clear();
+}
+
+/** An object that is not running cannot be evicted, and reads its limits when it starts. */
+async function evictTenant(tenant: string): Promise<void> {
+  await evictDurableObject(env.TENANT_DO.getByName(tenant)).catch(() => {});
 }

@@ -1,8 +1,8 @@
 import { sessionObject, workspaceObject } from "../../durable/object-names.ts";
+import { unavailableReason } from "../../protocol/agent-availability.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { type AgentStatusNotice, ExtensionMethod } from "../../protocol/extensions.ts";
-import { whyNot } from "../../workspace/agents/availability.ts";
-import type { WorkspaceView } from "../../workspace/workspace-state.ts";
+import type { WorkspaceView } from "../../protocol/rest.ts";
 import type { Client } from "../client.ts";
 
 /**
@@ -48,13 +48,13 @@ export class AgentControl {
   async #select(agentType: string): Promise<void> {
     const { caller, workspace: id, initialized } = this.#client.state;
     const workspace = workspaceObject(this.#env, caller.tenant, id);
-    const refused = whyNot((await workspace.view(caller, id)).agents, agentType);
+    const refused = unavailableReason((await workspace.view(caller, id)).agents, agentType);
     if (refused !== undefined) return this.#say(agentStatus("error", agentType, refused));
     this.#say(agentStatus(initialized ? "restarting" : "starting", agentType));
     await this.#leaveSessions();
     this.#client.change({ agent: agentType, initialized: false });
     // Resolves when an agent that is starting has answered `initialize`.
-    await workspace.choose(caller, agentType);
+    await workspace.selectAgent(caller, agentType);
     this.#say(statusIn(await workspace.view(caller, id), agentType, caller));
   }
 

@@ -5,13 +5,15 @@ import { ErrorCode } from "../../protocol/errors.ts";
 import { MetaKey } from "../../protocol/extensions.ts";
 import type { Frame } from "../../protocol/frame.ts";
 import { isUuid } from "../../protocol/ids.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import { rpcErrorOf, unknownSession } from "../../protocol/refusal.ts";
-import { mayOpenSession } from "../../tenant/quotas.ts";
+import { countSession } from "../../tenant/client/subject-limits.ts";
 import type { ConnectionInfo, LocalAnswer } from "./local-methods.ts";
 
 /** `session/fork`: opens a session with the history of another, up to an event or to its end. */
 export async function forkSession(
   env: Env,
+  limits: Limits,
   { connection, caller, subscriptions }: ConnectionInfo,
   frame: Frame,
 ): Promise<LocalAnswer> {
@@ -24,8 +26,8 @@ export async function forkSession(
   if (!isUuid(from)) return { error: rpcErrorOf(unknownSession(from)) };
   const { [MetaKey.at]: at, ...meta } = _meta ?? {};
   const opening = { ...params, ...(Object.keys(meta).length > 0 ? { _meta: meta } : {}) };
-  const spent = await mayOpenSession(env, caller);
-  if (spent) return { error: spent };
+  const counted = await countSession(env, limits, caller);
+  if (!counted.ok) return { error: rpcErrorOf(counted.refusal) };
   const sessionId = crypto.randomUUID();
   const target = sessionObject(env, caller.tenant, sessionId);
   const fork = await target.fork({

@@ -2,6 +2,7 @@ import type { Caller } from "../../protocol/caller.ts";
 import type { Subscriptions } from "../../protocol/client-subscriptions.ts";
 import type { RpcError } from "../../protocol/errors.ts";
 import type { Frame } from "../../protocol/frame.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import type { LocalMethod } from "../route.ts";
 import { forkSession } from "./fork.ts";
 import { listForClient } from "./list.ts";
@@ -21,6 +22,7 @@ export type LocalAnswer =
 /** Answers a request that no single session can answer. */
 export function callLocalMethod(
   env: Env,
+  limits: Limits,
   info: ConnectionInfo,
   method: LocalMethod,
   frame: Frame,
@@ -29,6 +31,6 @@ export function callLocalMethod(
     case "session/list":
       return listForClient(env.INDEX, info.caller, frame.value.params);
     case "session/fork":
-      return forkSession(env, info, frame);
+      return forkSession(env, limits, info, frame);
   }
 }

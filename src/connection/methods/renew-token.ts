@@ -1,9 +1,9 @@
-import { LIMITS } from "../../protocol/limits.ts";
 import { verifyToken } from "../../auth/verify.ts";
 import { type Caller, isReader, mayUseWorkspace } from "../../protocol/caller.ts";
 import type { ClientState } from "../../protocol/client-state.ts";
 import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
 import { type Frame, paramsOf } from "../../protocol/frame.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import { isRevoked } from "../../tenant/client/revocation-cache.ts";
 import type { Client } from "../client.ts";
 import { announceCaller } from "../client-sessions.ts";
@@ -14,6 +14,7 @@ export async function renewToken(
   env: Env,
   client: Client,
   lifetime: TokenLifetime,
+  limits: Limits,
   frame: Frame,
 ): Promise<{ result: { expiresAt: string } } | { error: RpcError }> {
   const { token } = paramsOf(frame);
@@ -21,7 +22,7 @@ export async function renewToken(
     return { error: { code: ErrorCode.invalidParams, message: "params.token must be a string" } };
   let caller: Caller | undefined;
   try {
-    caller = await callerFor(env, client.state, token);
+    caller = await callerFor(env, limits, client.state, token);
   } catch (error) {
     console.error("token could not be checked", { error: String(error) });
     return { error: { code: ErrorCode.internal, message: "Tokens cannot be checked now" } };
@@ -40,6 +41,7 @@ export function expiresAt({ expires }: Caller): string {
 /** The caller of a token that is valid for this connection: the same subject, for the same workspace or link. */
 async function callerFor(
   env: Env,
+  limits: Limits,
   { caller: before, workspace }: ClientState,
   token: string,
 ): Promise<Caller | undefined> {
@@ -50,5 +52,5 @@ async function callerFor(
   const isSame =
     caller.tenant === before.tenant && caller.subject === before.subject && caller.session === before.session;
   if (!isSame || !mayUseWorkspace(caller, workspace)) return undefined;
-  return (await isRevoked(env, LIMITS, caller)) ? undefined : caller;
+  return (await isRevoked(env, limits, caller)) ? undefined : caller;
 }

@@ -6,7 +6,7 @@ import { KeysUnavailable } from "../../auth/keys.ts";
 import { isShareToken, verifyShareToken } from "../../auth/share-token.ts";
 import { verifyToken } from "../../auth/verify.ts";
 import type { Caller, Scope } from "../../protocol/caller.ts";
-import { noteRefusal } from "../../tenant/client/refused-token-audit.ts";
+import { auditRefusedToken } from "../../tenant/client/refused-token-audit.ts";
 import { isRevoked } from "../../tenant/client/revocation-cache.ts";
 import type { AppEnv } from "../app-env.ts";
 import { RefusalException } from "../refusal-response.ts";
@@ -44,11 +44,11 @@ export async function verifyCaller(c: Context<AppEnv>, token: string): Promise<C
   const verified = await (isShareToken(token) ? verifyShareToken : verifyToken)(c.env, token);
   if (!verified.ok) {
     const { reason, bearer } = verified.refusal;
-    if (bearer) c.executionCtx.waitUntil(noteRefusal(c.env, bearer, reason));
+    if (bearer) c.executionCtx.waitUntil(auditRefusedToken(c.env, c.get("limits"), bearer, reason));
     throw unauthorized();
   }
-  if (!(await isRevoked(c.env, verified.value))) return verified.value;
-  c.executionCtx.waitUntil(noteRefusal(c.env, verified.value, "revoked"));
+  if (!(await isRevoked(c.env, c.get("limits"), verified.value))) return verified.value;
+  c.executionCtx.waitUntil(auditRefusedToken(c.env, c.get("limits"), verified.value, "revoked"));
   throw unauthorized();
 }
 

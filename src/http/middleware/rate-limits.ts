@@ -24,7 +24,7 @@ export async function limitConnections(c: Context<AppEnv>): Promise<void> {
   throw tooMany(`One user may have ${c.get("limits").socketsPerSubject} connections at a time`);
 }
 
-export function tooMany(message: string, retryAfterMs = RATE_PERIOD_MS): RefusalException {
+function tooMany(message: string, retryAfterMs = RATE_PERIOD_MS): RefusalException {
   return new RefusalException({ reason: "too-many", message, retryAfterMs });
 }
 

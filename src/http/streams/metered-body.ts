@@ -1,23 +1,24 @@
 import type { Caller } from "../../protocol/caller.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import type { Allowance } from "../../protocol/rpc.ts";
-import { Purse } from "../../tenant/client/quota-spender.ts";
-import { type Exceeded, exceeded } from "../../tenant/quotas.ts";
+import type { QuotaRefusal } from "../../tenant/client/quota-refusal.ts";
+import { QuotaSpender } from "../../tenant/client/quota-spender.ts";
 
 /** A request body whose bytes count against its sender's hourly quota as they are read. */
 export class MeteredBody {
   readonly body: ReadableStream<Uint8Array>;
   /** The quota that ended the body early. */
-  exceeded: Exceeded | undefined;
+  exceeded: QuotaRefusal | undefined;
   readonly #env: Env;
   readonly #caller: Caller;
-  readonly #purse: Purse;
+  readonly #spender: QuotaSpender;
   #allowance: Allowance | undefined;
   #counting: Promise<void> = Promise.resolve();
 
-  constructor(env: Env, caller: Caller, body: ReadableStream<Uint8Array>) {
+  constructor(env: Env, limits: Limits, caller: Caller, body: ReadableStream<Uint8Array>) {
     this.#env = env;
     this.#caller = caller;
-    this.#purse = new Purse(env);
+    this.#spender = new QuotaSpender(env, limits);
     this.body = body.pipeThrough(
       new TransformStream<Uint8Array, Uint8Array>({
         transform: async (bytes, controller) => {
@@ -30,11 +31,11 @@ export class MeteredBody {
   }
 
   async #count(chars: number): Promise<void> {
-    const { allowance, short } = await this.#purse.pay(this.#caller, this.#allowance, [{ chars }]);
+    const { allowance, refusal } = await this.#spender.charge(this.#caller, this.#allowance, [{ chars }]);
     this.#allowance = allowance;
-    if (short === undefined) return;
-    this.exceeded = exceeded(short);
-    throw new Error(this.exceeded.message);
+    if (!refusal) return;
+    this.exceeded = refusal;
+    throw new Error(refusal.message);
   }
 
   /** Returns the unused part of the allowance to the tenant. */
@@ -43,7 +44,7 @@ export class MeteredBody {
     await this.#counting.catch(() => {});
     if (!this.#allowance) return;
     try {
-      await this.#env.TENANT_DO.getByName(tenant).giveBack(subject, this.#allowance);
+      await this.#env.TENANT_DO.getByName(tenant).refundAllowance(subject, this.#allowance);
     } catch (error) {
       // The subject gets the rest back when the next hour begins.
       console.warn("allowance not given back", { error: String(error) });

@@ -3,7 +3,7 @@ import type { Refusal } from "../../protocol/refusal.ts";
 import type { Quota } from "../../protocol/rpc.ts";
 import { retryAfterMs } from "../allowance.ts";
 
-export type QuotaRefusal = Extract<Refusal, { reason: "too-many" }>;
+export type QuotaRefusal = Extract<Refusal, { reason: "too-many" }> & { retryAfterMs: number };
 
 /** Tells a subject that it has spent a quota of this hour. */
 export function quotaRefusal(limits: Limits, quota: Quota, now: number): QuotaRefusal {

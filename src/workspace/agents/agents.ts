@@ -1,71 +1,78 @@
 import type { Settings } from "../../protocol/workspace-settings.ts";
-import type { HostRecord, Offer } from "../hosts/record.ts";
+import type { HostRecord } from "../hosts/record.ts";
 import { isOverdue } from "../placement/policy.ts";
+import type { Offer } from "./offer.ts";
 
-/** What the workspace offers, taken together from what its hosts do. */
+/** The agents of a workspace, merged from the offers of its hosts. */
 
+/** An agent as readers see it. */
 export type AgentInfo = {
   id: string;
   name: string;
   default: boolean;
-  /** False: `reason` says what it lacks. */
+  /** False: no host can start the agent, and `reason` says what the agent lacks. */
   available: boolean;
   reason: string | null;
   description: string | null;
   version: string | null;
-  /** It has been started before, so that it is known what it can do. */
+  /** The agent has been started before, so its capabilities are known. */
   ready: boolean;
-  /** Why it could not be started when that was last tried. */
+  /** Why the agent's last start failed. */
   error: string | null;
 };
 
-/** An agent of the workspace, whichever hosts offer it. */
 export type Agent = AgentInfo & {
+  /** The agent's response to `initialize` as JSON. */
   initialize: string | null;
-  /** Hosts that are here and can start it: the first is as good as any to ask what it can do. */
+  /** The connected hosts that can start the agent. */
   startable: string[];
 };
 
-/** The host that speaks for the workspace: one that is here, and of these the newest. */
+/** The host whose directory and git state stand for the workspace: of the connected hosts, or else of all, the newest. */
 export function mainHost(hosts: readonly HostRecord[]): HostRecord | undefined {
-  const here = hosts.filter(({ state }) => state !== "gone");
-  return (here.length > 0 ? here : hosts).toSorted((a, b) => b.connectedAt - a.connectedAt)[0];
+  const connected = hosts.filter(({ state }) => state !== "gone");
+  return (connected.length > 0 ? connected : hosts).toSorted((a, b) => b.connectedAt - a.connectedAt)[0];
 }
 
 /**
- * The agents of hosts that are here or expected back; should there be none, of all that are remembered, because
- * a client may well come before the first host does. The default comes first.
+ * The agents of the hosts that are connected or within their grace period, the default first. While no host is
+ * connected, the agents of all remembered hosts: a client often comes before the first host does.
  */
 export function agentsOf(
   hosts: readonly HostRecord[],
   offers: readonly Offer[],
-  { defaultAgent, hostGraceMs }: Settings,
+  { defaultAgent, hostGraceMs }: Pick<Settings, "defaultAgent" | "hostGraceMs">,
   now: number,
 ): Agent[] {
   const expected = hosts.filter((host) => !isOverdue(host, hostGraceMs, now));
-  const here = new Set(hosts.filter(({ state }) => state !== "gone").map(({ name }) => name));
-  const asked = new Set((here.size > 0 ? expected : hosts).map(({ name }) => name));
+  const connected = new Set(hosts.filter(({ state }) => state !== "gone").map(({ name }) => name));
+  const counted = new Set((connected.size > 0 ? expected : hosts).map(({ name }) => name));
   const relevant = offers
-    .filter(({ host }) => asked.has(host))
-    .toSorted((a, b) => Number(here.has(b.host)) - Number(here.has(a.host)));
+    .filter(({ host }) => counted.has(host))
+    .toSorted((a, b) => Number(connected.has(b.host)) - Number(connected.has(a.host)));
   const byId = Map.groupBy(relevant, ({ id }) => id);
   const first =
     defaultAgent !== null && byId.has(defaultAgent)
       ? defaultAgent
       : relevant.find(({ isDefault }) => isDefault)?.id;
   return [...byId]
-    .map(([id, all]) => agentOf(id, id === first, all, here))
+    .map(([id, all]) => agentOf(id, id === first, all, connected))
     .sort((a, b) => Number(b.default) - Number(a.default) || (a.id < b.id ? -1 : 1));
 }
 
-/** One host that can run the agent is enough. */
-function agentOf(id: string, isDefault: boolean, all: readonly Offer[], here: ReadonlySet<string>): Agent {
+/** The agent is available, ready and without error as soon as it is so on one host. */
+function agentOf(
+  id: string,
+  isDefault: boolean,
+  all: readonly Offer[],
+  connected: ReadonlySet<string>,
+): Agent {
   const available = all.filter((offer) => offer.available);
   const offers = available.length > 0 ? available : all;
-  const able = offers.find(({ initialize, error }) => initialize !== null && error === null);
+  const started = offers.find(({ initialize, error }) => initialize !== null && error === null);
   const initialize =
-    able?.initialize ?? offers.find((offer) => offer.initialize !== null)?.initialize ?? null;
-  const untried = offers.some((offer) => offer.initialize === null && offer.error === null);
+    started?.initialize ?? offers.find((offer) => offer.initialize !== null)?.initialize ?? null;
+  const isUntried = offers.some((offer) => offer.initialize === null && offer.error === null);
   return {
     id,
     name: offers[0]?.name ?? id,
@@ -75,8 +82,8 @@ function agentOf(id: string, isDefault: boolean, all: readonly Offer[], here: Re
     description: offers[0]?.description ?? null,
     version: offers[0]?.version ?? null,
     ready: initialize !== null,
-    error: able || untried ? null : (offers.find(({ error }) => error !== null)?.error ?? null),
+    error: started || isUntried ? null : (offers.find(({ error }) => error !== null)?.error ?? null),
     initialize,
-    startable: available.filter((offer) => here.has(offer.host)).map(({ host }) => host),
+    startable: available.filter((offer) => connected.has(offer.host)).map(({ host }) => host),
   };
 }

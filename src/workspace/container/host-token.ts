@@ -1,15 +1,14 @@
 import { importJWK, type JWK, SignJWT } from "jose";
-import { LIMITS } from "../../protocol/limits.ts";
 
-/** Of the bindings. */
 type Signing = { HOST_SIGNING_KEY?: string; AUTH_ISSUER: string; AUTH_AUDIENCE: string };
 
-/** A token for the host of exactly this workspace. Its key is one of those that AUTH_JWKS has the public half of. */
+/** A token for a host of exactly this workspace, signed by a key whose public half is in AUTH_JWKS. */
 export async function mintHostToken(
   env: Signing,
   { tenant, workspace }: { tenant: string; workspace: string },
+  lifeMs: number,
 ): Promise<string> {
-  // In a token it would be a pattern, good for other workspaces as well.
+  // In a token the name would be a pattern, valid for other workspaces as well.
   if (workspace.includes("*"))
     throw new Error(`There is no host token for a workspace called "${workspace}"`);
   const jwk = JSON.parse(env.HOST_SIGNING_KEY ?? "null") as JWK;
@@ -21,6 +20,6 @@ export async function mintHostToken(
     .setAudience(env.AUTH_AUDIENCE)
     .setJti(crypto.randomUUID())
     .setIssuedAt()
-    .setExpirationTime(new Date(Date.now() + LIMITS.containerTokenMs))
+    .setExpirationTime(new Date(Date.now() + lifeMs))
     .sign(await importJWK(jwk, alg));
 }

@@ -1,50 +1,65 @@
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 
-/** The lives of the host that a workspace starts itself, as plain values. */
-
-export type Life = {
+/** The lifecycle of a workspace's container as plain values: asleep → starting → up → stopping → asleep. */
+export type ContainerState = {
   state: "asleep" | "starting" | "up" | "stopping";
-  /** Counts the starts: what is heard of an earlier one is out of date. */
+  /** Counts the starts. A report about an earlier start is out of date. */
   number: number;
   since: number;
-  /** Starts in a row that came to nothing, and why the last one did. */
+  /** Consecutive failed starts, and the reason of the last failure. */
   failures: number;
   reason: string | null;
 };
 
-export const NEVER_STARTED: Life = { state: "asleep", number: 0, since: 0, failures: 0, reason: null };
+export const NEVER_STARTED: ContainerState = {
+  state: "asleep",
+  number: 0,
+  since: 0,
+  failures: 0,
+  reason: null,
+};
 
-/** When it may be started again. */
-export function retryAt({ failures, since }: Life): number {
+type Backoff = Pick<Limits, "containerBackoffMs" | "containerBackoffMaxMs">;
+
+/** When the container may be started again. The pause doubles with each failure. */
+export function retryAt({ failures, since }: ContainerState, limits: Backoff): number {
   if (failures === 0) return 0;
-  return since + Math.min(LIMITS.containerBackoffMs * 2 ** (failures - 1), LIMITS.containerBackoffMaxMs);
+  return since + Math.min(limits.containerBackoffMs * 2 ** (failures - 1), limits.containerBackoffMaxMs);
 }
 
-export function starts(life: Life, now: number): Life {
-  return { ...life, state: "starting", number: life.number + 1, since: now };
+export function started(container: ContainerState, now: number): ContainerState {
+  return { ...container, state: "starting", number: container.number + 1, since: now };
 }
 
-export function connects(life: Life, now: number): Life {
-  return { ...life, state: "up", since: now };
+/** The container's host has dialled in. */
+export function connected(container: ContainerState, now: number): ContainerState {
+  return { ...container, state: "up", since: now };
 }
 
-/** It is told to end: because nobody needs it, or because of a failure. */
-export function stops(life: Life, now: number, failure?: string): Life {
+/** The container is told to end: because nobody needs it, or because of a failure. */
+export function stopped(container: ContainerState, now: number, failure?: string): ContainerState {
   const outcome =
-    failure === undefined ? { failures: 0, reason: null } : { failures: life.failures + 1, reason: failure };
-  return { ...life, ...outcome, state: "stopping", since: now };
+    failure === undefined
+      ? { failures: 0, reason: null }
+      : { failures: container.failures + 1, reason: failure };
+  return { ...container, ...outcome, state: "stopping", since: now };
 }
 
-/** One that had been up for a while is forgiven what was before. */
-export function ends(life: Life, now: number, reason: string): Life {
-  const asleep = { ...life, state: "asleep" as const, since: now };
-  if (life.state === "stopping") return asleep;
-  const isStable = life.state === "up" && life.since + LIMITS.containerStableMs <= now;
-  return { ...asleep, failures: isStable ? 1 : life.failures + 1, reason };
+/** The container has ended. After `containerStableMs` of service its earlier failures no longer count. */
+export function ended(
+  container: ContainerState,
+  now: number,
+  reason: string,
+  { containerStableMs }: Pick<Limits, "containerStableMs">,
+): ContainerState {
+  const asleep = { ...container, state: "asleep" as const, since: now };
+  if (container.state === "stopping") return asleep;
+  const isStable = container.state === "up" && container.since + containerStableMs <= now;
+  return { ...asleep, failures: isStable ? 1 : container.failures + 1, reason };
 }
 
-/** What somebody who waits for it waits for. */
-export function describe({ state, failures, reason }: Life): string {
+/** What a session that needs the container waits for, in words for people. */
+export function describe({ state, failures, reason }: ContainerState): string {
   const before = failures === 0 ? "" : ` (before: ${reason})`;
   switch (state) {
     case "asleep":

@@ -1,182 +1,200 @@
 import type { Deadlines } from "../../durable/deadlines.ts";
-import { LIMITS } from "../../protocol/limits.ts";
-import type { Identity, Store } from "../store.ts";
+import type { Limits } from "../../protocol/limits.ts";
+import type { WorkspaceCallbacks } from "../callbacks.ts";
+import type { Identity, WorkspaceStore } from "../store.ts";
 import { hostEnvironment } from "./host-environment.ts";
 import { mintHostToken } from "./host-token.ts";
-import { connects, describe, ends, type Life, NEVER_STARTED, retryAt, starts, stops } from "./lifecycle.ts";
-import { CONTAINER_HOST, cannotStart } from "./starter.ts";
+import {
+  type ContainerState,
+  connected,
+  describe,
+  ended,
+  NEVER_STARTED,
+  retryAt,
+  started,
+  stopped,
+} from "./lifecycle.ts";
+import { CONTAINER_HOST, missingConfiguration } from "./starter.ts";
 
-type Clock = Pick<Deadlines<"container" | "container-token">, "set" | "clear">;
+type Timers = Pick<Deadlines<"container" | "container-token">, "set" | "clear">;
 
-/** What it needs to know of the workspace, and tells it. */
-export type Surroundings = {
-  /** When the sessions on it last had something to do; null while one has. */
-  lastUse(): Promise<number | null>;
-  /** Whether it is connected, or has not been away for long. */
-  isExpected(): boolean;
-  /** A life of it has ended. */
-  ended(life: number, reason: string): Promise<void>;
-  /** It is told to end: nothing more is to be placed on it. */
-  leaves(): void;
-};
+type Callbacks = Pick<
+  WorkspaceCallbacks,
+  "containerLastUsed" | "isContainerExpected" | "containerEnded" | "containerDraining"
+>;
 
 /**
- * The host that the workspace starts when sessions need one and ends when they do not. Its state is a row and its
- * clock the object's alarm, so that a start is never lost, repeated or hurried by whatever happens to this object.
+ * The host that the workspace starts in a container when sessions need one, and ends when none does. The state is a
+ * row and the timers are deadlines of the object, so an eviction neither loses nor repeats a start.
  */
 export class OnDemandHost {
   readonly #ctx: DurableObjectState;
   readonly #env: Env;
-  readonly #store: Store;
-  readonly #clock: Clock;
-  readonly #surroundings: Surroundings;
+  readonly #limits: Limits;
+  readonly #store: WorkspaceStore;
+  readonly #timers: Timers;
+  readonly #callbacks: Callbacks;
 
-  constructor(ctx: DurableObjectState, env: Env, store: Store, clock: Clock, surroundings: Surroundings) {
+  constructor(
+    ctx: DurableObjectState,
+    env: Env,
+    limits: Limits,
+    store: WorkspaceStore,
+    timers: Timers,
+    callbacks: Callbacks,
+  ) {
     this.#ctx = ctx;
     this.#env = env;
+    this.#limits = limits;
     this.#store = store;
-    this.#clock = clock;
-    this.#surroundings = surroundings;
+    this.#timers = timers;
+    this.#callbacks = callbacks;
   }
 
-  get life(): Life {
-    return this.#store.get<Life>(ROW) ?? NEVER_STARTED;
+  get state(): ContainerState {
+    return this.#store.get<ContainerState>(STATE) ?? NEVER_STARTED;
   }
 
-  /** Whether the workspace is to have one at all. */
+  /** Whether the workspace's settings ask for a container. */
   get isConfigured(): boolean {
     return this.#store.settings().container !== null;
   }
 
-  /** Whether it is worth waiting for. */
+  /** Whether a container runs or may be started now, so that waiting for it makes sense. */
   get isComing(): boolean {
-    const { life } = this;
-    return this.#isPossible && (life.state !== "asleep" || retryAt(life) <= Date.now());
+    const { state } = this;
+    return this.#isPossible && (state.state !== "asleep" || retryAt(state, this.#limits) <= Date.now());
   }
 
   get #isPossible(): boolean {
-    return this.isConfigured && cannotStart(this.#env) === undefined;
+    return this.isConfigured && missingConfiguration(this.#env) === undefined;
   }
 
   describe(): string {
-    const obstacle = cannotStart(this.#env);
-    return obstacle === undefined ? describe(this.life) : `a container. ${obstacle}`;
+    const missing = missingConfiguration(this.#env);
+    return missing === undefined ? describe(this.state) : `a container. ${missing}`;
   }
 
-  /** Somebody needs it. */
-  need(): void {
-    const { life } = this;
-    if (!this.#isPossible || life.state !== "asleep") return;
-    const at = retryAt(life);
-    if (at > Date.now()) return this.#clock.set("container", at);
-    const next = starts(life, Date.now());
-    this.#become(next, LIMITS.containerStartMs);
-    this.#ctx.waitUntil(this.#wake(next.number));
+  /** Starts the container, or starts it later if it has just failed. */
+  request(): void {
+    const { state } = this;
+    if (!this.#isPossible || state.state !== "asleep") return;
+    const at = retryAt(state, this.#limits);
+    if (at > Date.now()) return this.#timers.set("container", at);
+    const next = started(state, Date.now());
+    this.#enter(next, this.#limits.containerStartMs);
+    this.#ctx.waitUntil(this.#start(next.number));
   }
 
   /** A host has said hello. */
-  connected(name: string): void {
-    const { life } = this;
-    // One that could not be started, as far as we heard, may have been after all.
-    const isExpected = life.state === "starting" || life.state === "asleep";
+  hostConnected(name: string): void {
+    const { state } = this;
+    // A start that was reported as failed may have succeeded after all.
+    const isExpected = state.state === "starting" || state.state === "asleep";
     if (name !== CONTAINER_HOST || !this.isConfigured || !isExpected) return;
-    this.#become(connects(life, Date.now()), this.#sleepAfterMs);
-    this.#clock.set("container-token", Date.now() + LIMITS.containerTokenMs / 2);
+    this.#enter(connected(state, Date.now()), this.#sleepAfterMs);
+    this.#setTokenTimer();
   }
 
-  /** A session has let go of it. */
-  used(): void {
-    this.#store.set(USED, Date.now());
+  /** A session has just released the container. */
+  markUsed(): void {
+    this.#store.set(LAST_USED, Date.now());
   }
 
-  /** False: that was another life. */
-  ended(number: number, reason: string): boolean {
-    const { life } = this;
-    if (life.number !== number || life.state === "asleep") return false;
-    this.#clock.clear("container");
-    this.#clock.clear("container-token");
-    this.#save(ends(life, Date.now(), reason));
+  /** The container of that start has ended. False: the report is out of date. */
+  markEnded(number: number, reason: string): boolean {
+    const { state } = this;
+    if (state.number !== number || state.state === "asleep") return false;
+    this.#timers.clear("container");
+    this.#timers.clear("container-token");
+    this.#save(ended(state, Date.now(), reason, this.#limits));
     return true;
   }
 
   isWanted(number: number): boolean {
-    const { life } = this;
-    return life.number === number && (life.state === "up" || life.state === "starting");
+    const { state } = this;
+    return state.number === number && (state.state === "up" || state.state === "starting");
   }
 
-  /** A setting has changed: what it means is seen at once. */
+  /** The settings have changed: the container is checked against them at once. */
   reconsider(): void {
-    const { state } = this.life;
-    if (state === "up" || state === "starting") this.#clock.set("container", Date.now());
+    const { state } = this.state;
+    if (state === "up" || state === "starting") this.#timers.set("container", Date.now());
   }
 
-  /** The deadline of whatever state it is in. */
-  async due(): Promise<void> {
-    const { life } = this;
-    switch (life.state) {
+  /** Serves the deadline of the current state. */
+  async check(): Promise<void> {
+    const { state } = this;
+    const { containerStartMs } = this.#limits;
+    switch (state.state) {
       case "asleep":
         return;
       case "starting": {
-        const left = life.since + LIMITS.containerStartMs - Date.now();
-        if (left > 0 && this.isConfigured) return this.#clock.set("container", Date.now() + left);
-        return this.#stop(life, `its host has not dialled in within ${LIMITS.containerStartMs} ms`);
+        const left = state.since + containerStartMs - Date.now();
+        if (left > 0 && this.isConfigured) return this.#timers.set("container", Date.now() + left);
+        return this.#stop(state, `its host has not dialled in within ${containerStartMs} ms`);
       }
       case "up":
-        return this.#checkUse(life);
+        return this.#checkUse(state);
       case "stopping":
-        return this.#end(life.number, true);
+        return this.#end(state.number, { immediately: true });
     }
   }
 
-  async #checkUse(life: Life): Promise<void> {
-    if (!this.#surroundings.isExpected()) return this.#stop(life, "its host was not heard of any more");
-    // Whatever becomes of asking, it is looked at again.
-    this.#clock.set("container", Date.now() + this.#sleepAfterMs);
-    const used = await this.#surroundings.lastUse();
-    if (!this.isWanted(life.number)) return;
+  async #checkUse(state: ContainerState): Promise<void> {
+    if (!this.#callbacks.isContainerExpected())
+      return this.#stop(state, "its host was not heard of any more");
+    // Set before the sessions are asked, so that the container is checked again whatever happens meanwhile.
+    this.#timers.set("container", Date.now() + this.#sleepAfterMs);
+    const lastUsed = await this.#callbacks.containerLastUsed();
+    if (!this.isWanted(state.number)) return;
     const now = Date.now();
-    const last = Math.max(used ?? now, this.#store.get<number>(USED) ?? 0, life.since);
+    const last = Math.max(lastUsed ?? now, this.#store.get<number>(LAST_USED) ?? 0, state.since);
     const until = last + this.#sleepAfterMs;
-    if (until > now && this.isConfigured) return this.#clock.set("container", until);
-    await this.#stop(life);
+    if (until > now && this.isConfigured) return this.#timers.set("container", until);
+    await this.#stop(state);
   }
 
-  /** A token for the host to go on with. */
-  async token(): Promise<string | undefined> {
+  /** A new token for the host of a running container. */
+  async newToken(): Promise<string | undefined> {
     const identity = this.#store.identity();
-    if (!identity || this.life.state !== "up") return undefined;
-    this.#clock.set("container-token", Date.now() + LIMITS.containerTokenMs / 2);
-    return mintHostToken(this.#env, identity);
+    if (!identity || this.state.state !== "up") return undefined;
+    this.#setTokenTimer();
+    return mintHostToken(this.#env, identity, this.#limits.containerTokenMs);
   }
 
-  async #wake(number: number): Promise<void> {
+  async #start(number: number): Promise<void> {
     const identity = this.#store.identity();
     const { container } = this.#store.settings();
     if (!identity || !container) return;
+    const { containerTokenMs, containerDrainMs } = this.#limits;
     try {
-      const token = await mintHostToken(this.#env, identity);
-      const env = hostEnvironment(this.#env.PUBLIC_URL ?? "", identity.workspace, token, container);
+      const token = await mintHostToken(this.#env, identity, containerTokenMs);
+      const gateway = this.#env.PUBLIC_URL ?? "";
+      const env = hostEnvironment(gateway, identity.workspace, token, containerDrainMs, container);
       await this.#starter(identity).wake({ ...identity, life: number, env });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       console.error("container not started", { ...identity, reason });
-      await this.#surroundings.ended(number, reason);
+      await this.#callbacks.containerEnded(number, reason);
     }
   }
 
-  async #stop(life: Life, failure?: string): Promise<void> {
-    this.#become(stops(life, Date.now(), failure), LIMITS.containerDrainMs + LIMITS.containerStopMs);
-    if (failure === undefined) this.#surroundings.leaves();
-    await this.#end(life.number, failure !== undefined);
+  async #stop(state: ContainerState, failure?: string): Promise<void> {
+    const { containerDrainMs, containerStopMs } = this.#limits;
+    this.#enter(stopped(state, Date.now(), failure), containerDrainMs + containerStopMs);
+    if (failure === undefined) this.#callbacks.containerDraining();
+    await this.#end(state.number, { immediately: failure !== undefined });
   }
 
-  /** What does not end now is asked again. */
-  async #end(number: number, now: boolean): Promise<void> {
+  /** A container that does not end is told again when the deadline comes. */
+  async #end(number: number, { immediately }: { immediately: boolean }): Promise<void> {
     const identity = this.#store.identity();
     if (!identity) return;
-    if (now) this.#clock.set("container", Date.now() + LIMITS.containerStopMs);
+    if (immediately) this.#timers.set("container", Date.now() + this.#limits.containerStopMs);
     try {
-      if (!(await this.#starter(identity).sleep(now))) await this.#surroundings.ended(number, "it is gone");
+      const isRunning = await this.#starter(identity).sleep(immediately);
+      if (!isRunning) await this.#callbacks.containerEnded(number, "it is gone");
     } catch (error) {
       console.error("container not stopped", { ...identity, error: String(error) });
     }
@@ -184,23 +202,28 @@ export class OnDemandHost {
 
   #starter({ tenant, workspace }: Identity) {
     const containers = this.#env.AGENT_CONTAINER;
-    if (!containers) throw new Error(cannotStart(this.#env));
+    if (!containers) throw new Error(missingConfiguration(this.#env));
     return containers.getByName(`${tenant}/${workspace}`);
   }
 
   get #sleepAfterMs(): number {
-    return this.#store.settings().container?.sleepAfterMs ?? LIMITS.containerSleepMs;
+    return this.#store.settings().container?.sleepAfterMs ?? this.#limits.containerSleepMs;
   }
 
-  #become(life: Life, forMs: number): void {
-    this.#save(life);
-    this.#clock.set("container", Date.now() + forMs);
+  /** A token is renewed after half of its life. */
+  #setTokenTimer(): void {
+    this.#timers.set("container-token", Date.now() + this.#limits.containerTokenMs / 2);
   }
 
-  #save(life: Life): void {
-    this.#store.set(ROW, life);
+  #enter(state: ContainerState, forMs: number): void {
+    this.#save(state);
+    this.#timers.set("container", Date.now() + forMs);
+  }
+
+  #save(state: ContainerState): void {
+    this.#store.set(STATE, state);
   }
 }
 
-const ROW = "container-life";
-const USED = "container-used";
+const STATE = "container-life";
+const LAST_USED = "container-used";

@@ -1,8 +1,10 @@
-/** What such a host is called: it has the same name in each of its lives, because its sessions wait for it by name. */
+/** The name of the host in the container. Every start uses this name, because sessions wait for their host by name. */
 export const CONTAINER_HOST = "container";
 
-/** Why this gateway cannot start containers, if so. */
-export function cannotStart(env: Env): string | undefined {
+type Configuration = Pick<Env, "AGENT_CONTAINER" | "PUBLIC_URL" | "HOST_SIGNING_KEY">;
+
+/** Why this gateway cannot start containers; undefined if it can. */
+export function missingConfiguration(env: Configuration): string | undefined {
   const missing = [
     env.AGENT_CONTAINER ? [] : "the binding AGENT_CONTAINER",
     env.PUBLIC_URL ? [] : "the variable PUBLIC_URL",

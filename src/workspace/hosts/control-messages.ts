@@ -2,7 +2,7 @@ import { z } from "zod";
 import { LINK_VERSION, OFFER_LIMITS } from "../../protocol/host-wire.ts";
 import { parseJson } from "../../protocol/json-value.ts";
 
-/** What hosts say on their control socket, checked. */
+/** The messages of hosts on their control sockets, validated. `protocol/host-wire.ts` explains their fields. */
 
 const count = z.number().int().nonnegative();
 const text = z.string().max(OFFER_LIMITS.textChars);
@@ -32,7 +32,6 @@ const HELLO = z.object({
   maxAgents: z.number().int().min(1).max(100_000).optional(),
   draining: z.boolean(),
   agents: OFFERS,
-  /** It has secrets that it would have to forget should there be none any more. */
   secrets: z.boolean().optional(),
   runs: z.array(z.object({ sessionId: z.string(), run: z.string() })),
 });
@@ -64,16 +63,20 @@ const CONTROL = z.discriminatedUnion("t", [
   z.object({ t: z.literal("renew"), token: z.string() }),
 ]);
 
-/** `version`: a hello from a host that speaks another link, which is all that can be said of it. */
-export type Control = z.infer<typeof CONTROL> | { t: "version"; version: number };
+/** `version` stands for the hello of a host with another link version, of which nothing else can be read. */
+export type ControlMessage = z.infer<typeof CONTROL> | { t: "version"; version: number };
 
-export function parseControl(message: string): Control | undefined {
+/** A control message after the host has said hello. */
+export type HostReport = Exclude<ControlMessage, { t: "hello" | "version" | "renew" }>;
+
+/** Undefined: the message is malformed. */
+export function parseControl(message: string): ControlMessage | undefined {
   const value = parseJson(message);
-  const version = FOREIGN.safeParse(value);
+  const version = ANY_HELLO.safeParse(value);
   if (version.success && version.data.version !== LINK_VERSION)
     return { t: "version", version: version.data.version };
   const checked = CONTROL.safeParse(value);
   return checked.success ? checked.data : undefined;
 }
 
-const FOREIGN = z.object({ t: z.literal("hello"), version: z.number() });
+const ANY_HELLO = z.object({ t: z.literal("hello"), version: z.number() });

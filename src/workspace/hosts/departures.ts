@@ -1,69 +1,81 @@
 import type { Deadlines } from "../../durable/deadlines.ts";
+import type { Placements } from "../placement/placements.ts";
 import { isOverdue } from "../placement/policy.ts";
-import type { Words } from "../session-messages.ts";
-import type { Store } from "../store.ts";
-import type { Hosts } from "./registry.ts";
+import type { SessionOutbox } from "../session-outbox.ts";
+import type { WorkspaceStore } from "../store.ts";
+import type { HostRegistry } from "./registry.ts";
 
-type Clock = Pick<Deadlines<"grace" | "words">, "set" | "setUnlessSet">;
+type Timers = Pick<Deadlines<"grace" | "session-messages">, "set" | "setUnlessSet">;
 
-/** What sessions are told of hosts that leave, are gone for long, or come back as somebody else. */
-export class Departures {
-  readonly #store: Store;
-  readonly #hosts: Hosts;
-  readonly #words: Words;
-  readonly #clock: Clock;
+/** Tells sessions when their host is drained, restarted, or away for longer than the grace period. */
+export class HostDepartures {
+  readonly #store: WorkspaceStore;
+  readonly #placements: Placements;
+  readonly #hosts: HostRegistry;
+  readonly #outbox: SessionOutbox;
+  readonly #timers: Timers;
 
-  constructor(store: Store, hosts: Hosts, words: Words, clock: Clock) {
+  constructor(
+    store: WorkspaceStore,
+    placements: Placements,
+    hosts: HostRegistry,
+    outbox: SessionOutbox,
+    timers: Timers,
+  ) {
     this.#store = store;
+    this.#placements = placements;
     this.#hosts = hosts;
-    this.#words = words;
-    this.#clock = clock;
+    this.#outbox = outbox;
+    this.#timers = timers;
   }
 
-  /** Its sessions are to end their processes when their turns have ended. */
-  drains(host: string): void {
-    this.#hosts.drains(host);
-    this.tellToLeave(host);
+  /** The host takes no new sessions, and its sessions end their processes after their turns. */
+  markDraining(host: string): void {
+    this.#hosts.markDraining(host);
+    this.requestDrain(host);
   }
 
-  tellToLeave(host: string): void {
-    for (const { session, wish } of this.#store.placedOn(host)) {
+  requestDrain(host: string): void {
+    for (const { session, processRequest } of this.#placements.on(host)) {
       const reason = `host ${host} is being drained`;
-      this.#words.add(session, { kind: "drain", body: { host, processRequest: wish, reason } });
+      this.#outbox.add(session, { kind: "drain", body: { host, processRequest, reason } });
     }
   }
 
-  /** An earlier life of the host had the session's process. */
-  restarted(host: string, { session, wish }: { session: string; wish: number }): void {
-    this.#store.release(session, wish);
+  /** An earlier instance of the host ran the session's process. */
+  markRestarted(
+    host: string,
+    { session, processRequest }: { session: string; processRequest: number },
+  ): void {
+    this.#placements.remove(session, processRequest);
     const reason = `host ${host} was restarted`;
-    this.#words.add(session, { kind: "lost", body: { host, processRequest: wish, reason } });
+    this.#outbox.add(session, { kind: "lost", body: { host, processRequest, reason } });
   }
 
-  /** Its sessions stay where they are for now: it may come back, with the same processes or with news of them. */
-  goes(name: string, lastSeenAt: number, left: boolean): void {
-    this.#hosts.goes(name, lastSeenAt, left);
-    this.giveUpAbsent();
+  /** The host's sessions stay placed on it for the grace period: it may reconnect with their processes. */
+  markGone(name: string, lastSeenAt: number, { hasLeft }: { hasLeft: boolean }): void {
+    this.#hosts.markGone(name, lastSeenAt, { hasLeft });
+    this.notifyOverdue();
   }
 
-  /** Sessions whose host has been away for too long hear of it: they are to go elsewhere, or they wait. */
-  giveUpAbsent(): void {
+  /** Tells the sessions of hosts whose grace period is over: they go elsewhere, or wait for their host. */
+  notifyOverdue(): void {
     const { sharedFiles, hostGraceMs } = this.#store.settings();
     const now = Date.now();
-    const untold = this.#hosts.all().filter(({ state, told }) => state === "gone" && !told);
-    for (const host of untold.filter((one) => isOverdue(one, hostGraceMs, now))) {
-      this.#hosts.told(host.name, true);
+    const pending = this.#hosts.all().filter(({ state, isNotified }) => state === "gone" && !isNotified);
+    for (const host of pending.filter((one) => isOverdue(one, hostGraceMs, now))) {
+      this.#hosts.setNotified(host.name);
       const reason = `host ${host.name} is gone since ${new Date(host.lastSeenAt).toISOString()}`;
-      for (const { session, wish } of this.#store.placedOn(host.name)) {
-        const body = { host: host.name, processRequest: wish, reason };
-        // Of a host that has left nothing can come back but its name.
-        const lost = sharedFiles || host.left;
-        if (lost) this.#store.release(session, wish);
-        this.#words.add(session, { kind: lost ? "lost" : "absent", body });
-        this.#clock.setUnlessSet("words", now);
+      // No process comes back with a host that has left, even if a host of its name connects.
+      const isLost = sharedFiles || host.hasLeft;
+      for (const { session, processRequest } of this.#placements.on(host.name)) {
+        if (isLost) this.#placements.remove(session, processRequest);
+        const body = { host: host.name, processRequest, reason };
+        this.#outbox.add(session, { kind: isLost ? "lost" : "absent", body });
+        this.#timers.setUnlessSet("session-messages", now);
       }
     }
-    const next = untold.map(({ lastSeenAt }) => lastSeenAt + hostGraceMs).filter((at) => at > now);
-    if (next.length > 0) this.#clock.set("grace", Math.min(...next));
+    const next = pending.map(({ lastSeenAt }) => lastSeenAt + hostGraceMs).filter((at) => at > now);
+    if (next.length > 0) this.#timers.set("grace", Math.min(...next));
   }
 }

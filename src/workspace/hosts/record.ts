@@ -1,11 +1,9 @@
 import type { GitState, HostLoad } from "../../protocol/host-wire.ts";
 
-/** What a workspace remembers of hosts and agents. */
-
-/** A host as remembered, also after it is gone: its sessions wait for it by name. */
+/** A host as the workspace remembers it, also after it is gone: its sessions wait for it by name. */
 export type HostRecord = {
   name: string;
-  /** New for each life of the host's process. */
+  /** A new one for each process of the host. */
   instance: string;
   state: "connected" | "draining" | "gone";
   root: string;
@@ -15,10 +13,10 @@ export type HostRecord = {
   git: GitState | null;
   connectedAt: number;
   lastSeenAt: number;
-  /** It said goodbye, after all its processes had ended. */
-  left: boolean;
-  /** Its sessions have heard that it has been away for too long. */
-  told: boolean;
+  /** The host said goodbye after all its processes had ended: nobody expects it back. */
+  hasLeft: boolean;
+  /** The host's sessions were told that it has been away for longer than the grace period. */
+  isNotified: boolean;
 };
 
 export type HostAbout = {
@@ -26,21 +24,6 @@ export type HostAbout = {
   linkVersion: number;
   node: string;
   platform: string;
-  /** Agents it runs at most, if there is a limit. */
+  /** The most agents that the host runs at a time, if it has such a limit. */
   maxAgents?: number;
-};
-
-/** What one host says of one agent. `initialize` is the agent's answer as JSON. */
-export type Offer = {
-  host: string;
-  id: string;
-  name: string;
-  isDefault: boolean;
-  /** False: `reason` says what it lacks on that host. */
-  available: boolean;
-  reason: string | null;
-  description: string | null;
-  version: string | null;
-  initialize: string | null;
-  error: string | null;
 };

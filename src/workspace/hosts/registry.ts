@@ -1,38 +1,45 @@
-import type { AgentOffer, GitState, HostLoad } from "../../protocol/host-wire.ts";
-import type { Candidate } from "../placement/policy.ts";
-import type { Store } from "../store.ts";
-import type { HostAbout, HostRecord, Offer } from "./record.ts";
+import type { GitState, HostLoad } from "../../protocol/host-wire.ts";
+import type { WorkspaceStore } from "../store.ts";
+import type { HostAbout, HostRecord } from "./record.ts";
+import { forgettable } from "./retention.ts";
 
-/** How many hosts that are gone are remembered, and for how long. */
-const GONE_KEPT = 50;
-const GONE_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
+type Row = Omit<HostRecord, "about" | "load" | "git" | "hasLeft" | "isNotified" | "state"> & {
+  state: string;
+  about: string;
+  load: string | null;
+  git: string | null;
+  hasLeft: number;
+  isNotified: number;
+};
 
-export class Hosts {
+/** The hosts of the workspace, connected and gone. */
+export class HostRegistry {
   readonly #sql: SqlStorage;
-  readonly #store: Store;
+  readonly #store: WorkspaceStore;
 
-  constructor(sql: SqlStorage, store: Store) {
+  constructor(sql: SqlStorage, store: WorkspaceStore) {
     this.#sql = sql;
     this.#store = store;
   }
 
   all(): HostRecord[] {
     if (!this.#store.exists) return [];
-    return this.#sql.exec<HostRow>("SELECT * FROM host ORDER BY name").toArray().map(fromRow);
+    return this.#sql.exec<Row>("SELECT * FROM host ORDER BY name").toArray().map(recordOf);
   }
 
   get(name: string): HostRecord | undefined {
     if (!this.#store.exists) return undefined;
-    const [row] = this.#sql.exec<HostRow>("SELECT * FROM host WHERE name = ?", name).toArray();
-    return row && fromRow(row);
+    const [row] = this.#sql.exec<Row>("SELECT * FROM host WHERE name = ?", name).toArray();
+    return row && recordOf(row);
   }
 
-  /** Connected hosts, with or without an end in sight. */
+  /** The connected hosts, including those that are being drained. */
   present(): HostRecord[] {
     return this.all().filter(({ state }) => state !== "gone");
   }
 
-  greet(host: Omit<HostRecord, "load" | "git" | "left" | "told" | "lastSeenAt">): void {
+  /** A host has said hello. */
+  put(host: Omit<HostRecord, "load" | "git" | "hasLeft" | "isNotified" | "lastSeenAt">): void {
     this.#sql.exec(
       `INSERT OR REPLACE INTO host
          (name, instance, state, root, about, capacity, connectedAt, lastSeenAt)
@@ -48,152 +55,71 @@ export class Hosts {
     );
   }
 
-  drains(name: string): void {
+  markDraining(name: string): void {
     this.#sql.exec("UPDATE host SET state = 'draining' WHERE name = ? AND state = 'connected'", name);
   }
 
-  goes(name: string, lastSeenAt: number, left: boolean): void {
+  markGone(name: string, lastSeenAt: number, { hasLeft }: { hasLeft: boolean }): void {
     this.#sql.exec(
-      "UPDATE host SET isLeft = ?, state = 'gone', lastSeenAt = ? WHERE name = ? AND state <> 'gone'",
-      left ? 1 : 0,
+      "UPDATE host SET hasLeft = ?, state = 'gone', lastSeenAt = ? WHERE name = ? AND state <> 'gone'",
+      hasLeft ? 1 : 0,
       lastSeenAt,
       name,
     );
   }
 
-  /** Whoever started it has seen its end: nothing of it can come back, whatever its socket said. */
-  ended(name: string, at: number): void {
+  /** The starter of the host has seen it end: none of its processes can come back, whatever its socket said. */
+  markEnded(name: string, at: number): void {
     this.#sql.exec(
-      `UPDATE host SET isLeft = 1, told = 0, lastSeenAt = CASE state WHEN 'gone' THEN lastSeenAt ELSE ? END,
+      `UPDATE host SET hasLeft = 1, isNotified = 0, lastSeenAt = CASE state WHEN 'gone' THEN lastSeenAt ELSE ? END,
          state = 'gone' WHERE name = ?`,
       at,
       name,
     );
   }
 
-  reportLoad(name: string, load: HostLoad, at: number): void {
+  setLoad(name: string, load: HostLoad, at: number): void {
     this.#sql.exec("UPDATE host SET load = ?, lastSeenAt = ? WHERE name = ?", JSON.stringify(load), at, name);
   }
 
-  reportGit(name: string, git: GitState | null, at: number): void {
+  setGit(name: string, git: GitState | null, at: number): void {
     const text = git && JSON.stringify(git);
     this.#sql.exec("UPDATE host SET git = ?, lastSeenAt = ? WHERE name = ?", text, at, name);
   }
 
-  told(name: string, told: boolean): void {
-    this.#sql.exec("UPDATE host SET told = ? WHERE name = ?", told ? 1 : 0, name);
+  setNotified(name: string): void {
+    this.#sql.exec("UPDATE host SET isNotified = 1 WHERE name = ?", name);
   }
 
-  /** Forgets hosts that are long gone, unless a session is still placed on them. */
+  /** Sessions are to be told again of hosts that are away, because other settings apply. */
+  resetNotified(): void {
+    this.#sql.exec("UPDATE host SET isNotified = 0");
+  }
+
+  /** Deletes hosts that are long gone, except those that a session is placed on or has its files on. */
   prune(now: number): void {
     const gone = this.#sql
       .exec<{ name: string; lastSeenAt: number }>(
         `SELECT name, lastSeenAt FROM host WHERE state = 'gone'
          AND name NOT IN (SELECT host FROM placement WHERE host IS NOT NULL)
-         AND name NOT IN (SELECT home FROM placement WHERE home IS NOT NULL)
-         ORDER BY lastSeenAt DESC`,
+         AND name NOT IN (SELECT home FROM placement WHERE home IS NOT NULL)`,
       )
       .toArray();
-    for (const [place, { name, lastSeenAt }] of gone.entries()) {
-      if (place < GONE_KEPT && lastSeenAt + GONE_KEPT_MS > now) continue;
+    for (const name of forgettable(gone, now)) {
       this.#sql.exec("DELETE FROM host WHERE name = ?", name);
       this.#sql.exec("DELETE FROM offer WHERE host = ?", name);
     }
   }
-
-  // ---- agents -----------------------------------------------------------------------------------------
-
-  /** What a host offers as of now; what its agents said to the same offer before is kept until they say it again. */
-  offer(host: string, agents: readonly AgentOffer[]): void {
-    const before = new Map(this.#offersOf(host).map((offer) => [offer.id, offer]));
-    this.#sql.exec("DELETE FROM offer WHERE host = ?", host);
-    for (const { id, name, default: isDefault, available = true, reason, description, version } of agents) {
-      this.#sql.exec(
-        `INSERT OR REPLACE INTO offer
-           (host, id, name, isDefault, available, reason, description, version, initialize)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-        host,
-        id,
-        name,
-        isDefault ? 1 : 0,
-        available ? 1 : 0,
-        reason ?? null,
-        description ?? null,
-        version ?? null,
-        before.get(id)?.initialize ?? null,
-      );
-    }
-  }
-
-  initialized(host: string, id: string, initialize: string): void {
-    this.#sql.exec(
-      "UPDATE offer SET initialize = ?, error = NULL WHERE host = ? AND id = ?",
-      initialize,
-      host,
-      id,
-    );
-  }
-
-  failed(host: string, id: string, error: string): void {
-    this.#sql.exec("UPDATE offer SET error = ? WHERE host = ? AND id = ?", error, host, id);
-  }
-
-  /** What hosts that are not here lacked when they were, they may have by now. */
-  doubt(): void {
-    this.#sql.exec(
-      "UPDATE offer SET available = 1, reason = NULL WHERE host IN (SELECT name FROM host WHERE state = 'gone')",
-    );
-  }
-
-  offers(): Offer[] {
-    if (!this.#store.exists) return [];
-    return this.#sql.exec<OfferRow>("SELECT * FROM offer ORDER BY host, id").toArray().map(fromOfferRow);
-  }
-
-  #offersOf(host: string): Offer[] {
-    return this.#sql.exec<OfferRow>("SELECT * FROM offer WHERE host = ?", host).toArray().map(fromOfferRow);
-  }
-
-  /** The hosts as the placing of a session sees them. */
-  candidates(): Candidate[] {
-    const placed = this.#store.counts();
-    const offers = Map.groupBy(this.offers(), ({ host }) => host);
-    return this.all().map((host) => ({
-      name: host.name,
-      state: host.state,
-      lastSeenAt: host.lastSeenAt,
-      left: host.left,
-      agents: (offers.get(host.name) ?? []).filter(({ available }) => available).map(({ id }) => id),
-      placed: placed.get(host.name) ?? 0,
-      capacity: host.capacity,
-      maxAgents: host.about.maxAgents ?? null,
-      loadAverage: host.load?.loadAverage ?? 0,
-    }));
-  }
 }
 
-type HostRow = Omit<HostRecord, "about" | "load" | "git" | "left" | "told" | "state"> & {
-  state: string;
-  about: string;
-  load: string | null;
-  git: string | null;
-  isLeft: number;
-  told: number;
-};
-type OfferRow = Omit<Offer, "isDefault" | "available"> & { isDefault: number; available: number };
-
-function fromRow({ isLeft, ...row }: HostRow): HostRecord {
+function recordOf(row: Row): HostRecord {
   return {
     ...row,
     state: row.state as HostRecord["state"],
     about: JSON.parse(row.about) as HostAbout,
     load: row.load === null ? null : (JSON.parse(row.load) as HostLoad),
     git: row.git === null ? null : (JSON.parse(row.git) as GitState),
-    left: isLeft === 1,
-    told: row.told === 1,
+    hasLeft: row.hasLeft === 1,
+    isNotified: row.isNotified === 1,
   };
-}
-
-function fromOfferRow(row: OfferRow): Offer {
-  return { ...row, isDefault: row.isDefault === 1, available: row.available === 1 };
 }

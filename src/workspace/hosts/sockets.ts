@@ -1,88 +1,98 @@
+import { readAttachment, writeAttachment } from "../../durable/attachments.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
 import type { GatewayControl } from "../../protocol/host-wire.ts";
-import { LIMITS } from "../../protocol/limits.ts";
 
-/** The control sockets of hosts, and for whom each speaks: its attachment remembers that. */
+/** A control socket whose host has said hello. */
+export type HostSocket = { ws: WebSocket; host: string; instance: string };
+
+/** The control sockets of hosts. The attachment of a socket names the host that the socket speaks for. */
 export class HostSockets {
   readonly #ctx: DurableObjectState;
-  readonly #forget: (ws: WebSocket, reason: string) => void;
-  /** Hosts that have been asked whether they are there. They are calls in progress: nothing to restore. */
-  readonly #probes = new Map<WebSocket, (alive: boolean) => void>();
+  readonly #probeMs: number;
+  /** Probes without an answer yet. They are calls in progress, so nothing is restored after an eviction. */
+  readonly #probes = new Map<WebSocket, (isAlive: boolean) => void>();
 
-  /** `forget`: a socket is to speak for nobody any more. */
-  constructor(ctx: DurableObjectState, forget: (ws: WebSocket, reason: string) => void) {
+  constructor(ctx: DurableObjectState, probeMs: number) {
     this.#ctx = ctx;
-    this.#forget = forget;
+    this.#probeMs = probeMs;
   }
 
   accept(tags: readonly string[]): WebSocket {
     const { 0: client, 1: server } = new WebSocketPair();
-    this.#ctx.acceptWebSocket(server, [HOST, ...tags]);
+    this.#ctx.acceptWebSocket(server, [TAG, ...tags]);
+    writeAttachment(server, { kind: "host-control", host: null });
     return client;
   }
 
-  /** Those that have said hello. */
-  all(): { ws: WebSocket; host: string; instance: string }[] {
-    return this.#ctx.getWebSockets(HOST).flatMap((ws) => {
-      const attachment = attachmentOf(ws);
-      return attachment && ws.readyState === WebSocket.OPEN ? [{ ws, ...attachment }] : [];
+  all(): HostSocket[] {
+    return this.#ctx.getWebSockets(TAG).flatMap((ws) => {
+      if (ws.readyState !== WebSocket.OPEN) return [];
+      const host = readAttachment(ws, "host-control")?.host;
+      return host ? [{ ws, host: host.name, instance: host.instance }] : [];
     });
   }
 
-  of(name: string): { ws: WebSocket; host: string; instance: string } | undefined {
+  of(name: string): HostSocket | undefined {
     return this.all().find(({ host }) => host === name);
   }
 
-  /** For whom a socket speaks. */
+  /** The host that a socket speaks for. */
   hostOf(ws: WebSocket): string | undefined {
-    return attachmentOf(ws)?.host;
+    return readAttachment(ws, "host-control")?.host?.name;
   }
 
-  /** From now on the socket speaks for nobody. Returns for whom it did. */
-  silence(ws: WebSocket): string | undefined {
+  /** From now on the socket speaks for no host. Returns the host that it spoke for. */
+  release(ws: WebSocket): string | undefined {
     const name = this.hostOf(ws);
-    ws.serializeAttachment(null);
+    writeAttachment(ws, { kind: "host-control", host: null });
     return name;
   }
 
   /**
-   * Two hosts of one name would share each other's sessions. A host that comes back takes over its own old
-   * socket; another one gets the name only if the one that has it does not answer.
+   * Makes a socket speak for a host. Two hosts of one name would share each other's sessions: a host that reconnects
+   * replaces its own old socket, another host gets the name only if the current holder does not answer a probe.
+   * `replace` is called for each socket that loses the name. False: the name is taken.
    */
-  async claim(ws: WebSocket, { name, instance }: { name: string; instance: string }): Promise<boolean> {
+  async claim(
+    ws: WebSocket,
+    { name, instance }: { name: string; instance: string },
+    replace: (ws: WebSocket, reason: string) => void,
+  ): Promise<boolean> {
     for (;;) {
       const holder = this.of(name);
       if (!holder || holder.ws === ws) {
         if (ws.readyState === WebSocket.OPEN)
-          ws.serializeAttachment({ host: name, instance } satisfies Attachment);
+          writeAttachment(ws, { kind: "host-control", host: { name, instance } });
         return true;
       }
-      const same = holder.instance === instance;
-      if (!same && (await this.isAlive(holder.ws))) return false;
-      this.#forget(holder.ws, same ? "replaced" : "superseded");
-      holder.ws.close(same ? CloseCode.abandoned : CloseCode.superseded, same ? "replaced" : "superseded");
+      const isReconnect = holder.instance === instance;
+      if (!isReconnect && (await this.isAlive(holder.ws))) return false;
+      const reason = isReconnect ? "replaced" : "superseded";
+      replace(holder.ws, reason);
+      holder.ws.close(isReconnect ? CloseCode.abandoned : CloseCode.superseded, reason);
     }
   }
 
+  /** Probes a host. Concurrent probes of one socket share their answer. */
   isAlive(ws: WebSocket): Promise<boolean> {
     return new Promise((resolve) => {
-      const before = this.#probes.get(ws);
-      const settle = (alive: boolean) => {
+      const earlier = this.#probes.get(ws);
+      const settle = (isAlive: boolean) => {
         clearTimeout(timer);
         this.#probes.delete(ws);
-        before?.(alive);
-        resolve(alive);
+        earlier?.(isAlive);
+        resolve(isAlive);
       };
-      // Not at rest: the message that made us ask is still being dealt with.
-      const timer = setTimeout(() => settle(false), LIMITS.probeMs);
+      // The object cannot hibernate meanwhile: the message or alarm that asks is still being handled.
+      const timer = setTimeout(() => settle(false), this.#probeMs);
       this.#probes.set(ws, settle);
       sendControl(ws, { t: "probe" });
     });
   }
 
-  /** A host has said that it is there, or its socket is gone. */
-  probed(ws: WebSocket, alive: boolean): void {
-    this.#probes.get(ws)?.(alive);
+  /** A host has answered a probe, or its socket is closed. */
+  settleProbe(ws: WebSocket, isAlive: boolean): void {
+    this.#probes.get(ws)?.(isAlive);
   }
 }
 
@@ -90,11 +100,4 @@ export function sendControl(ws: WebSocket, message: GatewayControl): void {
   ws.send(JSON.stringify(message));
 }
 
-/** Tells a host's socket from those of watchers. */
-const HOST = "host";
-
-type Attachment = { host: string; instance: string };
-
-function attachmentOf(ws: WebSocket): Attachment | undefined {
-  return (ws.deserializeAttachment() as Attachment | null) ?? undefined;
-}
+const TAG = "host";

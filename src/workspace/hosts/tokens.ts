@@ -11,10 +11,12 @@ import {
 } from "../../durable/socket-registration.ts";
 import { type Caller, isHost } from "../../protocol/caller.ts";
 import type { GatewayControl } from "../../protocol/host-wire.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import type { SocketRegistration } from "../../protocol/rpc.ts";
 import { isRevoked } from "../../tenant/client/revocation-cache.ts";
 import { sendControl } from "./sockets.ts";
+
+export type HostTokenTimers = Pick<Deadlines<"host-token">, "set">;
 
 type Row = { id: string; caller: string; warned: number };
 
@@ -22,19 +24,22 @@ type Row = { id: string; caller: string; warned: number };
 export class HostTokens {
   readonly #ctx: DurableObjectState;
   readonly #env: Env;
-  readonly #deadlines: Pick<Deadlines<"host-token">, "set">;
+  readonly #limits: Limits;
+  readonly #timers: HostTokenTimers;
   readonly #end: (ws: WebSocket, reason: string) => void;
 
   /** `end` is called for each socket whose token has expired or is revoked. */
   constructor(
     ctx: DurableObjectState,
     env: Env,
-    deadlines: Pick<Deadlines<"host-token">, "set">,
+    limits: Limits,
+    timers: HostTokenTimers,
     end: (ws: WebSocket, reason: string) => void,
   ) {
     this.#ctx = ctx;
     this.#env = env;
-    this.#deadlines = deadlines;
+    this.#limits = limits;
+    this.#timers = timers;
     this.#end = end;
   }
 
@@ -62,7 +67,7 @@ export class HostTokens {
     const caller = verified.value;
     if (!isHost(caller) || caller.subject !== before.subject) return refused;
     const isSame = caller.tenant === before.tenant && caller.workspaces[0] === before.workspaces[0];
-    if (!isSame || (await isRevoked(this.#env, LIMITS, caller))) return refused;
+    if (!isSame || (await isRevoked(this.#env, this.#limits, caller))) return refused;
     // Otherwise a host without a newer token would be warned, and would try again, until its token expires.
     if (caller.expires <= before.expires) return { t: "not_renewed", reason: "The token is no newer" };
     const id = registrationOf(this.#ctx, ws)?.id as string;
@@ -85,7 +90,8 @@ export class HostTokens {
       const sockets = registeredSockets(this.#ctx, id);
       if (sockets.length === 0) this.#ctx.storage.sql.exec("DELETE FROM host_token WHERE id = ?", id);
       else if (expires * 1000 <= now) for (const ws of sockets) this.#end(ws, "token expired");
-      else if (!warned && expires * 1000 - LIMITS.tokenWarningMs <= now) this.#warn(id, sockets, expires);
+      else if (!warned && expires * 1000 - this.#limits.tokenWarningMs <= now)
+        this.#warn(id, sockets, expires);
     }
     this.#arm(now);
   }
@@ -113,10 +119,10 @@ export class HostTokens {
   #arm(after: number): void {
     const times = this.#rows().map(({ caller, warned }) => {
       const end = (JSON.parse(caller) as Caller).expires * 1000;
-      return warned ? end : end - LIMITS.tokenWarningMs;
+      return warned ? end : end - this.#limits.tokenWarningMs;
     });
     const next = times.filter((at) => at > after);
-    if (next.length > 0) this.#deadlines.set("host-token", Math.min(...next));
+    if (next.length > 0) this.#timers.set("host-token", Math.min(...next));
   }
 
   #rows(): Row[] {

@@ -1,97 +1,106 @@
 /**
- * Where a session's agent runs. Files decide: a session stays with the host it began on, unless all hosts see
- * the same files. Only what has no home yet, or may leave it, goes to the host with the least to do.
+ * The placement policy: on which host a session's agent runs. Files decide: a session stays with the host it began
+ * on, unless all hosts share the same files. A session without a home, or one that may leave its home, goes to the
+ * least loaded host.
  */
 
-/** What the decision needs to know of a host. */
+/** The facts about a host that the policy needs. */
 export type Candidate = {
   name: string;
   state: "connected" | "draining" | "gone";
-  /** Milliseconds since the epoch: when it was last heard of. */
+  /** Milliseconds since the epoch. */
   lastSeenAt: number;
-  /** It said goodbye: nobody expects it back. */
-  left: boolean;
+  /** The host said goodbye: nobody expects it back. */
+  hasLeft: boolean;
   agents: readonly string[];
-  /** Sessions that are placed on it. */
+  /** How many sessions are placed on the host. */
   placed: number;
-  /** How many it would like to have at most; a weight, not a limit. */
+  /** How many sessions the host prefers to have at most: a weight, not a limit. */
   capacity: number;
-  /** How many it takes at most. */
+  /** How many sessions the host accepts at most. */
   maxAgents: number | null;
   loadAverage: number;
 };
 
-/** A session that needs an agent, and the host that has its files, if it ran anywhere before. */
-export type Wish = { agent: string; home: string | null };
+/** A session that needs an agent; `home` is the host that has the session's files, if it has run before. */
+type WaitingSession = { agent: string; home: string | null };
 
 type Rules = { sharedFiles: boolean; hostGraceMs: number };
 
 /** The host to use, or what the session waits for, in words for people. */
-export type Decision = { host: string } | { waitsFor: string };
+export type PlacementDecision = { host: string } | { waitsFor: string };
 
-export function decide(wish: Wish, hosts: readonly Candidate[], rules: Rules, now: number): Decision {
-  // A home that is forgotten is one that nobody waits for any more.
-  const home = hosts.find(({ name }) => name === wish.home);
-  if (!home) return leastLoaded(wish.agent, hosts);
-  const obstacle = obstacleAt(home, wish.agent, rules, now);
+export function choosePlacement(
+  session: WaitingSession,
+  hosts: readonly Candidate[],
+  rules: Rules,
+  now: number,
+): PlacementDecision {
+  // The workspace forgets a home only after nobody waits for it any more.
+  const home = hosts.find(({ name }) => name === session.home);
+  if (!home) return leastLoaded(session.agent, hosts);
+  const obstacle = obstacleAt(home, session.agent, rules, now);
   if (obstacle === undefined) return { host: home.name };
-  if (obstacle.passes || !rules.sharedFiles) return { waitsFor: `host "${home.name}", ${obstacle.why}` };
+  if (obstacle.isTemporary || !rules.sharedFiles)
+    return { waitsFor: `host "${home.name}", ${obstacle.reason}` };
   const elsewhere = leastLoaded(
-    wish.agent,
+    session.agent,
     hosts.filter((host) => host !== home),
   );
   return "host" in elsewhere
     ? elsewhere
-    : { waitsFor: `host "${home.name}", ${obstacle.why}, or any other that has the agent` };
+    : { waitsFor: `host "${home.name}", ${obstacle.reason}, or any other that has the agent` };
 }
 
-/** Whether a session that waits would get its place if this host were there. */
+/** Whether a waiting session would be placed on this host if the host were connected. */
 export function wouldHelp(
   name: string,
-  wish: Wish,
+  session: WaitingSession,
   hosts: readonly Candidate[],
   rules: Rules,
   now: number,
 ): boolean {
   const known = hosts.find((host) => host.name === name);
-  // One that never was here may have any agent.
-  const agents = known?.agents ?? [wish.agent];
-  const there: Candidate = { ...UNUSED, ...known, name, agents, state: "connected" };
-  const decision = decide(wish, [...hosts.filter((host) => host !== known), there], rules, now);
+  // A host that has never connected may have any agent.
+  const agents = known?.agents ?? [session.agent];
+  const connected: Candidate = { ...UNUSED, ...known, name, agents, state: "connected" };
+  const others = hosts.filter((host) => host !== known);
+  const decision = choosePlacement(session, [...others, connected], rules, now);
   return "host" in decision && decision.host === name;
 }
 
-const UNUSED = { lastSeenAt: 0, left: false, placed: 0, capacity: 1, maxAgents: null, loadAverage: 0 };
+const UNUSED = { lastSeenAt: 0, hasLeft: false, placed: 0, capacity: 1, maxAgents: null, loadAverage: 0 };
 
-/** Whether a host has been away for longer than its sessions care to wait. */
-export function isOverdue({ state, left, lastSeenAt }: Absence, graceMs: number, now: number): boolean {
-  return state === "gone" && (left || lastSeenAt + graceMs <= now);
+/** Whether a host is gone for longer than the grace period, or for good. */
+export function isOverdue({ state, hasLeft, lastSeenAt }: Absence, graceMs: number, now: number): boolean {
+  return state === "gone" && (hasLeft || lastSeenAt + graceMs <= now);
 }
 
-type Absence = Pick<Candidate, "state" | "left" | "lastSeenAt">;
+type Absence = Pick<Candidate, "state" | "hasLeft" | "lastSeenAt">;
 
-/** Why the home cannot be used now, and whether that is expected to pass by itself. */
+/** Why the home cannot run the agent now, and whether the obstacle is expected to pass by itself. */
 function obstacleAt(
   home: Candidate,
   agent: string,
   { hostGraceMs }: Rules,
   now: number,
-): { why: string; passes: boolean } | undefined {
+): { reason: string; isTemporary: boolean } | undefined {
   switch (home.state) {
     case "gone": {
-      const why = `which is gone since ${new Date(home.lastSeenAt).toISOString()}`;
-      return { why, passes: !isOverdue(home, hostGraceMs, now) };
+      const reason = `which is gone since ${new Date(home.lastSeenAt).toISOString()}`;
+      return { reason, isTemporary: !isOverdue(home, hostGraceMs, now) };
     }
     case "draining":
-      return { why: "which is being drained", passes: false };
+      return { reason: "which is being drained", isTemporary: false };
     case "connected":
-      if (!hasRoom(home)) return { why: `which runs ${home.maxAgents} agents, its limit`, passes: false };
+      if (!hasRoom(home))
+        return { reason: `which runs ${home.maxAgents} agents, its limit`, isTemporary: false };
       if (home.agents.includes(agent)) return undefined;
-      return { why: `which does not offer the agent "${agent}"`, passes: false };
+      return { reason: `which does not offer the agent "${agent}"`, isTemporary: false };
   }
 }
 
-function leastLoaded(agent: string, hosts: readonly Candidate[]): Decision {
+function leastLoaded(agent: string, hosts: readonly Candidate[]): PlacementDecision {
   const connected = hosts.filter(({ state }) => state === "connected");
   const offering = connected.filter(({ agents }) => agents.includes(agent));
   const [best] = offering.filter(hasRoom).sort(byLoad);

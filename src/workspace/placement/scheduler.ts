@@ -1,71 +1,98 @@
 import { type Agent, agentsOf } from "../agents/agents.ts";
+import type { AgentOffers } from "../agents/offers.ts";
 import type { OnDemandHost } from "../container/on-demand-host.ts";
 import { CONTAINER_HOST } from "../container/starter.ts";
-import type { Hosts } from "../hosts/registry.ts";
+import type { HostRegistry } from "../hosts/registry.ts";
 import { type HostSockets, sendControl } from "../hosts/sockets.ts";
-import type { Placement, Store } from "../store.ts";
-import { type Candidate, decide, wouldHelp } from "./policy.ts";
+import type { WorkspaceStore } from "../store.ts";
+import type { Placement, Placements } from "./placements.ts";
+import { type Candidate, choosePlacement, wouldHelp } from "./policy.ts";
 
-/** Puts sessions on hosts as `decide` says, and starts the container for those it would help. */
-export class Placing {
-  readonly #store: Store;
-  readonly #hosts: Hosts;
-  readonly #sockets: HostSockets;
-  readonly #onDemand: OnDemandHost;
+type Parts = {
+  store: WorkspaceStore;
+  placements: Placements;
+  hosts: HostRegistry;
+  offers: AgentOffers;
+  sockets: HostSockets;
+  onDemand: OnDemandHost;
+};
 
-  constructor(store: Store, hosts: Hosts, sockets: HostSockets, onDemand: OnDemandHost) {
-    this.#store = store;
-    this.#hosts = hosts;
-    this.#sockets = sockets;
-    this.#onDemand = onDemand;
+/** Applies the placement policy: places sessions on hosts, and starts the container for sessions that need it. */
+export class PlacementScheduler {
+  readonly #parts: Parts;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
   }
 
   agents(): Agent[] {
-    return agentsOf(this.#hosts.all(), this.#hosts.offers(), this.#store.settings(), Date.now());
+    const { hosts, offers, store } = this.#parts;
+    return agentsOf(hosts.all(), offers.all(), store.settings(), Date.now());
   }
 
-  /** Everyone who waits gets a place, if there is one. */
-  settle(): void {
-    const candidates = this.#hosts.candidates();
-    const settings = this.#store.settings();
-    for (const placement of this.#store.waiting()) {
-      const { session, agent, wish } = this.#wishOf(placement);
-      const decision = decide({ ...placement, agent }, candidates, settings, Date.now());
-      const socket = "host" in decision ? this.#sockets.of(decision.host) : undefined;
+  /** Places every waiting session for which there is a host. */
+  placeWaiting(): void {
+    const { store, placements, sockets, onDemand } = this.#parts;
+    const candidates = this.#candidates();
+    const settings = store.settings();
+    for (const waiting of placements.waiting()) {
+      const placement = this.#withAgent(waiting);
+      const decision = choosePlacement(placement, candidates, settings, Date.now());
+      const socket = "host" in decision ? sockets.of(decision.host) : undefined;
       if (!socket) {
-        if (this.#needsContainer({ ...placement, agent }, candidates)) this.#onDemand.need();
+        if (this.#needsContainer(placement, candidates)) onDemand.request();
         continue;
       }
       const { ws, host, instance } = socket;
-      this.#store.assign(session, agent, host, instance);
+      const { session, agent, processRequest } = placement;
+      placements.assign(session, agent, host, instance);
       for (const candidate of candidates) if (candidate.name === host) candidate.placed += 1;
-      sendControl(ws, { t: "open", sessionId: session, agent, processRequest: wish });
+      sendControl(ws, { t: "open", sessionId: session, agent, processRequest: processRequest });
     }
   }
 
-  /** What a session has been waiting for, in words for people. */
+  /** What the session waits for, in words for people; null if it waits for nothing. */
   explain(sessionId: string): string | null {
-    const placement = this.#store.placement(sessionId);
+    const { store, placements, onDemand } = this.#parts;
+    const placement = placements.get(sessionId);
     if (!placement) return null;
     const { host } = placement;
     if (host !== null) return `host "${host}", which was asked to start the agent`;
-    const candidates = this.#hosts.candidates();
-    const wish = this.#wishOf(placement);
-    const decision = decide(wish, candidates, this.#store.settings(), Date.now());
+    const candidates = this.#candidates();
+    const waiting = this.#withAgent(placement);
+    const decision = choosePlacement(waiting, candidates, store.settings(), Date.now());
     if ("host" in decision) return null;
-    return this.#needsContainer(wish, candidates) ? this.#onDemand.describe() : decision.waitsFor;
+    return this.#needsContainer(waiting, candidates) ? onDemand.describe() : decision.waitsFor;
   }
 
-  /** Who opened a session before any agent was known gets the default one. */
-  #wishOf(placement: Placement): Placement {
+  /** A session that was opened before the workspace knew any agent gets the default agent. */
+  #withAgent(placement: Placement): Placement {
     if (placement.agent !== "") return placement;
     const agents = this.agents();
     const agent = agents.find((one) => one.default) ?? agents.find((one) => one.available);
     return agent ? { ...placement, agent: agent.id } : placement;
   }
 
-  #needsContainer(wish: Placement, candidates: readonly Candidate[]): boolean {
-    if (!this.#onDemand.isConfigured) return false;
-    return wouldHelp(CONTAINER_HOST, wish, candidates, this.#store.settings(), Date.now());
+  #needsContainer(placement: Placement, candidates: readonly Candidate[]): boolean {
+    const { store, onDemand } = this.#parts;
+    if (!onDemand.isConfigured) return false;
+    return wouldHelp(CONTAINER_HOST, placement, candidates, store.settings(), Date.now());
+  }
+
+  #candidates(): Candidate[] {
+    const { hosts, offers, placements } = this.#parts;
+    const placed = placements.counts();
+    const offersByHost = Map.groupBy(offers.all(), ({ host }) => host);
+    return hosts.all().map((host) => ({
+      name: host.name,
+      state: host.state,
+      lastSeenAt: host.lastSeenAt,
+      hasLeft: host.hasLeft,
+      agents: (offersByHost.get(host.name) ?? []).filter(({ available }) => available).map(({ id }) => id),
+      placed: placed.get(host.name) ?? 0,
+      capacity: host.capacity,
+      maxAgents: host.about.maxAgents ?? null,
+      loadAverage: host.load?.loadAverage ?? 0,
+    }));
   }
 }

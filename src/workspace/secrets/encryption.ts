@@ -1,9 +1,9 @@
 import { base64url, CompactEncrypt, compactDecrypt } from "jose";
 
-/** What a workspace keeps for itself alone, encrypted under a key that is not in the storage. */
+/** Encryption at rest, under a key that is not in the storage: 32 bytes in base64url. */
 
-/** Undefined: there is no key. `key` is 32 bytes in base64url. */
-export async function seal(
+/** Undefined: there is no key. */
+export async function encrypt(
   key: string | undefined,
   name: string,
   value: string,
@@ -11,16 +11,16 @@ export async function seal(
   if (!key) return undefined;
   return (
     new CompactEncrypt(new TextEncoder().encode(value))
-      // The name is in the header, which is authenticated: a value cannot be moved to another one.
+      // The header is authenticated, so an encrypted value cannot be moved to another name.
       .setProtectedHeader({ alg: "dir", enc: "A256GCM", sub: name })
       .encrypt(base64url.decode(key))
   );
 }
 
-/** Throws if there is no key, or another one, or if it was sealed under another name. */
-export async function unseal(key: string | undefined, name: string, sealed: string): Promise<string> {
+/** Throws if there is no key, if the value was encrypted under another key, or if it belongs to another name. */
+export async function decrypt(key: string | undefined, name: string, encrypted: string): Promise<string> {
   if (!key) throw new Error("SECRETS_KEY is not set");
-  const { plaintext, protectedHeader } = await compactDecrypt(sealed, base64url.decode(key));
+  const { plaintext, protectedHeader } = await compactDecrypt(encrypted, base64url.decode(key));
   if (protectedHeader.sub !== name) throw new Error("it belongs to another name");
   return new TextDecoder().decode(plaintext);
 }

@@ -1,21 +1,27 @@
 import { Webhook as Signer } from "standardwebhooks";
-import { LIMITS } from "../../protocol/limits.ts";
 import { readRetryAfter } from "./retry-schedule.ts";
 
-/** One attempt to bring a message to its receiver, as https://www.standardwebhooks.com has it. */
+/** One attempt to deliver a message to its receiver, as https://www.standardwebhooks.com specifies. */
 
-/** What the receiver said; without a status there was no answer. */
-export type Answer = { status: number | null; retryAfterMs: number };
+/** The receiver's response; `status` is null if there was none. */
+export type DeliveryResult = { status: number | null; retryAfterMs: number };
 
-export const NO_ANSWER: Answer = { status: null, retryAfterMs: 0 };
+export const NO_RESPONSE: DeliveryResult = { status: null, retryAfterMs: 0 };
 
-/** A fresh one, in the form receivers know. */
+/** A new signing secret in the format of the specification. */
 export function makeSecret(): string {
   return `whsec_${btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))))}`;
 }
 
-/** Signed for this moment: a receiver refuses what is old. Of the answer nothing is read but its head. */
-export async function post(url: string, secret: string, id: string, body: string): Promise<Answer> {
+/**
+ * Signs the message for this moment, because receivers refuse old signatures, and sends it. The body of the response is
+ * not read.
+ */
+export async function post(
+  { url, secret }: { url: string; secret: string },
+  { id, body }: { id: string; body: string },
+  timeoutMs: number,
+): Promise<DeliveryResult> {
   const now = new Date();
   const response = await fetch(url, {
     method: "POST",
@@ -27,9 +33,9 @@ export async function post(url: string, secret: string, id: string, body: string
       "webhook-signature": new Signer(secret).sign(id, now, body),
     },
     body,
-    // Wherever it would lead, nobody has configured that.
+    // Nobody has configured the address that a redirect leads to.
     redirect: "manual",
-    signal: AbortSignal.timeout(LIMITS.webhookTimeoutMs),
+    signal: AbortSignal.timeout(timeoutMs),
   });
   await response.body?.cancel();
   const { status, headers } = response;

@@ -1,27 +1,31 @@
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 
-/** How hard the receivers of webhooks are tried: when again, and how many at the same time. */
+/** When a failed delivery to a webhook is tried again, and how many deliveries run at a time. */
 
 /** Pauses between attempts, in units of `webhookRetryMs`: 5 s, 30 s, 2 min, 10 min, 1 h, 4 h and 12 h. */
 const PAUSES = [1, 6, 24, 120, 720, 2880, 8640];
 
-/** A pause is longer by up to this part of it, so that not all that failed together comes back together. */
+/** A pause is extended by up to this fraction, so that deliveries that failed together do not return together. */
 const JITTER = 0.2;
 
-/** When to try again after that many attempts; undefined: it is given up. `random` is between 0 and 1. */
+/**
+ * When to try again after so many failed attempts; undefined: the message is given up. `random` is between 0 and 1,
+ * `retryAfterMs` is the pause that the receiver asked for.
+ */
 export function retryAt(
   attempts: number,
   now: number,
   random: number,
   retryAfterMs: number,
+  limits: Pick<Limits, "webhookRetryMs" | "webhookRetryAfterMs">,
 ): number | undefined {
   const pause = PAUSES[attempts - 1];
   if (pause === undefined) return undefined;
-  const ms = pause * LIMITS.webhookRetryMs * (1 + random * JITTER);
-  return Math.ceil(now + Math.max(ms, Math.min(retryAfterMs, LIMITS.webhookRetryAfterMs)));
+  const ms = pause * limits.webhookRetryMs * (1 + random * JITTER);
+  return Math.ceil(now + Math.max(ms, Math.min(retryAfterMs, limits.webhookRetryAfterMs)));
 }
 
-/** How long a receiver wants to be left alone: `Retry-After` is in seconds or a date. */
+/** The pause that a receiver asks for: `Retry-After` is in seconds or a date. */
 export function readRetryAfter(header: string | null, now: number): number {
   if (header === null) return 0;
   const ms = /^\d{1,9}$/.test(header.trim()) ? Number(header) * 1000 : Date.parse(header) - now;
@@ -29,15 +33,16 @@ export function readRetryAfter(header: string | null, now: number): number {
 }
 
 /**
- * Which of those that have something to be sent get to send it now. Those that are failing may take half of the room
- * at most: they are slow, and must not keep it from the others.
+ * The webhooks that may send a message now. Failing webhooks are slow, so they get at most half of the room: the others
+ * must not wait for them.
  */
 export function admitted<T extends { isFailing: boolean }>(
   waiting: readonly T[],
-  underWay: readonly { isFailing: boolean }[],
+  sending: readonly { isFailing: boolean }[],
+  maxSending: number,
 ): T[] {
-  let room = LIMITS.webhooksAtOnce - underWay.length;
-  let roomToFail = Math.ceil(LIMITS.webhooksAtOnce / 2) - underWay.filter((one) => one.isFailing).length;
+  let room = maxSending - sending.length;
+  let roomToFail = Math.ceil(maxSending / 2) - sending.filter((one) => one.isFailing).length;
   return waiting.filter(({ isFailing }) => {
     if (room <= 0 || (isFailing && roomToFail <= 0)) return false;
     room -= 1;

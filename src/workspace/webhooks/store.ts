@@ -1,23 +1,24 @@
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import { NOTICE_TYPES, type NoticeType } from "../../protocol/webhook-messages.ts";
+import type { WorkspaceStore } from "../store.ts";
 
-/** Who is told what, and where. */
+/** A webhook: which messages go to which address. */
 export type Webhook = {
   id: string;
   url: string;
   events: NoticeType[];
-  /** Whether permission requests come with links that answer them. */
+  /** Whether messages about permission requests have links that answer them. */
   links: boolean;
-  /** Where the gateway was when it was made. */
+  /** The gateway's address when the webhook was made. */
   origin: string;
-  /** Sealed under its id. */
+  /** The signing secret, encrypted. */
   secret: string;
   createdAt: number;
-  /** Since when no attempt has been a success; null if the last one was. */
+  /** The first failure after the last success; null if the last attempt succeeded. */
   failingSince: number | null;
 };
 
-/** All that anyone gets to see of it. */
+/** A webhook as people see it. */
 export type WebhookInfo = {
   id: string;
   /** Without the query, which may be a secret. */
@@ -25,12 +26,12 @@ export type WebhookInfo = {
   events: NoticeType[];
   links: boolean;
   createdAt: string;
-  /** Messages it has not had yet. */
+  /** The number of undelivered messages. */
   waiting: number;
-  /** The last attempt; without a status there was no answer. */
+  /** The last attempt; `status` is null if there was no response. */
   lastDelivery: { at: string; status: number | null } | null;
   failingSince: string | null;
-  /** Messages it never had: given up, or more than could wait. */
+  /** The number of messages that were given up or did not fit into the queue. */
   dropped: number;
 };
 
@@ -38,12 +39,12 @@ export type WebhookInfo = {
 export type Delivery = {
   seq: number;
   webhook: string;
-  /** Of the message: the same at each attempt. */
+  /** The id of the message, the same at each attempt. */
   id: string;
   body: string;
-  /** How many have failed. */
+  /** The number of failed attempts. */
   attempts: number;
-  /** When the next one is due. */
+  /** When the next attempt is due. */
   next: number;
 };
 
@@ -56,15 +57,18 @@ type Row = Omit<Webhook, "events" | "links"> & {
   dropped: number;
 };
 
-/** Webhooks and what waits for them, as rows.  */
+type QueueLimits = Pick<Limits, "webhookQueue" | "noticesRemembered">;
+
+/** Webhooks and their undelivered messages. */
 export class WebhookStore {
   readonly #sql: SqlStorage;
-  readonly #exists: () => boolean;
+  readonly #store: Pick<WorkspaceStore, "exists">;
+  readonly #limits: QueueLimits;
 
-  /** `exists`: whether the workspace has tables. */
-  constructor(sql: SqlStorage, exists: () => boolean) {
+  constructor(sql: SqlStorage, store: Pick<WorkspaceStore, "exists">, limits: QueueLimits) {
     this.#sql = sql;
-    this.#exists = exists;
+    this.#store = store;
+    this.#limits = limits;
   }
 
   // ---- webhooks ---------------------------------------------------------------------------------------
@@ -76,7 +80,7 @@ export class WebhookStore {
     );
   }
 
-  /** What waits for it goes with it. False: there is none. */
+  /** Removes the webhook and its undelivered messages. False: there is no such webhook. */
   remove(id: string): boolean {
     if (!this.has(id)) return false;
     this.#sql.exec("DELETE FROM delivery WHERE webhook = ?", id);
@@ -85,24 +89,24 @@ export class WebhookStore {
   }
 
   has(id: string): boolean {
-    if (!this.#exists()) return false;
+    if (!this.#store.exists) return false;
     return this.#sql.exec("SELECT 1 FROM webhook WHERE id = ?", id).toArray().length > 0;
   }
 
   all(): Webhook[] {
-    return this.#rows().map((row) => ({ ...row, events: eventsIn(row), links: row.links === 1 }));
+    return this.#rows().map((row) => ({ ...row, events: eventsOf(row), links: row.links === 1 }));
   }
 
-  info(): WebhookInfo[] {
+  list(): WebhookInfo[] {
     return this.#rows().map((row) => {
       const { id, url, createdAt, lastAt, lastStatus: status, failingSince, dropped } = row;
       return {
         id,
         url: withoutQuery(url),
-        events: eventsIn(row),
+        events: eventsOf(row),
         links: row.links === 1,
         createdAt: iso(createdAt),
-        waiting: this.#count(id),
+        waiting: this.#countWaiting(id),
         lastDelivery: lastAt === null ? null : { at: iso(lastAt), status },
         failingSince: failingSince === null ? null : iso(failingSince),
         dropped,
@@ -110,46 +114,46 @@ export class WebhookStore {
     });
   }
 
-  /** What at least one of them wants to hear of. */
+  /** The types of messages that at least one webhook wants. */
   wanted(): NoticeType[] {
-    const rows = this.#rows().map(eventsIn);
+    const rows = this.#rows().map(eventsOf);
     return NOTICE_TYPES.filter((type) => rows.some((events) => events.includes(type)));
   }
 
   // ---- messages ---------------------------------------------------------------------------------------
 
-  /** False: it has been seen_message of before. */
-  hear(id: string): boolean {
+  /** Whether a message was not handed over before. Sessions repeat messages whose receipt they did not see. */
+  isNew(id: string): boolean {
     const [row] = this.#sql
       .exec<{ seq: number }>("INSERT OR IGNORE INTO seen_message (id) VALUES (?) RETURNING seq", id)
       .toArray();
     if (!row) return false;
-    this.#sql.exec("DELETE FROM seen_message WHERE seq <= ?", row.seq - LIMITS.noticesRemembered);
+    this.#sql.exec("DELETE FROM seen_message WHERE seq <= ?", row.seq - this.#limits.noticesRemembered);
     return true;
   }
 
-  /** A message for a webhook. The oldest of too many goes. */
+  /** Adds a message for a webhook. A full queue drops its oldest message. */
   enqueue(webhook: string, id: string, body: string, at: number): void {
     this.#sql.exec(
       "INSERT INTO delivery (webhook, id, body, attempts, next) VALUES (?, ?, ?, 0, ?)",
       ...[webhook, id, body, at],
     );
-    if (this.#count(webhook) <= LIMITS.webhookQueue) return;
+    if (this.#countWaiting(webhook) <= this.#limits.webhookQueue) return;
     this.#sql.exec(
       "DELETE FROM delivery WHERE seq = (SELECT MIN(seq) FROM delivery WHERE webhook = ?)",
       webhook,
     );
-    this.drop(webhook, 1);
+    this.countDropped(webhook, 1);
   }
 
-  /** The one that is due first, be it later than now. */
+  /** The message whose attempt is due first, now or later. */
   next(webhook: string): Delivery | undefined {
     return this.#sql
       .exec<Delivery>("SELECT * FROM delivery WHERE webhook = ? ORDER BY next, seq LIMIT 1", webhook)
       .toArray()[0];
   }
 
-  delivered({ seq, webhook }: Delivery, status: number, at: number): void {
+  markDelivered({ seq, webhook }: Delivery, status: number, at: number): void {
     this.#sql.exec("DELETE FROM delivery WHERE seq = ?", seq);
     this.#sql.exec(
       "UPDATE webhook SET lastAt = ?, lastStatus = ?, failingSince = NULL, isNoted = 0 WHERE id = ?",
@@ -157,7 +161,9 @@ export class WebhookStore {
     );
   }
 
-  failed({ seq, webhook, attempts }: Delivery, status: number | null, at: number, next: number | null): void {
+  /** `next` is when to try again; null drops the message. */
+  markFailed(delivery: Delivery, status: number | null, at: number, next: number | null): void {
+    const { seq, webhook, attempts } = delivery;
     this.#sql.exec(
       "UPDATE webhook SET lastAt = ?1, lastStatus = ?2, failingSince = coalesce(failingSince, ?1) WHERE id = ?3",
       ...[at, status, webhook],
@@ -168,32 +174,31 @@ export class WebhookStore {
       return;
     }
     this.#sql.exec("DELETE FROM delivery WHERE seq = ?", seq);
-    this.drop(webhook, 1);
+    this.countDropped(webhook, 1);
   }
 
-  drop(webhook: string, count: number): void {
+  countDropped(webhook: string, count: number): void {
     this.#sql.exec("UPDATE webhook SET dropped = dropped + ? WHERE id = ?", count, webhook);
   }
 
-  /** True once until it succeeds again: whoever looks after it need hear of its failing once. */
-  noteFailing(webhook: string): boolean {
+  /** Whether the webhook's failing was not audited since its last success. Marks it as audited. */
+  takeFailingAudit(webhook: string): boolean {
     const update = "UPDATE webhook SET isNoted = 1 WHERE id = ? AND isNoted = 0 RETURNING id";
     return this.#sql.exec(update, webhook).toArray().length > 0;
   }
 
   #rows(): Row[] {
-    return this.#exists()
-      ? this.#sql.exec<Row>("SELECT * FROM webhook ORDER BY createdAt, id").toArray()
-      : [];
+    if (!this.#store.exists) return [];
+    return this.#sql.exec<Row>("SELECT * FROM webhook ORDER BY createdAt, id").toArray();
   }
 
-  #count(webhook: string): number {
+  #countWaiting(webhook: string): number {
     const count = "SELECT COUNT(*) AS waiting FROM delivery WHERE webhook = ?";
     return this.#sql.exec<{ waiting: number }>(count, webhook).one().waiting;
   }
 }
 
-function eventsIn({ events }: Row): NoticeType[] {
+function eventsOf({ events }: Row): NoticeType[] {
   return JSON.parse(events) as NoticeType[];
 }
 

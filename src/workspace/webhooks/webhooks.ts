@@ -1,194 +1,198 @@
 import type { Deadlines } from "../../durable/deadlines.ts";
 import { newId } from "../../durable/new-id.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import type { Limits } from "../../protocol/limits.ts";
+import { accepted, type Refusal, type Result, refused } from "../../protocol/refusal.ts";
 import type { HandedNotice, NoticeType, Ping } from "../../protocol/webhook-messages.ts";
 import { type Act, audit } from "../../tenant/client/audit.ts";
-import { seal, unseal } from "../secrets/encryption.ts";
-import type { Identity } from "../store.ts";
+import type { WorkspaceCallbacks } from "../callbacks.ts";
+import { decrypt, encrypt } from "../secrets/encryption.ts";
+import { NO_SECRETS_KEY } from "../secrets/secret-store.ts";
+import type { WorkspaceStore } from "../store.ts";
 import { withAnswerLinks } from "./links.ts";
-import { type Answer, makeSecret, NO_ANSWER, post } from "./request.ts";
+import { type DeliveryResult, makeSecret, NO_RESPONSE, post } from "./request.ts";
 import { admitted, retryAt } from "./retry-schedule.ts";
 import { type Delivery, type Webhook, type WebhookInfo, WebhookStore } from "./store.ts";
 
 export type WebhookOrder = Pick<Webhook, "url" | "events" | "links" | "origin">;
-/** The only time its secret is shown. */
-export type MadeWebhook = WebhookInfo & { secret: string };
 
-type Clock = Pick<Deadlines<"webhooks">, "set" | "clear">;
+/** A webhook with its signing secret, which is shown only once. */
+export type CreatedWebhook = WebhookInfo & { secret: string };
 
-/** What they need of the workspace. */
-type Surroundings = {
-  /** Whether the workspace has tables. */
-  exists(): boolean;
-  identity(): Identity | undefined;
-  /** From now on they want to hear of other things. */
-  wantedChanged(types: NoticeType[]): void;
+type Parts = {
+  ctx: DurableObjectState;
+  env: Env;
+  limits: Limits;
+  store: Pick<WorkspaceStore, "exists" | "identity">;
+  timers: Pick<Deadlines<"webhooks">, "set" | "clear">;
+  callbacks: Pick<WorkspaceCallbacks, "wantedNoticesChanged">;
 };
 
 /**
- * Brings messages to webhooks. Each is a row until its receiver has it or it is given up, and the alarm is set for the
- * next attempt before anything is sent: one that the object does not live to see the end of is made again.
+ * Delivers messages to webhooks. A message is a row until its receiver has it or it is given up. The deadline for the
+ * next attempt is set before anything is sent, so an attempt that an eviction interrupts is made again.
  */
 export class Webhooks {
-  readonly #ctx: DurableObjectState;
-  readonly #env: Env;
-  readonly #clock: Clock;
-  readonly #surroundings: Surroundings;
-  readonly #store: WebhookStore;
-  /** Webhooks that are being sent something: one message at a time each. Calls in progress, nothing to restore. */
-  readonly #underWay = new Map<string, { isFailing: boolean }>();
+  readonly #parts: Parts;
+  readonly #webhooks: WebhookStore;
+  /** Webhooks that are being sent a message, one each. They are calls in progress: nothing is restored. */
+  readonly #sending = new Map<string, { isFailing: boolean }>();
 
-  constructor(ctx: DurableObjectState, env: Env, clock: Clock, surroundings: Surroundings) {
-    this.#ctx = ctx;
-    this.#env = env;
-    this.#clock = clock;
-    this.#surroundings = surroundings;
-    this.#store = new WebhookStore(ctx.storage.sql, () => surroundings.exists());
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#webhooks = new WebhookStore(parts.ctx.storage.sql, parts.store, parts.limits);
   }
 
-  // ---- which there are --------------------------------------------------------------------------------
+  // ---- webhooks ---------------------------------------------------------------------------------------
 
   list(): WebhookInfo[] {
-    return this.#store.info();
+    return this.#webhooks.list();
   }
 
   has(id: string): boolean {
-    return this.#store.has(id);
+    return this.#webhooks.has(id);
   }
 
+  /** The types of messages that at least one webhook wants. */
   wanted(): NoticeType[] {
-    return this.#store.wanted();
+    return this.#webhooks.wanted();
   }
 
-  async make(order: WebhookOrder): Promise<MadeWebhook | "no key" | "too many"> {
+  async create(order: WebhookOrder): Promise<Result<CreatedWebhook>> {
+    const { env, limits } = this.#parts;
     const id = newId("wh");
     const secret = makeSecret();
-    const sealed = await seal(this.#env.SECRETS_KEY, sealName(id), secret);
-    if (sealed === undefined) return "no key";
-    if (this.#store.all().length >= LIMITS.webhooksPerWorkspace) return "too many";
-    this.#change(() => this.#store.add({ id, ...order, secret: sealed, createdAt: Date.now() }));
-    return { ...(this.list().find((one) => one.id === id) as WebhookInfo), secret };
+    const encrypted = await encrypt(env.SECRETS_KEY, encryptionName(id), secret);
+    if (encrypted === undefined) return refused(NO_SECRETS_KEY);
+    if (this.#webhooks.all().length >= limits.webhooksPerWorkspace)
+      return refused({ reason: "conflict", message: "The workspace has too many webhooks" });
+    this.#change(() => this.#webhooks.add({ id, ...order, secret: encrypted, createdAt: Date.now() }));
+    return accepted({ ...(this.list().find((one) => one.id === id) as WebhookInfo), secret });
   }
 
-  /** False: there is none. */
-  remove(id: string): boolean {
-    return this.#change(() => this.#store.remove(id));
+  remove(id: string): Result<undefined> {
+    return this.#change(() => this.#webhooks.remove(id)) ? accepted() : refused(UNKNOWN);
   }
 
   #change<T>(change: () => T): T {
     const before = this.wanted();
     const result = change();
     const wanted = this.wanted();
-    if (wanted.join() !== before.join()) this.#surroundings.wantedChanged(wanted);
+    if (wanted.join() !== before.join()) this.#parts.callbacks.wantedNoticesChanged(wanted);
     return result;
   }
 
-  // ---- what they are told -----------------------------------------------------------------------------
+  // ---- messages ---------------------------------------------------------------------------------------
 
-  /** Notices of a session. Those that came before are known. */
+  /** Takes messages of a session. A message that was handed over before is ignored. */
   take(notices: readonly HandedNotice[]): void {
-    const webhooks = this.#store.all();
+    const webhooks = this.#webhooks.all();
     if (webhooks.length === 0) return;
     const now = Date.now();
     for (const { id, type, body, lost } of notices) {
-      if (!this.#store.hear(id)) continue;
+      if (!this.#webhooks.isNew(id)) continue;
       for (const webhook of webhooks.filter(({ events }) => events.includes(type))) {
-        this.#store.enqueue(webhook.id, id, body, now);
-        if (lost > 0) this.#store.drop(webhook.id, lost);
+        this.#webhooks.enqueue(webhook.id, id, body, now);
+        if (lost > 0) this.#webhooks.countDropped(webhook.id, lost);
       }
     }
     this.deliver();
   }
 
-  /** Something to see whether it arrives. False: there is no such webhook. */
-  ping(webhook: string): boolean {
-    const identity = this.#surroundings.identity();
-    if (!identity || !this.has(webhook)) return false;
+  /** Sends a test message. */
+  ping(webhook: string): Result<undefined> {
+    const identity = this.#parts.store.identity();
+    if (!identity || !this.has(webhook)) return refused(UNKNOWN);
     const timestamp = new Date().toISOString();
     const message: Ping = { type: "ping", timestamp, data: { workspace: identity.workspace, webhook } };
-    this.#store.enqueue(webhook, newId("msg"), JSON.stringify(message), Date.now());
+    this.#webhooks.enqueue(webhook, newId("msg"), JSON.stringify(message), Date.now());
     this.deliver();
-    return true;
+    return accepted();
   }
 
-  /** Begins what is due and there is room for. Whatever ends makes room, and is followed by the next. */
+  /** Begins the deliveries that are due and for which there is room. Each delivery that ends calls this again. */
   deliver(): void {
     const now = Date.now();
-    const waiting = this.#store.all().flatMap((webhook) => {
-      const delivery = this.#store.next(webhook.id);
+    const waiting = this.#webhooks.all().flatMap((webhook) => {
+      const delivery = this.#webhooks.next(webhook.id);
       return delivery ? { webhook, delivery, isFailing: webhook.failingSince !== null } : [];
     });
     const due = waiting
-      .filter(({ webhook, delivery }) => delivery.next <= now && !this.#underWay.has(webhook.id))
+      .filter(({ webhook, delivery }) => delivery.next <= now && !this.#sending.has(webhook.id))
       .sort((a, b) => a.delivery.next - b.delivery.next);
-    const begun = admitted(due, [...this.#underWay.values()]);
-    for (const { webhook, isFailing } of begun) this.#underWay.set(webhook.id, { isFailing });
-    this.#arm(waiting.map(({ delivery }) => delivery.next).filter((at) => at > now));
-    for (const { webhook, delivery } of begun) this.#ctx.waitUntil(this.#attempt(webhook, delivery));
+    const begun = admitted(due, [...this.#sending.values()], this.#parts.limits.webhooksAtOnce);
+    for (const { webhook, isFailing } of begun) this.#sending.set(webhook.id, { isFailing });
+    this.#setTimer(waiting.map(({ delivery }) => delivery.next).filter((at) => at > now));
+    for (const { webhook, delivery } of begun) this.#parts.ctx.waitUntil(this.#attempt(webhook, delivery));
   }
 
-  /** What is under way, and what waits for it to end, is looked at again should this object not live to do so. */
-  #arm(later: readonly number[]): void {
-    const net = this.#underWay.size > 0 ? [Date.now() + LIMITS.webhookTimeoutMs] : [];
-    const times = [...later, ...net];
-    if (times.length > 0) this.#clock.set("webhooks", Math.min(...times));
-    else this.#clock.clear("webhooks");
+  /** Besides the later deliveries, an eviction during a delivery needs a deadline to continue. */
+  #setTimer(later: readonly number[]): void {
+    const { timers, limits } = this.#parts;
+    const recovery = this.#sending.size > 0 ? [Date.now() + limits.webhookTimeoutMs] : [];
+    const times = [...later, ...recovery];
+    if (times.length > 0) timers.set("webhooks", Math.min(...times));
+    else timers.clear("webhooks");
   }
 
   async #attempt(webhook: Webhook, delivery: Delivery): Promise<void> {
     try {
-      const answer = await this.#send(webhook, delivery);
-      if (this.has(webhook.id)) this.#settle(webhook, delivery, answer);
+      const result = await this.#send(webhook, delivery);
+      if (this.has(webhook.id)) this.#settle(webhook, delivery, result);
     } finally {
-      this.#underWay.delete(webhook.id);
+      this.#sending.delete(webhook.id);
       this.deliver();
     }
   }
 
-  /** Addresses and links are secrets: of what goes wrong only the kind is told. */
-  async #send({ id, url, secret, links, origin }: Webhook, delivery: Delivery): Promise<Answer> {
-    const identity = this.#surroundings.identity();
-    const { SECRETS_KEY, PUBLIC_URL } = this.#env;
+  /** Addresses and links are secrets, so only the name of an error is logged. */
+  async #send({ id, url, secret, links, origin }: Webhook, delivery: Delivery): Promise<DeliveryResult> {
+    const { env, limits, store } = this.#parts;
+    const identity = store.identity();
     try {
-      const key = await unseal(SECRETS_KEY, sealName(id), secret);
-      const here = PUBLIC_URL ? new URL(PUBLIC_URL).origin : origin;
+      const key = await decrypt(env.SECRETS_KEY, encryptionName(id), secret);
+      const here = env.PUBLIC_URL ? new URL(env.PUBLIC_URL).origin : origin;
       const body =
         links && identity
-          ? await withAnswerLinks(this.#env, here, identity, id, delivery.body)
+          ? await withAnswerLinks(env, here, identity, id, delivery.body, limits)
           : delivery.body;
-      return await post(url, key, delivery.id, body);
+      return await post({ url, secret: key }, { id: delivery.id, body }, limits.webhookTimeoutMs);
     } catch (error) {
       const reason = error instanceof Error ? error.name : "unknown";
-      console.warn("webhook had no answer", { ...identity, webhook: id, message: delivery.id, reason });
-      return NO_ANSWER;
+      console.warn("webhook did not respond", { ...identity, webhook: id, message: delivery.id, reason });
+      return NO_RESPONSE;
     }
   }
 
-  #settle(webhook: Webhook, delivery: Delivery, { status, retryAfterMs }: Answer): void {
+  #settle(webhook: Webhook, delivery: Delivery, { status, retryAfterMs }: DeliveryResult): void {
     const now = Date.now();
-    if (status !== null && status >= 200 && status < 300) return this.#store.delivered(delivery, status, now);
+    if (status !== null && status >= 200 && status < 300)
+      return this.#webhooks.markDelivered(delivery, status, now);
     if (status === GONE) {
       this.remove(webhook.id);
-      return this.#note({ kind: "webhook.deleted", detail: { webhook: webhook.id, reason: "410 Gone" } });
+      return this.#audit({ kind: "webhook.deleted", detail: { webhook: webhook.id, reason: "410 Gone" } });
     }
-    const next = retryAt(delivery.attempts + 1, now, Math.random(), retryAfterMs) ?? null;
-    this.#store.failed(delivery, status, now, next);
-    if (next === null && this.#store.noteFailing(webhook.id))
-      this.#note({ kind: "webhook.failed", detail: { webhook: webhook.id, message: delivery.id, status } });
+    const attempts = delivery.attempts + 1;
+    const next = retryAt(attempts, now, Math.random(), retryAfterMs, this.#parts.limits) ?? null;
+    this.#webhooks.markFailed(delivery, status, now, next);
+    if (next === null && this.#webhooks.takeFailingAudit(webhook.id))
+      this.#audit({ kind: "webhook.failed", detail: { webhook: webhook.id, message: delivery.id, status } });
   }
 
-  #note(act: Pick<Act, "kind" | "detail">): void {
-    const identity = this.#surroundings.identity();
+  #audit(act: Pick<Act, "kind" | "detail">): void {
+    const { ctx, env, store } = this.#parts;
+    const identity = store.identity();
     if (!identity) return;
     const { tenant, workspace } = identity;
-    this.#ctx.waitUntil(audit(this.#env, tenant, { ...act, subject: "gateway", workspace }));
+    ctx.waitUntil(audit(env, tenant, { ...act, subject: "gateway", workspace }));
   }
 }
 
-/** By which a receiver says that it wants no more. */
+const UNKNOWN: Refusal = { reason: "not-found", message: "Unknown webhook" };
+
+/** The status by which a receiver unsubscribes. */
 const GONE = 410;
 
 /** No secret of a workspace can have such a name. */
-function sealName(id: string): string {
+function encryptionName(id: string): string {
   return `webhook:${id}`;
 }

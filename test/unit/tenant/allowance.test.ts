@@ -36,7 +36,11 @@ class World {
     const hour = hourOf(this.now);
     const left = Object.fromEntries(
       entries(asked).map(([quota, amount]) => {
-        const grant = grantOf(this.limitOf(quota) - this.#of(this.given, quota), amount, this.connections.size);
+        const grant = grantOf(
+          this.limitOf(quota) - this.#of(this.given, quota),
+          amount,
+          this.connections.size,
+        );
         this.#count(this.given, quota, grant);
         return [quota, grant];
       }),

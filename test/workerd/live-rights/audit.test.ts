@@ -81,7 +81,7 @@ describe("the audit", () => {
     setLimits({ auditEntries: 10 });
     const tenant = `t-${crypto.randomUUID()}`;
     const stub = env.TENANT_DO.getByName(tenant);
-    for (let n = 1; n <= 25; n++) await stub.record({ kind: "share.made", subject: `s${n}` });
+    for (let n = 1; n <= 25; n++) await stub.recordAct({ kind: "share.made", subject: `s${n}` });
     const bearer = await admin({ tenant });
     const seen: string[] = [];
     for (let after: number | null = 0; after !== null; ) {

@@ -2,12 +2,12 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { packTar } from "modern-tar";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS, readLimits } from "../../../src/protocol/limits.ts";
 import { limitOf } from "../../../src/tenant/allowance.ts";
 import * as container from "../../fixtures/dialects/container-data-model.ts";
 import * as webGateway from "../../fixtures/dialects/web-gateway.ts";
 import { get, openSession, prompt, sessionStub } from "../fixtures.ts";
-import { setLimits } from "../limits.ts";
+import { setLimits, setLimitsOf } from "../limits.ts";
 import { permissionRequest } from "../peers/agent.ts";
 import { HttpPeer, INITIALIZE, JSON_TYPE, request } from "../peers/http-client.ts";
 import { CONTROLLER, token } from "../tokens.ts";
@@ -29,7 +29,7 @@ describe("the characters of an hour", () => {
     setLimits({ charsPerHour: 64_000 });
     const someone = await user();
     const { client } = await connect(someone);
-    const rest = limitOf(LIMITS, "chars") - INITIALIZE.length;
+    const rest = limitOf(readLimits(env.LIMITS), "chars") - INITIALIZE.length;
     client.send(INITIALIZE);
     await client.until("i");
     client.send(asking(rest - 1000, 1));
@@ -45,7 +45,7 @@ describe("the characters of an hour", () => {
     expect(codeOf((await client.until(3)).response)).toBe(-32601);
     client.send(asking(100, 4));
     expect(codeOf((await client.until(4)).response)).toBe(REFUSED);
-    expect(await given(someone, "chars")).toBe(limitOf(LIMITS, "chars"));
+    expect(await given(someone, "chars")).toBe(limitOf(readLimits(env.LIMITS), "chars"));
   });
 
   test("include text that is no message", async () => {
@@ -62,7 +62,7 @@ describe("the characters of an hour", () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const turn = client.call("session/prompt", prompt(sessionId, "go"));
     const asked = await agent.line();
-    setLimits({ charsPerHour: 64_000 });
+    await setLimitsOf("acme", { charsPerHour: 64_000 });
     const sub = crypto.randomUUID();
     const someone = await user({ tenant: "acme", sub, workspaces: [workspace] });
     const { client: mine, object } = await open(someone);
@@ -73,7 +73,7 @@ describe("the characters of an hour", () => {
     // The message is one character longer than the rest of the quota.
     const used = await given(someone, "chars", sub);
     const left = await held(object);
-    mine.send(asking(limitOf(LIMITS, "chars") - used + left, 1));
+    mine.send(asking(limitOf(readLimits(env.LIMITS), "chars") - used + left, 1));
     expect(codeOf((await mine.until(1)).response)).toBe(-32601);
     mine.send(asking(100, 2));
     expect(codeOf((await mine.until(2)).response)).toBe(REFUSED);
@@ -87,13 +87,15 @@ describe("the characters of an hour", () => {
     // The reserve is a thousand characters and ends too.
     for (let i = 0; i < 5; i += 1) mine.send(notification(200, { sessionId }));
     expect(await mine.closed).toEqual({ code: 1008, reason: "quota exceeded" });
-    expect(await given(someone, "reserve", sub)).toBeLessThanOrEqual(limitOf(LIMITS, "reserve"));
+    expect(await given(someone, "reserve", sub)).toBeLessThanOrEqual(
+      limitOf(readLimits(env.LIMITS), "reserve"),
+    );
   });
 
   test("keep no reserve for long answers", async () => {
     setLimits({ charsPerHour: 640_000 });
     const { client } = await open(await user());
-    client.send(asking(limitOf(LIMITS, "chars") - 5000, 1));
+    client.send(asking(limitOf(readLimits(env.LIMITS), "chars") - 5000, 1));
     await client.until(1);
     client.send(notification(DEFAULT_LIMITS.smallChars + 1000));
     expect(await client.closed).toEqual({ code: 1008, reason: "quota exceeded" });
@@ -216,7 +218,7 @@ describe("an import", () => {
     expect(second.status).toBe(429);
     expect(await second.json()).toMatchObject({ error: { code: "too_many_requests" } });
     expect(Number(second.headers.get("Retry-After"))).toBeGreaterThan(0);
-    expect(await given(someone, "chars")).toBeLessThanOrEqual(limitOf(LIMITS, "chars"));
+    expect(await given(someone, "chars")).toBeLessThanOrEqual(limitOf(readLimits(env.LIMITS), "chars"));
     const imported = await get(`/api/sessions/${sessionId}`, someone.bearer);
     expect(imported.status).toBe(200);
   });
@@ -232,7 +234,7 @@ describe("an import", () => {
     );
     expect(tables).toEqual([]);
     expect((await get(`/api/sessions/${sessionId}`, someone.bearer)).status).toBe(404);
-    setLimits({ charsPerHour: DEFAULT_LIMITS.frameChars });
+    await setLimitsOf(someone.tenant, { charsPerHour: DEFAULT_LIMITS.frameChars });
     expect((await upload(someone.bearer, tar)).status).toBe(201);
   });
 

@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { eventsText, holdUp, openSession, prompt } from "../fixtures.ts";
-import { setLimits } from "../limits.ts";
+import { setLimits, setLimitsOf } from "../limits.ts";
 import { mint } from "../tokens.ts";
 import {
   asking,
@@ -49,7 +49,7 @@ describe("the prompts of an hour", () => {
   test("reach no session when they are refused", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     const someone = await user({ tenant: "acme", sub: crypto.randomUUID(), workspaces: [workspace] });
-    setLimits({ promptsPerHour: 1 });
+    await setLimitsOf("acme", { promptsPerHour: 1 });
     const { client: other } = await open(someone);
     await other.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
     const first = other.call("session/prompt", prompt(sessionId, "first"));
@@ -59,7 +59,7 @@ describe("the prompts of an hour", () => {
     expect(codeOf(response)).toBe(REFUSED);
     expect(await eventsText(workspace, sessionId)).not.toContain("second");
     // Other users are not affected.
-    setLimits({ promptsPerHour: 10_000 });
+    await setLimitsOf("acme", { promptsPerHour: 10_000 });
     const turn = client.call("session/prompt", prompt(sessionId, "mine"));
     agent.answer(await agent.line(), { stopReason: "end_turn" });
     expect((await client.until(turn)).response.result).toEqual({ stopReason: "end_turn" });

@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { openSession, prompt } from "../fixtures.ts";
-import { setLimits } from "../limits.ts";
+import { setLimits, setLimitsOf } from "../limits.ts";
 import { Resumable } from "../peers/resumable-client.ts";
 import { codeOf, given, HOUR, NOWHERE, startOfHour, TAKEN, type User, user } from "./fixtures.ts";
 
@@ -77,7 +77,7 @@ describe("a resumable client", () => {
   test("loses its socket for a notification over the quota, and sends it again in the next hour", async () => {
     startOfHour();
     const { agent, sessionId, workspace } = await openSession();
-    setLimits({ charsPerHour: 64_000, smallChars: 100 });
+    await setLimitsOf("acme", { charsPerHour: 64_000, smallChars: 100 });
     const someone = await user({ tenant: "acme", sub: crypto.randomUUID(), workspaces: [workspace] });
     const client = new Resumable(workspace);
     client.bearer = someone.bearer;

@@ -54,15 +54,15 @@ describe("share links", () => {
       storage.sql.exec("INSERT INTO share VALUES (?, ?, ?, ?, ?, ?, ?)", ...row);
     });
     await evictDurableObject(stub);
-    expect(await stub.sharedWith(hash)).toMatchObject({ session: "s" });
-    expect((await stub.sharedWith(hash))?.redacted).toBeUndefined();
+    expect(await stub.shareBearer(hash)).toMatchObject({ session: "s" });
+    expect((await stub.shareBearer(hash))?.redacted).toBeUndefined();
     const caller: Caller = { tenant, subject: "me", workspaces: ["*"], scopes: ["share"], expires: 0 };
     const order = { session: "s", workspace: "w", expires: Date.now() + 60_000, redact: true };
-    await stub.share(caller, order, "other");
+    await stub.createShare(caller, order, "other");
     await evictDurableObject(stub);
-    expect(await stub.sharedWith("other")).toMatchObject({ session: "s", redacted: true });
+    expect(await stub.shareBearer("other")).toMatchObject({ session: "s", redacted: true });
     const redact = Object.fromEntries(
-      (await stub.shares(caller)).map((one) => [one.id === "old", one.redact]),
+      (await stub.listShares(caller)).map((one) => [one.id === "old", one.redact]),
     );
     expect(redact).toEqual({ true: false, false: true });
   });

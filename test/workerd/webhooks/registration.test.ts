@@ -92,14 +92,16 @@ describe("a webhook", () => {
   test("cannot be made on a gateway without SECRETS_KEY", async () => {
     const stub = workspaceStub(workspaceName());
     const made = await runInDurableObject(stub, (_, state) =>
-      new Webhooks(
-        state,
-        { ...env, SECRETS_KEY: "" },
-        { set() {}, clear() {} },
-        { exists: () => false, identity: () => undefined, wantedChanged() {} },
-      ).make({ url: "https://receiver.test/", events: ["turn.ended"], links: false, origin: "" }),
+      new Webhooks({
+        ctx: state,
+        env: { ...env, SECRETS_KEY: "" },
+        limits: DEFAULT_LIMITS,
+        store: { exists: false, identity: () => undefined },
+        timers: { set() {}, clear() {} },
+        callbacks: { wantedNoticesChanged() {} },
+      }).create({ url: "https://receiver.test/", events: ["turn.ended"], links: false, origin: "" }),
     );
-    expect(made).toBe("no key");
+    expect(made).toMatchObject({ ok: false, refusal: { reason: "not-configured" } });
   });
 
   test("belongs to its workspace and is unknown to all others", async () => {

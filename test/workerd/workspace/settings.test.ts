@@ -20,7 +20,7 @@ describe("a workspace", () => {
       root: null,
     });
     const rights = { workspaces: [workspace], scopes: ["session:read"], expires: 0 } as const;
-    await workspaceStub(workspace).choose({ tenant: "acme", subject: "someone", ...rights }, null);
+    await workspaceStub(workspace).selectAgent({ tenant: "acme", subject: "someone", ...rights }, null);
     await workspaceStub(workspace).release("s", 1);
     const tables = await runInDurableObject(workspaceStub(workspace), (_, { storage }) =>
       storage.sql.exec("SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\'").toArray(),
@@ -114,7 +114,7 @@ describe("a workspace", () => {
       await set(workspace, { policy: { default: "reject" } });
       expect(await kinds(workspace, sessionId)).not.toContain("permission.policy");
       await runInDurableObject(workspaceStub(workspace), async (instance, { storage }) => {
-        storage.sql.exec("UPDATE deadline SET at = 0 WHERE name = 'words'");
+        storage.sql.exec("UPDATE deadline SET at = 0 WHERE name = 'session-messages'");
         await instance.alarm();
       });
       expect(await kinds(workspace, sessionId)).toContain("permission.policy");

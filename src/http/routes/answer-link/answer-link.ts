@@ -7,7 +7,7 @@ import type { Caller } from "../../../protocol/caller.ts";
 import { type AgentRequest, clientRequestId } from "../../../protocol/ids.ts";
 import type { PermissionOption, PermissionSummary } from "../../../protocol/permission.ts";
 import type { AnsweredPermission } from "../../../protocol/rest.ts";
-import { noteRefusal } from "../../../tenant/client/refused-token-audit.ts";
+import { auditRefusedToken } from "../../../tenant/client/refused-token-audit.ts";
 import { isRevoked } from "../../../tenant/client/revocation-cache.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { RefusalException } from "../../refusal-response.ts";
@@ -58,8 +58,8 @@ async function openLink(c: Context<AppEnv>): Promise<AnswerLink> {
   if (!read.ok) throw read.refusal === "expired" ? gone("The link has expired") : unknownLink();
   const link = read.value;
   const caller = callerBy(link);
-  if (await isRevoked(c.env, caller)) {
-    c.executionCtx.waitUntil(noteRefusal(c.env, caller, "revoked link"));
+  if (await isRevoked(c.env, c.get("limits"), caller)) {
+    c.executionCtx.waitUntil(auditRefusedToken(c.env, c.get("limits"), caller, "revoked link"));
     throw unknownLink();
   }
   if (!(await isOfKnownWebhook(c.env, link))) throw unknownLink();

@@ -5,11 +5,10 @@ import { type ErrorBody, IMPORT_QUERY, type ImportedSession } from "../../../pro
 import { ImportError } from "../../../session/transfer/import-error.ts";
 import { readLegacyRecord } from "../../../session/transfer/worker/legacy-record.ts";
 import { readBytes, readSessionTar } from "../../../session/transfer/worker/tar-reader.ts";
-import { mayOpenSession } from "../../../tenant/quotas.ts";
+import { countSession } from "../../../tenant/client/subject-limits.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { parseQuery } from "../../input.ts";
-import { tooMany } from "../../middleware/rate-limits.ts";
-import { RefusalException } from "../../refusal-response.ts";
+import { RefusalException, unwrap } from "../../refusal-response.ts";
 import { MeteredBody } from "../../streams/metered-body.ts";
 import { requestedWorkspace, unknownWorkspace } from "../../targets.ts";
 import { ImportDestination, type ImportOptions } from "./import-destination.ts";
@@ -19,10 +18,9 @@ export async function importSession(c: Context<AppEnv>): Promise<Response> {
   const { body } = c.req.raw;
   if (!body) throw new RefusalException({ reason: "invalid", message: "The request contains no archive" });
   const options = await importOptions(c);
-  const spent = await mayOpenSession(c.env, c.get("caller"));
-  if (spent) throw tooMany(spent.message, spent.data.retryAfterMs);
+  unwrap(await countSession(c.env, c.get("limits"), c.get("caller")));
   const destination = new ImportDestination(c.env, options);
-  const metered = new MeteredBody(c.env, c.get("caller"), body);
+  const metered = new MeteredBody(c.env, c.get("limits"), c.get("caller"), body);
   try {
     if (c.req.header("Content-Type")?.toLowerCase().startsWith("application/json")) {
       const bytes = await readBytes(metered.body, null, c.get("limits").importFileBytes);
@@ -36,7 +34,7 @@ export async function importSession(c: Context<AppEnv>): Promise<Response> {
     return c.json<ImportedSession>(session, 201, { Location: `/api/sessions/${session.sessionId}` });
   } catch (error) {
     const { exceeded } = metered;
-    if (exceeded) throw tooMany(exceeded.message, exceeded.data.retryAfterMs);
+    if (exceeded) throw new RefusalException(exceeded);
     if (!(error instanceof ImportError)) throw error;
     return c.json<ErrorBody>({ error: { code: "bad_archive", ...error.fault } }, 400);
   } finally {

@@ -4,14 +4,14 @@ import { type CreatedShare, type ShareList, shareRequest } from "../../../protoc
 import type { AppEnv } from "../../app-env.ts";
 import { parseBody } from "../../input.ts";
 import { requireScope } from "../../middleware/authentication.ts";
-import { RefusalException, unwrap } from "../../refusal-response.ts";
+import { unwrap } from "../../refusal-response.ts";
 import { sessionOf, tenantOf } from "../../targets.ts";
 
 /** Links whose bearer may read one session until they expire. */
 export const shareRoutes = new Hono<AppEnv>();
 
 shareRoutes.get("/shares", requireScope("share"), async (c) =>
-  c.json<ShareList>({ shares: await tenantOf(c).shares(c.get("caller")) }),
+  c.json<ShareList>({ shares: await tenantOf(c).listShares(c.get("caller")) }),
 );
 
 shareRoutes.post("/shares", requireScope("share"), async (c) => {
@@ -20,13 +20,12 @@ shareRoutes.post("/shares", requireScope("share"), async (c) => {
   const origin = unwrap(await sessionOf(c, session).origin(caller));
   const token = makeShareToken(caller.tenant);
   const order = { session, workspace: origin.workspace, expires: Date.now() + expiresIn * 1000, redact };
-  const share = await tenantOf(c).share(caller, order, await hashOf(token));
+  const share = await tenantOf(c).createShare(caller, order, await hashOf(token));
   const url = `${new URL(c.req.url).origin}/api/sessions/${session}?token=${token}`;
   return c.json<CreatedShare>({ ...share, token, url }, 201);
 });
 
 shareRoutes.delete("/shares/:id", requireScope("share"), async (c) => {
-  const isRemoved = await tenantOf(c).unshare(c.get("caller"), c.req.param("id"));
-  if (!isRemoved) throw new RefusalException({ reason: "not-found", message: "Unknown share" });
+  unwrap(await tenantOf(c).removeShare(c.get("caller"), c.req.param("id")));
   return c.body(null, 204);
 });

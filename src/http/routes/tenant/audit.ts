@@ -9,5 +9,5 @@ import { tenantOf } from "../../targets.ts";
 export const auditRoutes = new Hono<AppEnv>();
 
 auditRoutes.get("/audit", requireScope("workspace:admin"), async (c) =>
-  c.json<AuditPage>(await tenantOf(c).audit(c.get("caller"), parseQuery(c, AUDIT_QUERY))),
+  c.json<AuditPage>(await tenantOf(c).auditPage(c.get("caller"), parseQuery(c, AUDIT_QUERY))),
 );

@@ -8,35 +8,32 @@ import {
   type RevocationKind,
   type RevocationList,
 } from "../../../protocol/rest.ts";
-import { forgetAnswers } from "../../../tenant/client/revocation-cache.ts";
+import { clearRevocationCache } from "../../../tenant/client/revocation-cache.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { parseBody } from "../../input.ts";
 import { requireScope } from "../../middleware/authentication.ts";
-import { RefusalException } from "../../refusal-response.ts";
+import { RefusalException, unwrap } from "../../refusal-response.ts";
 import { tenantOf } from "../../targets.ts";
 
 /** Revocations of tokens, of all tokens of a subject, and of everybody's access to a session. */
 export const revocationRoutes = new Hono<AppEnv>();
 
 revocationRoutes.get("/revocations", requireScope("workspace:admin"), async (c) =>
-  c.json<RevocationList>({ revocations: await tenantOf(c).revocations(c.get("caller")) }),
+  c.json<RevocationList>({ revocations: await tenantOf(c).listRevocations(c.get("caller")) }),
 );
 
 revocationRoutes.post("/revocations", requireScope("workspace:admin"), async (c) => {
   const order = revocationIn(await parseBody(c, REVOCATION_REQUEST));
-  const unknown = new RefusalException(unknownSession(order.value));
-  if (order.kind === "session" && !isUuid(order.value)) throw unknown;
-  const made = await tenantOf(c).revoke(c.get("caller"), order);
-  forgetAnswers();
-  if (made === null) throw unknown;
-  if ("refused" in made) throw new RefusalException({ reason: "conflict", message: made.refused });
-  return c.json<Revocation>(made, 201);
+  if (order.kind === "session" && !isUuid(order.value))
+    throw new RefusalException(unknownSession(order.value));
+  const result = await tenantOf(c).revoke(c.get("caller"), order);
+  clearRevocationCache();
+  return c.json<Revocation>(unwrap(result), 201);
 });
 
 revocationRoutes.delete("/revocations/:id", requireScope("workspace:admin"), async (c) => {
-  const isLifted = await tenantOf(c).lift(c.get("caller"), c.req.param("id"));
-  if (!isLifted) throw new RefusalException({ reason: "not-found", message: "Unknown revocation" });
-  forgetAnswers();
+  unwrap(await tenantOf(c).liftRevocation(c.get("caller"), c.req.param("id")));
+  clearRevocationCache();
   return c.body(null, 204);
 });
 

@@ -4,7 +4,7 @@ import { audit } from "../../../tenant/client/audit.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { parse, parseBody } from "../../input.ts";
 import { requireScope } from "../../middleware/authentication.ts";
-import { RefusalException } from "../../refusal-response.ts";
+import { unwrap } from "../../refusal-response.ts";
 import { workspaceOf } from "../../targets.ts";
 
 /** The secrets of a workspace. Admins set and remove them; only the workspace's hosts get to read them. */
@@ -23,14 +23,7 @@ secretRoutes.put(`${PATH}/:name`, async (c) => {
   const { value } = await parseBody(c, SECRET_REQUEST);
   const id = c.req.param("id");
   const caller = c.get("caller");
-  const result = await workspaceOf(c, id).putSecret(caller, id, { name, value });
-  if (result === "no key")
-    throw new RefusalException({
-      reason: "not-configured",
-      message: "This gateway keeps no secrets: SECRETS_KEY is not set",
-    });
-  if (result === "too many")
-    throw new RefusalException({ reason: "conflict", message: "The workspace has too many secrets" });
+  unwrap(await workspaceOf(c, id).putSecret(caller, id, { name, value }));
   const { tenant, subject } = caller;
   await audit(c.env, tenant, { kind: "secret.set", subject, workspace: id, detail: { name } });
   return c.body(null, 204);

@@ -4,7 +4,7 @@ import { audit } from "../../../tenant/client/audit.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { parseBody } from "../../input.ts";
 import { requireScope } from "../../middleware/authentication.ts";
-import { RefusalException } from "../../refusal-response.ts";
+import { unwrap } from "../../refusal-response.ts";
 import { workspaceOf } from "../../targets.ts";
 
 /** The webhooks of a workspace: receivers of messages about its sessions. */
@@ -23,14 +23,8 @@ webhookRoutes.post(PATH, async (c) => {
   const workspace = workspaceOf(c, id);
   const order = await parseBody(c, webhookRequest(c.get("limits")));
   const caller = c.get("caller");
-  const made = await workspace.makeWebhook(caller, id, { ...order, origin: new URL(c.req.url).origin });
-  if (made === "no key")
-    throw new RefusalException({
-      reason: "not-configured",
-      message: "This gateway keeps no secrets: SECRETS_KEY is not set",
-    });
-  if (made === "too many")
-    throw new RefusalException({ reason: "conflict", message: "The workspace has too many webhooks" });
+  const { origin } = new URL(c.req.url);
+  const made = unwrap(await workspace.createWebhook(caller, id, { ...order, origin }));
   const { tenant, subject } = caller;
   // The path of the address may be the receiver's secret, so only the origin is logged.
   const detail = { webhook: made.id, to: new URL(made.url).origin, events: made.events.join() };
@@ -41,7 +35,7 @@ webhookRoutes.post(PATH, async (c) => {
 webhookRoutes.delete(`${PATH}/:webhook`, async (c) => {
   const { id, webhook } = c.req.param();
   const caller = c.get("caller");
-  if (!(await workspaceOf(c, id).deleteWebhook(caller, webhook))) throw unknownWebhook();
+  unwrap(await workspaceOf(c, id).deleteWebhook(caller, webhook));
   const { tenant, subject } = caller;
   await audit(c.env, tenant, { kind: "webhook.deleted", subject, workspace: id, detail: { webhook } });
   return c.body(null, 204);
@@ -49,10 +43,6 @@ webhookRoutes.delete(`${PATH}/:webhook`, async (c) => {
 
 webhookRoutes.post(`${PATH}/:webhook/test`, async (c) => {
   const { id, webhook } = c.req.param();
-  if (!(await workspaceOf(c, id).testWebhook(c.get("caller"), webhook))) throw unknownWebhook();
+  unwrap(await workspaceOf(c, id).testWebhook(c.get("caller"), webhook));
   return c.body(null, 202);
 });
-
-function unknownWebhook(): RefusalException {
-  return new RefusalException({ reason: "not-found", message: "Unknown webhook" });
-}

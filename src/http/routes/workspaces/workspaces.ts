@@ -5,11 +5,10 @@ import { WATCH_WORKSPACE } from "../../../protocol/internal-headers.ts";
 import { PAGE_QUERY, type WorkspaceList, type WorkspaceView } from "../../../protocol/rest.ts";
 import { SETTINGS_CHANGE, type SettingsChange } from "../../../protocol/workspace-settings.ts";
 import { type Act, audit } from "../../../tenant/client/audit.ts";
-import { cannotStart } from "../../../workspace/container/starter.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { parseBody, parseQuery } from "../../input.ts";
 import { requireScope } from "../../middleware/authentication.ts";
-import { RefusalException } from "../../refusal-response.ts";
+import { RefusalException, unwrap } from "../../refusal-response.ts";
 import { acceptsEventStream, objectStream } from "../../streams/object-stream.ts";
 import { workspaceOf } from "../../targets.ts";
 
@@ -41,10 +40,8 @@ workspaceRoutes.put("/workspaces/:id", requireScope("workspace:admin"), async (c
   const id = c.req.param("id");
   const workspace = workspaceOf(c, id);
   const change = await parseBody(c, SETTINGS_CHANGE);
-  const obstacle = change.container ? cannotStart(c.env) : undefined;
-  if (obstacle !== undefined) throw new RefusalException({ reason: "invalid", message: obstacle });
   const caller = c.get("caller");
-  const view = await workspace.update(caller, id, change);
+  const view = unwrap(await workspace.update(caller, id, change));
   const { tenant, subject } = caller;
   const detail = auditDetail(change);
   await audit(c.env, tenant, { kind: "workspace.changed", subject, workspace: id, detail });

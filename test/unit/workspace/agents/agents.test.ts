@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { DEFAULT_LIMITS } from "../../../../src/protocol/limits.ts";
 import { SETTINGS_CHANGE } from "../../../../src/protocol/workspace-settings.ts";
 import { agentsOf, mainHost } from "../../../../src/workspace/agents/agents.ts";
-import type { HostRecord, Offer } from "../../../../src/workspace/hosts/record.ts";
+import type { Offer } from "../../../../src/workspace/agents/offer.ts";
+import type { HostRecord } from "../../../../src/workspace/hosts/record.ts";
 import { defaultSettings } from "../../../../src/workspace/settings.ts";
 
 const NOW = 1_000_000_000;
@@ -18,8 +20,8 @@ function host(name: string, more: Partial<HostRecord> = {}): HostRecord {
     git: null,
     connectedAt: 1,
     lastSeenAt: NOW,
-    left: false,
-    told: false,
+    hasLeft: false,
+    isNotified: false,
     ...more,
   };
 }
@@ -30,7 +32,7 @@ function offer(on: string, id: string, more: Partial<Offer> = {}): Offer {
 }
 
 const agents = (hosts: HostRecord[], offers: Offer[], settings = {}) =>
-  agentsOf(hosts, offers, { ...defaultSettings(), ...settings }, NOW);
+  agentsOf(hosts, offers, { ...defaultSettings(DEFAULT_LIMITS), ...settings }, NOW);
 
 describe("the agents of a workspace", () => {
   test("are the agents of all its hosts, the default first", () => {

@@ -1,5 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { type Candidate, decide, isOverdue, wouldHelp } from "../../../../src/workspace/placement/policy.ts";
+import {
+  type Candidate,
+  choosePlacement,
+  isOverdue,
+  wouldHelp,
+} from "../../../../src/workspace/placement/policy.ts";
 
 const NOW = 1_000_000;
 const GRACE = 60_000;
@@ -9,7 +14,7 @@ function host(name: string, more: Partial<Candidate> = {}): Candidate {
     name,
     state: "connected",
     lastSeenAt: NOW,
-    left: false,
+    hasLeft: false,
     agents: ["a"],
     placed: 0,
     capacity: 10,
@@ -23,7 +28,7 @@ const place = (
   home: string | null,
   hosts: Candidate[],
   { sharedFiles = false, agent = "a" }: { sharedFiles?: boolean; agent?: string } = {},
-) => decide({ agent, home }, hosts, { sharedFiles, hostGraceMs: GRACE }, NOW);
+) => choosePlacement({ agent, home }, hosts, { sharedFiles, hostGraceMs: GRACE }, NOW);
 
 const gone = (name: string, forMs: number, more: Partial<Candidate> = {}) =>
   host(name, { state: "gone", lastSeenAt: NOW - forMs, ...more });
@@ -107,7 +112,7 @@ describe("a session with a home", () => {
 
   test.each([
     ["is being drained", host("x", { state: "draining" })],
-    ["has left", gone("x", 0, { left: true })],
+    ["has left", gone("x", 0, { hasLeft: true })],
     ["lost the agent", host("x", { agents: ["b"] })],
   ])(
     "goes elsewhere at once when its host %s and all hosts have the files, and otherwise waits",
@@ -122,13 +127,13 @@ test("a host is overdue when it is away for longer than the grace or has left", 
   expect(isOverdue(host("x", { lastSeenAt: 0 }), GRACE, NOW)).toBe(false);
   expect(isOverdue(gone("x", GRACE - 1), GRACE, NOW)).toBe(false);
   expect(isOverdue(gone("x", GRACE), GRACE, NOW)).toBe(true);
-  expect(isOverdue(gone("x", 0, { left: true }), GRACE, NOW)).toBe(true);
+  expect(isOverdue(gone("x", 0, { hasLeft: true }), GRACE, NOW)).toBe(true);
 });
 
 describe("a container", () => {
   const helps = (home: string | null, hosts: Candidate[], sharedFiles = false, agent = "a") =>
     wouldHelp("container", { agent, home }, hosts, { sharedFiles, hostGraceMs: GRACE }, NOW);
-  const asleep = gone("container", 1, { left: true });
+  const asleep = gone("container", 1, { hasLeft: true });
 
   test("helps a session without a home, and a session at home in the container", () => {
     expect(helps(null, [])).toBe(true);

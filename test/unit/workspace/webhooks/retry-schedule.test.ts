@@ -1,11 +1,20 @@
 import { describe, expect, test } from "vitest";
 import { DEFAULT_LIMITS } from "../../../../src/protocol/limits.ts";
-import { admitted, readRetryAfter, retryAt } from "../../../../src/workspace/webhooks/retry-schedule.ts";
+import {
+  admitted as admittedOf,
+  readRetryAfter,
+  retryAt as retryAtWith,
+} from "../../../../src/workspace/webhooks/retry-schedule.ts";
 
 const NOW = Date.parse("2030-01-01T00:00:00Z");
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
+
+const retryAt = (attempts: number, now: number, random: number, retryAfterMs: number) =>
+  retryAtWith(attempts, now, random, retryAfterMs, DEFAULT_LIMITS);
+const admitted = <T extends { isFailing: boolean }>(waiting: T[], sending: { isFailing: boolean }[]) =>
+  admittedOf(waiting, sending, DEFAULT_LIMITS.webhooksAtOnce);
 
 describe("an undelivered webhook message", () => {
   test("is sent again after longer and longer pauses, and then given up", () => {

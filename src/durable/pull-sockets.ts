@@ -1,0 +1,52 @@
+import { type AttachmentOf, readAttachment, type SocketKind, writeAttachment } from "./attachments.ts";
+
+/** The kinds of sockets whose reader asks for each message. */
+type PullKind = {
+  [Kind in SocketKind]: AttachmentOf<Kind> extends { waiting: boolean } ? Kind : never;
+}[SocketKind];
+
+/**
+ * Sockets whose readers ask for each message when they have room for one. Nothing is sent unasked, so a slow reader
+ * costs no memory. Event streams end in the Worker and read from such a socket: an unfinished response would keep the
+ * object awake, a socket lets it hibernate.
+ */
+export class PullSockets<Kind extends PullKind> {
+  readonly #ctx: DurableObjectState;
+  readonly #kind: Kind;
+  readonly #max: number;
+
+  constructor(ctx: DurableObjectState, kind: Kind, max: number) {
+    this.#ctx = ctx;
+    this.#kind = kind;
+    this.#max = max;
+  }
+
+  get isEmpty(): boolean {
+    return this.#all().length === 0;
+  }
+
+  accept(attachment: AttachmentOf<Kind>, tags: readonly string[]): Response {
+    if (this.#all().length >= this.#max) return new Response("Too many watchers", { status: 429 });
+    const { 0: client, 1: server } = new WebSocketPair();
+    this.#ctx.acceptWebSocket(server, [TAG, ...tags]);
+    writeAttachment(server, attachment);
+    return new Response(null, { status: 101, webSocket: client });
+  }
+
+  /** The open sockets whose readers have asked for a message and not got one. */
+  waiting(): WebSocket[] {
+    return this.#all().filter(
+      (ws) => ws.readyState === WebSocket.OPEN && readAttachment(ws, this.#kind)?.waiting === true,
+    );
+  }
+
+  closeAll(reason: string): void {
+    for (const ws of this.#all()) ws.close(1000, reason);
+  }
+
+  #all(): WebSocket[] {
+    return this.#ctx.getWebSockets(TAG);
+  }
+}
+
+const TAG = "watch";

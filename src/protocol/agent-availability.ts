@@ -1,0 +1,19 @@
+/** Which agents of a workspace can be used, and why an agent cannot. */
+
+type OfferedAgent = { id: string; available: boolean; reason: string | null };
+
+export function availableIds(agents: readonly OfferedAgent[]): string[] {
+  return agents.filter(({ available }) => available).map(({ id }) => id);
+}
+
+/**
+ * Why the agent cannot be used; undefined if it can. Before the first host has connected the workspace knows of no
+ * agents, so every agent may still become available.
+ */
+export function unavailableReason(agents: readonly OfferedAgent[], id: string): string | undefined {
+  const agent = agents.find((one) => one.id === id);
+  if (agents.length === 0 || agent?.available) return undefined;
+  const known = `this workspace has: ${availableIds(agents).join(", ") || "none"}`;
+  if (!agent) return `Unknown agent "${id}"; ${known}`;
+  return `Agent "${id}" is not available (${agent.reason ?? "no host has it"}); ${known}`;
+}

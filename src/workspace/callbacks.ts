@@ -1,0 +1,15 @@
+import type { NoticeType } from "../protocol/webhook-messages.ts";
+
+/** What the parts of a workspace ask of it and report to it. The workspace connects its parts; they do not know each other. */
+export type WorkspaceCallbacks = {
+  /** When a session in the container was last active; null while one is. */
+  containerLastUsed(): Promise<number | null>;
+  /** Whether the container's host is connected, or within its grace period. */
+  isContainerExpected(): boolean;
+  /** The container of that start has ended, or could not be started. */
+  containerEnded(start: number, reason: string): Promise<void>;
+  /** The container is about to be stopped: no more sessions may be placed on it. */
+  containerDraining(): void;
+  /** The webhooks want other types of messages than before. */
+  wantedNoticesChanged(types: NoticeType[]): void;
+};

@@ -1,0 +1,68 @@
+import { accepted, type Refusal, type Result, refused } from "../../protocol/refusal.ts";
+import type { WorkspaceStore } from "../store.ts";
+import { decrypt, encrypt } from "./encryption.ts";
+
+/** A secret as people see it. Only hosts get its value. */
+export type SecretInfo = { name: string; updatedAt: string };
+
+/** The workspace's secrets, each encrypted under its name. */
+export class SecretStore {
+  readonly #sql: SqlStorage;
+  readonly #store: WorkspaceStore;
+  readonly #key: string | undefined;
+
+  /** Without a `key` nothing can be stored or read. */
+  constructor(sql: SqlStorage, store: WorkspaceStore, key: string | undefined) {
+    this.#sql = sql;
+    this.#store = store;
+    this.#key = key;
+  }
+
+  list(): SecretInfo[] {
+    if (!this.#store.exists) return [];
+    return this.#sql
+      .exec<{ name: string; at: number }>("SELECT name, at FROM secret ORDER BY name")
+      .toArray()
+      .map(({ name, at }) => ({ name, updatedAt: new Date(at).toISOString() }));
+  }
+
+  async put(name: string, value: string): Promise<Result<undefined>> {
+    const names = this.list().map((secret) => secret.name);
+    if (names.length >= MAX_SECRETS && !names.includes(name))
+      return refused({ reason: "conflict", message: "The workspace has too many secrets" });
+    const encrypted = await encrypt(this.#key, name, value);
+    if (encrypted === undefined) return refused(NO_SECRETS_KEY);
+    this.#sql.exec(
+      "INSERT OR REPLACE INTO secret (name, value, at) VALUES (?, ?, ?)",
+      ...[name, encrypted, Date.now()],
+    );
+    return accepted();
+  }
+
+  /** False: there is no such secret. */
+  remove(name: string): boolean {
+    return this.#store.exists && this.#sql.exec("DELETE FROM secret WHERE name = ?", name).rowsWritten > 0;
+  }
+
+  /** All secrets in clear text, without those that were encrypted under another key. */
+  async decryptAll(): Promise<Record<string, string>> {
+    const rows = this.#sql.exec<{ name: string; value: string }>("SELECT name, value FROM secret").toArray();
+    const values: Record<string, string> = {};
+    for (const { name, value } of rows) {
+      try {
+        values[name] = await decrypt(this.#key, name, value);
+      } catch (error) {
+        console.error("secret cannot be read", { name, error: String(error) });
+      }
+    }
+    return values;
+  }
+}
+
+/** All secrets of a workspace travel in one message to its hosts. */
+const MAX_SECRETS = 100;
+
+export const NO_SECRETS_KEY: Refusal = {
+  reason: "not-configured",
+  message: "This gateway keeps no secrets: SECRETS_KEY is not set",
+};
