@@ -146,7 +146,7 @@ describe("a workspace without a host", () => {
 });
 
 describe("a container", () => {
-  test("that ends at once is reported, and started again with pauses until it stays", async () => {
+  test("is reported when it ends at once, and started again with pauses until it stays", async () => {
     const own = await workspace("broken");
     writeFileSync(join(directory, "broken"), "broken\n");
     const silent = await Client.connect(await workspace("silent"), { agent: "demo" });
@@ -168,7 +168,7 @@ describe("a container", () => {
     expect((await client.prompt(session, "/echo mended")).stopReason).toBe("end_turn");
   });
 
-  test("that cannot be started is reported", async () => {
+  test("is reported when it cannot be started", async () => {
     const own = await workspace("unstartable");
     chmodSync(command, 0o644);
     try {
@@ -183,7 +183,7 @@ describe("a container", () => {
     expect((await client.prompt(session, "/echo hi")).stopReason).toBe("end_turn");
   });
 
-  test("that dies in mid-turn leaves the turn in doubt, and the next prompt gets another one", async () => {
+  test("leaves the turn in doubt when it dies, and the next prompt gets another one", async () => {
     const own = await workspace("mortal");
     await using client = await Client.connect(own);
     const session = await client.newSession();

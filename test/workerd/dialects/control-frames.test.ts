@@ -9,6 +9,19 @@ import { token } from "../tokens.ts";
 
 import { agentSocket, forSession, fromAgent, hostOf, openPrinted, sendPrinted, text } from "./fixtures.ts";
 
+/** A web gateway client with a session of the only agent `one`. */
+async function printedSession() {
+  const workspace = workspaceName();
+  const host = await hostOf(workspace, ["one"]);
+  const client = await agentSocket(workspace);
+  return {
+    workspace,
+    host,
+    client,
+    ...(await openPrinted(client, host, webGateway.initialize, webGateway.newSession)),
+  };
+}
+
 describe("a control frame", () => {
   test("ping is answered before and after initialize", async () => {
     const client = await agentSocket(workspaceName());
@@ -95,15 +108,7 @@ describe("a control frame", () => {
   });
 
   test("that names an unknown agent leaves the current agent as it is", async () => {
-    const workspace = workspaceName();
-    const host = await hostOf(workspace, ["one"]);
-    const client = await agentSocket(workspace);
-    const { agent, sessionId } = await openPrinted(
-      client,
-      host,
-      webGateway.initialize,
-      webGateway.newSession,
-    );
+    const { client, agent, sessionId } = await printedSession();
     client.send('{"type":"select_agent","agentType":"two"}');
     expect(await client.takeJson()).toMatchObject({ type: "agent_status", status: "error" });
     client.send(forSession(webGateway.prompt, sessionId));
@@ -165,15 +170,7 @@ describe("a control frame", () => {
   });
 
   test("does not report an error of a healthy agent as a failure", async () => {
-    const workspace = workspaceName();
-    const host = await hostOf(workspace, ["one"]);
-    const client = await agentSocket(workspace);
-    const { agent, sessionId } = await openPrinted(
-      client,
-      host,
-      webGateway.initialize,
-      webGateway.newSession,
-    );
+    const { client, agent, sessionId } = await printedSession();
     client.send(forSession(webGateway.prompt, sessionId));
     const { id } = await agent.line();
     agent.items(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32603, message: "no luck" } }));
@@ -183,15 +180,7 @@ describe("a control frame", () => {
   });
 
   test("[I7] is not needed to keep the agent at work: a disconnect leaves the turn running", async () => {
-    const workspace = workspaceName();
-    const host = await hostOf(workspace, ["one"]);
-    const client = await agentSocket(workspace);
-    const { agent, sessionId } = await openPrinted(
-      client,
-      host,
-      webGateway.initialize,
-      webGateway.newSession,
-    );
+    const { workspace, client, agent, sessionId } = await printedSession();
     client.send(forSession(webGateway.prompt, sessionId));
     const prompt = await agent.line();
     client.socket.close();

@@ -1,11 +1,10 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { packTar } from "modern-tar";
 import { describe, expect, test, vi } from "vitest";
-import type { Caller } from "../../../src/protocol/caller.ts";
 import { SESSION_SCHEMA } from "../../../src/session/schema.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { sessionStub, workspaceName } from "../fixtures.ts";
-import { archive, foreign, segments, tarOf, upload } from "./fixtures.ts";
+import { archive, foreign, OWNER, segments, tarOf, upload } from "./fixtures.ts";
 
 const emptyState = (sessionId: string) =>
   runInDurableObject(sessionStub(sessionId), (_, state) =>
@@ -143,19 +142,12 @@ describe("a damaged archive is refused with the place of the damage and leaves n
 
   test("even when its sender disconnects", async () => {
     const id = crypto.randomUUID();
-    const caller: Caller = {
-      tenant: "acme",
-      subject: "someone",
-      workspaces: ["*"],
-      scopes: ["session:prompt"],
-      expires: 0,
-    };
-    const order = { caller, workspace: "w", agent: null, defaultAgent: "", cwd: null };
+    const order = { caller: OWNER, workspace: "w", agent: null, defaultAgent: "", cwd: null };
     const stub = sessionStub(id);
     const begun = await stub.import({ ...order, sessionId: id, recordId: id, format: "acpx" });
     if (!begun.ok) throw new Error(begun.refusal.message);
     expect(await begun.value.write(FIRST, new TextEncoder().encode(lines(id, 1, 2)))).toBeNull();
-    expect(await stub.describe(caller)).toMatchObject({ ok: false });
+    expect(await stub.describe(OWNER)).toMatchObject({ ok: false });
     const second = await stub.import({ ...order, sessionId: id, recordId: id, format: "acpx" });
     expect(second).toMatchObject({ ok: false, refusal: { reason: "conflict" } });
     begun.value[Symbol.dispose]();

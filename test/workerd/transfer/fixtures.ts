@@ -72,15 +72,17 @@ export function foreign(sessionId: string, seq: number, more: Json = {}): string
 
 export const segments = (files: Files) => [...files].filter(([name]) => name.startsWith("events/"));
 
+/** The owner of the sessions here, for calls past the Worker. */
+export const OWNER: Caller = {
+  tenant: "acme",
+  subject: "someone",
+  workspaces: ["*"],
+  scopes: ["session:prompt"],
+  expires: 0,
+};
+
 export async function deleteSession(sessionId: string): Promise<void> {
-  const caller: Caller = {
-    tenant: "acme",
-    subject: "someone",
-    workspaces: ["*"],
-    scopes: ["session:prompt"],
-    expires: 0,
-  };
-  expect(await sessionStub(sessionId).delete(caller)).toMatchObject({ ok: true });
+  expect(await sessionStub(sessionId).delete(OWNER)).toMatchObject({ ok: true });
 }
 
 export function big(chars: number, fill = "x"): string {
