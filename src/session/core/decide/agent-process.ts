@@ -6,17 +6,25 @@ import { rebasePath } from "../../../protocol/rebase-path.ts";
 import type { RequestToAgent, Run, SessionState } from "../state/state.ts";
 import { cancelRequestsOfAgent, endRequestsOfAgent } from "./agent-requests.ts";
 import type { Batch } from "./batch.ts";
-import { answerRoute, cancelQueued, drainQueue, dropQueued, failRunning, leave, settle } from "./turns.ts";
+import {
+  answerRoute,
+  cancelQueued,
+  drainQueue,
+  dropQueued,
+  failRunning,
+  settle,
+  stopForDrain,
+} from "./turns.ts";
 
-/** The life of the agent's processes: wanted, bound to the session, ended, wanted again. */
+/** The life of the agent's processes: requested, asked to open the session, ended, requested again. */
 
-/** A process is wanted again after the last one ended or could not be had. */
+/** Requests a process after the last one ended or none could be started. */
 export function requestProcess(batch: Batch): void {
   const { state } = batch;
   if (state.agent !== "gone" && state.agent !== "failed") return;
-  // On another host its successor would run beside it, on the same files.
+  // The process still runs: on another host its successor would work on the same files beside it.
   if (state.run?.draining && state.run.stopping) return;
-  // Once in a while even a broken agent deserves a new chance.
+  // After a while even a broken agent gets another chance.
   const crashes = batch.at - (state.lastExit?.at ?? 0) > batch.limits.crashMemoryMs ? 0 : state.crashes;
   if (crashes >= batch.limits.crashLimit) {
     const message = `The agent ended ${crashes} times in a row; it is started again after a pause, or when the cause is mended`;
@@ -24,15 +32,15 @@ export function requestProcess(batch: Batch): void {
   }
   const delayMs = crashes < 2 ? 0 : batch.limits.crashBackoffMs * 2 ** (crashes - 2);
   const attempt = { attempt: crashes + 1, delayMs };
-  // The process may be there and only have refused to open a session.
+  // The process may be alive and only have refused to open a session.
   const same = state.run?.initialized === true && !state.run.stopping;
   batch.fact("gateway", "runtime.reconnect_attempt", same ? { ...attempt, process: "same" } : attempt);
   if (same) openAgentSession(batch);
 }
 
 /**
- * The process is up: opens the session in it. The first time that is the client's own session/new; later
- * the agent is asked for its old session if it can, because it may remember more than we could tell it.
+ * Opens the agent session in a process that is up. The first time the process gets the client's own session/new. Later
+ * the agent continues its old session if it can, because it may remember more than the log could tell it.
  */
 export function openAgentSession(batch: Batch, method = openingMethod(batch.state)): void {
   const { identity, run, awaitingAgent, context } = batch.state;
@@ -59,8 +67,8 @@ export function openAgentSession(batch: Batch, method = openingMethod(batch.stat
 }
 
 /**
- * A client's further directories as the agent has them, if any is within the client's own: that is the workspace.
- * Any other is passed on as it is, for the host may have it under the same name.
+ * The client's additional directories with the host's paths. A directory within the client's `cwd` is part of the
+ * workspace. Any other path stays as it is, because the host may have a directory of that name.
  */
 function directoriesThere(params: JsonObject, root: string): unknown[] | undefined {
   const { cwd, additionalDirectories: given } = params;
@@ -78,7 +86,7 @@ function openingMethod({ context, run, fork }: SessionState): string {
   return run?.canLoad ? "session/load" : "session/new";
 }
 
-/** No client has opened it yet, or none could: its process may be of use to the next one that tries. */
+/** Whether no client has opened the session, or none could: its process can serve the next client that tries. */
 export function isUnopened({ closed, context, awaitingAgent }: SessionState): boolean {
   return !closed && context.acpSessionId === null && !Object.values(awaitingAgent).some(isOpening);
 }
@@ -102,7 +110,7 @@ export function agentSessionOpened(
   const failed = anew ? frame.sessionId === undefined : "error" in frame.value;
   if (failed) {
     batch.frame("agent", "in", frame, answerRoute(re, pending));
-    // Some agents advertise session/load and cannot do it: a new session is better than none.
+    // Some agents advertise session/load and fail to do it: a new agent session is better than none.
     if (pending.method !== "session/new") return openAgentSession(batch, "session/new");
     const { error } = frame.value;
     const why = error == null ? "it gave no session id" : recordOf(error).message;
@@ -127,7 +135,7 @@ export function agentSessionOpened(
   drainQueue(batch);
 }
 
-/** Some adapters tell the id their harness has for the session. It is for people; nothing depends on it. */
+/** Some adapters report the id that their harness has for the session. The id is for people; nothing depends on it. */
 function logAgentSessionId(batch: Batch, frame: ResponseFrame): void {
   const { context } = batch.state;
   const meta = recordOf(resultOf(frame)._meta);
@@ -139,24 +147,24 @@ function logAgentSessionId(batch: Batch, frame: ResponseFrame): void {
   batch.fact("gateway", "session.agent_session_id.updated", payload, { ...context, agentSessionId });
 }
 
-/** The conversation goes on with an agent that does not remember it; the user should know. */
+/** Tells clients that the conversation continues with an agent that does not remember it. */
 function tellRebound(batch: Batch): void {
   tell(batch, "session.rebound", "The agent was started again and does not remember this conversation");
 }
 
-/** Says something to every client that no client has asked for. */
+/** Sends every client a notice that answers no request. */
 function tell(batch: Batch, event: string, message: string): void {
   batch.frame("gateway", "in", gatewayNotice(batch.state.sessionId, event, message));
 }
 
-/** The agent process is gone, with everything it had not answered. */
+/** The agent process ended, with every request it had not answered. */
 export function processEnded(
   batch: Batch,
   exit: { code: number | null; signal: string | null; error?: string | undefined; stderr: string },
 ): void {
   const { state } = batch;
   const before = state.agent;
-  // What could not be opened before its host had to go is opened elsewhere.
+  // A session that the process had not opened before its host left is opened elsewhere.
   const leaving = state.run?.draining === true && before === "starting";
   const expected = state.run?.stopping === true || leaving;
   const how = exit.signal
@@ -180,22 +188,22 @@ export function processEnded(
   if (state.queue.length > 0) requestProcess(batch);
 }
 
-/** The process ended as it was told to; what waits needs another one. */
+/** The process ended as it was told to. Frames that wait need another process. */
 function leftHost(batch: Batch): void {
   if (batch.state.agent !== "starting")
     failRunning(batch, "stopped", { code: ErrorCode.internal, message: "The agent process was stopped" });
   if (batch.state.queue.length > 0) requestProcess(batch);
 }
 
-/** The host wants to leave: the process ends after its turn, at once if there is none. */
+/** The host wants to leave: the process ends after its turn, or at once if no turn is running. */
 export function drain(batch: Batch, host: string): void {
   const { run, agent, turn } = batch.state;
   if (run?.host !== host || run.draining || run.stopping) return;
   batch.fact("gateway", "queue.owner.draining", { run: run.id, host });
-  if (agent !== "starting" && !turn) leave(batch);
+  if (agent !== "starting" && !turn) stopForDrain(batch);
 }
 
-/** The host has been away for long, and the session's files with it. Nothing is given up: it may come back. */
+/** The host has been away for long, and the session's files with it. The session waits, because the host may return. */
 export function hostAbsent(batch: Batch, host: string, reason: string): void {
   const { run } = batch.state;
   if (run?.host !== host || run.absent) return;
@@ -205,20 +213,20 @@ export function hostAbsent(batch: Batch, host: string, reason: string): void {
   tell(batch, "runtime.paused", `Paused: ${reason}. The session goes on when it is back`);
 }
 
-/** The socket to the host is gone; its process may well be alive. */
+/** The socket to the host is lost; the process may be alive. */
 export function hostGone(batch: Batch, reason: string): void {
   if (batch.state.run?.connected)
     batch.fact("gateway", "runtime.disconnected", { run: batch.state.run.id, reason });
 }
 
-/** The process is there again. */
+/** The host's socket for the known process is back. */
 export function hostBack(batch: Batch, run: string, host: string): void {
   const wasAbsent = batch.state.run?.absent;
   batch.fact("gateway", "runtime.reconnected", { run, host });
   if (wasAbsent) tell(batch, "runtime.reconnected", `Host ${host} is back; the session goes on`);
 }
 
-/** What was asked of a host that is gone may never have begun: it is asked for anew. */
+/** The host that was to start the process is gone, so the process is requested again. */
 export function processRequestLost(batch: Batch, reason: string): void {
   if (batch.state.agent === "starting" && !batch.state.run)
     batch.fact("gateway", "runtime.reconnect_attempt", {
@@ -229,8 +237,8 @@ export function processRequestLost(batch: Batch, reason: string): void {
 }
 
 /**
- * The process is gone with its host, or with an earlier life of it, so what became of its turn cannot be known.
- * A session that it had not opened yet is opened by the next one.
+ * The process is lost with its host, or with the host's previous start, so the outcome of its turn is unknown. The next
+ * process opens a session that the lost one had not opened.
  */
 export function processLost(batch: Batch, reason: string): void {
   const { run, agent } = batch.state;
@@ -239,7 +247,7 @@ export function processLost(batch: Batch, reason: string): void {
   if ((agent === "starting" && !run.stopping) || batch.state.queue.length > 0) requestProcess(batch);
 }
 
-/** The process that was asked for is here while its predecessor has not said that it ended. */
+/** The requested process arrived before its predecessor reported its end. */
 export function processReplaced(batch: Batch): void {
   if (batch.state.run) runGone(batch, batch.state.run, "another process has taken its place", true);
 }
@@ -262,7 +270,7 @@ function runGone(batch: Batch, { id: run }: Run, reason: string, expected: boole
   failRunning(batch, "agent_lost", error, opening ? "session/new" : undefined);
 }
 
-/** No process could be had: nothing that waits for it will run. */
+/** No process could be started: every frame that waits for one fails. */
 export function unavailable(
   batch: Batch,
   message: string,
@@ -281,8 +289,8 @@ function logFailure(batch: Batch, detailCode: string, message: string, stderr = 
 }
 
 /**
- * The process has had its time without work. Its lease goes on if there was work after all; else it ends,
- * and the session is paused until the next prompt.
+ * The idle time of the process is over. If the process had work meanwhile, its lease is renewed. Otherwise the process
+ * ends, and the session is paused until the next prompt.
  */
 export function checkIdle(batch: Batch): void {
   const { state } = batch;
@@ -297,13 +305,13 @@ export function checkIdle(batch: Batch): void {
   endAbsent(batch);
 }
 
-/** A process that is to end on a host nobody has heard of for long is not waited for. */
+/** Gives up a process that is told to end on a host that has been away for long. */
 function endAbsent(batch: Batch): void {
   const { run } = batch.state;
   if (run?.absent && run.stopping) processLost(batch, `host ${run.host} is gone`);
 }
 
-/** Ends the work and frees the process; the history stays, and a load or resume opens the session again. */
+/** Ends the work and frees the process. The history stays, and a client that loads or resumes the session reopens it. */
 export function close(batch: Batch, by: string): void {
   const { turn } = batch.state;
   cancelQueued(batch);

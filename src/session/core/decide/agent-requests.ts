@@ -10,9 +10,9 @@ import type { RequestOfAgent, SessionState } from "../state/state.ts";
 import { findToolCall } from "../state/tool-calls.ts";
 import type { Batch } from "./batch.ts";
 
-/** Answers to what the agent asks, whoever gives them: a client, a person over REST, a policy, a cancel. */
+/** Answers to the agent's requests, by a client, a person over REST, the workspace's policy or a cancellation. */
 
-/** Who decided and why, as the log keeps it. `by` is a connection, or what else gave the answer. */
+/** The author and the reason of a decision. `by` is a connection, or the name of whatever else decided. */
 export type Decision = { by: string; subject?: string; why: string };
 
 export type Outcome = { outcome: "selected"; optionId: string } | { outcome: "cancelled" };
@@ -31,7 +31,7 @@ export function optionsIn(params: unknown): PermissionOption[] {
   );
 }
 
-/** The kind of tool a request is about: as it says itself, or as the call it names was announced. */
+/** The kind of tool that a request concerns: its own `kind`, or that of the tool call it names. */
 export function toolKindIn({ report }: SessionState, params: unknown): string {
   const toolCall = isRecord(params) && isRecord(params.toolCall) ? params.toolCall : {};
   return textOrNull(toolCall.kind) ?? findToolCall(report, toolCall.toolCallId)?.kind ?? "other";
@@ -72,7 +72,7 @@ export function decide(batch: Batch, seq: number, outcome: Outcome, decision: De
 
 // ---- requests that are settled ------------------------------------------------------------------------
 
-/** A client's own answer goes to the agent; of several the first one counts. */
+/** A client's own answer goes to the agent. The first answer of several counts. */
 export function clientAnswer(
   batch: Batch,
   { connection, subject }: { connection: string; subject: string },
@@ -87,7 +87,7 @@ export function clientAnswer(
     batch.fact("gateway", "permission.responded", { request: seq, answer, outcome, ...decision });
   }
   if (ioOf(pending.method)) logClientOperation(batch, seq, pending, answer, !("error" in frame.value));
-  // It was shown to nobody else.
+  // A file or terminal request was shown to no other client.
   else withdraw(batch, seq, pending, connection);
 }
 
@@ -113,7 +113,7 @@ const OPERATIONS: ReadonlyMap<string, Extract<FactKind, `client.${string}`>> = n
   ["terminal/release", "client.terminal.release"],
 ]);
 
-/** A client that cancels owes an answer to each open question; nobody may be there to give it. */
+/** Answers the open requests of a cancelled turn, because no client may be there to do it. */
 export function cancelRequestsOfAgent(batch: Batch, by: string): void {
   for (const seq of openToClients(batch.state)) {
     const pending = batch.state.awaitingClient[seq] as RequestOfAgent;
@@ -125,31 +125,31 @@ export function cancelRequestsOfAgent(batch: Batch, by: string): void {
   }
 }
 
-/** The agent takes its request back: it gets the answer it owes itself, and its clients have heard already. */
+/** The agent cancelled its own request: it gets the answer that is due. Clients have its cancellation already. */
 export function cancelledByAgent(batch: Batch, seq: number, { id, permission }: RequestOfAgent): void {
   const error = { code: ErrorCode.requestCancelled, message: "Request cancelled" };
   batch.frame("gateway", "out", errorResponse(id, error), { re: seq });
   if (permission) logWithdrawn(batch, seq, "the agent cancelled its request");
 }
 
-/** Notes the end of a process with `note`, which ends its questions; those who were asked learn of it. */
-export function endRequestsOfAgent(batch: Batch, why: string, note: () => void): void {
+/** Logs the end of a process with `logEnd`, which ends its requests, and tells the clients that were asked. */
+export function endRequestsOfAgent(batch: Batch, why: string, logEnd: () => void): void {
   const open = openToClients(batch.state).map(
     (seq) => [seq, batch.state.awaitingClient[seq] as RequestOfAgent] as const,
   );
-  note();
+  logEnd();
   for (const [seq, pending] of open) {
     if (pending.permission) logWithdrawn(batch, seq, why);
     withdraw(batch, seq, pending);
   }
 }
 
-/** Nobody has decided, and nobody need do so any more. */
+/** Nobody answered the permission request, and no answer is needed any more. */
 function logWithdrawn(batch: Batch, seq: number, why: string): void {
   batch.fact("gateway", "permission.withdrawn", { request: seq, why });
 }
 
-/** Everyone who was shown a request of the agent learns that it is settled, except who settled it. */
+/** Tells every client that was shown the request, except the one that answered it, that the request is settled. */
 function withdraw(batch: Batch, seq: number, { to }: RequestOfAgent, except?: string): void {
   const requestId = clientRequestId(batch.state.sessionId, seq);
   batch.frame("gateway", "in", notification("$/cancel_request", { requestId }), {

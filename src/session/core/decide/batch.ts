@@ -15,8 +15,8 @@ import { apply } from "../state/fold.ts";
 import type { SessionState } from "../state/state.ts";
 
 /**
- * Events on their way into the log. Each one is numbered and folded into the state as it is added, so that
- * the next decision sees it; the caller writes them all at once before anyone else sees any of them.
+ * Events on their way into the log. Each event is numbered and folded into the state as it is added, so that the next
+ * decision sees it. The caller writes all of them at once, before any reader sees one.
  */
 export class Batch {
   readonly events: LogEvent[] = [];
@@ -76,7 +76,7 @@ export class Batch {
     return this.#add(event as FactEvent);
   }
 
-  /** The prompt that a frame is, or answers. */
+  /** The sequence number of the prompt that a frame is, or answers. */
   #promptOf(seq: number, { method }: Frame, { re }: Route): number | undefined {
     if (method === "session/prompt") return seq;
     return re !== undefined && this.state.awaitingAgent[re]?.method === "session/prompt" ? re : undefined;
@@ -99,7 +99,7 @@ function promptIn(kind: FactKind, payload: Payload): unknown {
   return field && payload[field];
 }
 
-/** What belongs to one prompt, from the queue to its answer, has one request id: the prompt's place in the log. */
+/** Events of one prompt, from the queue to its answer, share a request id made of the prompt's sequence number. */
 function request(prompt: unknown): { requestId?: string } {
   return typeof prompt === "number" ? { requestId: `req_${prompt}` } : {};
 }

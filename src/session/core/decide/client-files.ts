@@ -8,14 +8,14 @@ import { logClientOperation, openToClients } from "./agent-requests.ts";
 import type { Batch } from "./batch.ts";
 
 /**
- * Files and terminals that clients serve, where the workspace says so. A request goes to one client, never to all
- * of them: a file would be written on every machine.
+ * Files and terminals that clients serve, where the workspace's settings say so. A request goes to one client, never to
+ * all of them, because a file would be written on every machine.
  */
 
-/** A client that may be asked, the latest last. `cwd` is where it has the workspace. */
+/** A client that can serve requests. `cwd` is the client's path of the workspace. */
 export type IoClient = { connection: string; serves: readonly WorkspaceIo[]; cwd: string | null };
 
-/** Where a request of the agent goes, or why it goes nowhere. */
+/** The route of a request of the agent, or the reason why no client can serve it. The latest client is the last. */
 export function routeToClient(
   state: SessionState,
   frame: RequestFrame,
@@ -39,7 +39,7 @@ export function routeToClient(
   return { route: path === undefined ? { to } : { to, path: JSON.stringify(path) } };
 }
 
-/** A terminal is where it was made. */
+/** Requests for a terminal go to the client that created it. */
 function toOwner({ run }: SessionState, able: readonly IoClient[], terminalId: unknown) {
   const owner = run?.terminals.find(({ id }) => id === terminalId)?.connection;
   if (owner === undefined)
@@ -53,7 +53,7 @@ function unavailable(message: string): { refusal: RpcError } {
   return { refusal: { code: ErrorCode.methodNotFound, message } };
 }
 
-/** A client is gone for good. What its machine was asked for, unlike a person's decision, nobody else can give. */
+/** A client is gone for good. Unlike a permission, a request to its machine can be answered by no other client. */
 export function ioClientGone(batch: Batch, connection: string): void {
   for (const seq of openToClients(batch.state)) {
     const pending = batch.state.awaitingClient[seq];

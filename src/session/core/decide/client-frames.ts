@@ -26,20 +26,20 @@ import { methodTooLong, tooMany } from "./request-limits.ts";
 import { cancelQueued, dropQueued, forProcess, promptRefusal } from "./turns.ts";
 
 /**
- * What a session does about what clients say. Each function turns one input into events and nothing else:
- * sending is the business of those who read the log.
+ * Decisions about the frames of clients. Each function turns one input into events and does nothing else; the readers
+ * of the log do the sending.
  */
 
 export type NewTurnId = () => string;
 
 type Owner = { tenant: string; owner: string; workspace: string; agent: string };
 
-/** A client that has not opened a session yet needs a process all the same, to log in. */
+/** A client needs a process before it opens a session, to log in. */
 export function anticipate(batch: Batch, owner: Owner): void {
   batch.fact("gateway", "session.anticipated", { ...owner, cwd: "/", request: null });
 }
 
-/** A client opens the session. There may be a process already, in which it has logged in. */
+/** A client opens the session, perhaps in the process in which it has logged in. */
 export function open(batch: Batch, connection: string, frame: Frame, identity: Owner): void {
   const request = batch.frame("client", "out", frame, { connection, stop: "held" });
   const cwd = textOf(paramsOf(frame).cwd) ?? "/";
@@ -49,10 +49,10 @@ export function open(batch: Batch, connection: string, frame: Frame, identity: O
   else requestProcess(batch);
 }
 
-/** `answering`: all connections now that the agent's requests are put to. */
+/** `answering` are the connections that the agent's requests are put to. */
 export type ClientInput = { connection: string; caller: Caller; answering: readonly string[] };
 
-/** The same client's frame may come again after a reconnect between the objects; the caller filters those. */
+/** The caller drops frames that a connection sends twice after losing touch with the session. */
 export function clientFrame(batch: Batch, client: ClientInput, frame: Frame, newTurnId: NewTurnId): void {
   const { connection, caller } = client;
   const refusal = refusalFor(caller, frame);
@@ -71,7 +71,7 @@ export function clientFrame(batch: Batch, client: ClientInput, frame: Frame, new
   }
 }
 
-/** Who looks on may read and nothing else; who may not answer is not asked. */
+/** An observer may only read. A client that may not answer is not asked, so its answer is refused. */
 function refusalFor(caller: Caller, { kind, method }: Frame): RpcError | undefined {
   if (kind === "response") return mayAnswer(caller) ? undefined : forbidden("An answer");
   if (roleOf(caller) === "controller" || OBSERVER_METHODS.has(method ?? "")) return undefined;
@@ -80,7 +80,7 @@ function refusalFor(caller: Caller, { kind, method }: Frame): RpcError | undefin
 
 const OBSERVER_METHODS: ReadonlySet<string> = new Set(["session/load", "session/resume", "$/cancel_request"]);
 
-/** A request is answered with the reason; anything else goes no further, and the log has it. */
+/** Answers a request with the reason. Any other frame stays in the log and goes no further. */
 function refuse(batch: Batch, connection: string, frame: Frame, error: RpcError): void {
   const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
   if (frame.kind === "request")
@@ -95,14 +95,14 @@ function answer(batch: Batch, { connection, caller, answering }: ClientInput, fr
     return;
   }
   const said = [connection, ...(pending.declined ?? [])];
-  // A client that does not know the method must not win over one that does.
+  // The answer of a client that does not know the method must not win over that of a client that does.
   const another = said.length < DECLINES && answering.some((other) => !said.includes(other));
   if (isUnknownMethod(frame) && !pending.to && another)
     batch.frame("client", "out", frame, { connection, re: seq, stop: "declined" });
   else clientAnswer(batch, { connection, subject: caller.subject }, seq, pending, frame);
 }
 
-/** So many clients that do not know a method are taken for all of them. */
+/** After so many clients that do not know a method, no client is expected to know it. */
 const DECLINES = 50;
 
 function isUnknownMethod({ value }: ResponseFrame): boolean {
@@ -128,7 +128,7 @@ function clientRequest(
   }
 }
 
-/** Anything but a prompt. The state keeps what waits and what is not answered, so that must not be without end. */
+/** Passes on any frame but a prompt. The state keeps waiting frames and open requests, so their number is limited. */
 function pass(batch: Batch, connection: string, frame: Frame): void {
   const { awaitingAgent, queue } = batch.state;
   const held = queue.filter(({ turnId }) => turnId === null).length;
@@ -140,7 +140,7 @@ function pass(batch: Batch, connection: string, frame: Frame): void {
   dispatch(batch, connection, frame, null);
 }
 
-/** A prompt runs once, however often a client that is unsure sends it under the same idempotency key. */
+/** A prompt runs once, however often a client repeats it under the same idempotency key. */
 function prompt(batch: Batch, connection: string, frame: RequestFrame, newTurnId: NewTurnId): void {
   const { state } = batch;
   const known = state.prompts.find(({ key }) => key === promptKey(frame));
@@ -153,7 +153,7 @@ function prompt(batch: Batch, connection: string, frame: RequestFrame, newTurnId
   dispatch(batch, connection, frame, newTurnId());
 }
 
-/** The answer there is goes to this client as well; the one to come will. */
+/** Gives the repeating client the logged answer. If there is none yet, the client gets the answer when it comes. */
 function repeatPrompt(
   batch: Batch,
   connection: string,
@@ -180,7 +180,7 @@ function repeatPrompt(
   batch.frame("gateway", "in", raw, { to: connection, re });
 }
 
-/** Sends a frame on to the agent, or puts it in the queue when it has to wait. */
+/** Sends a frame to the agent, or puts it into the queue when it has to wait. */
 function dispatch(batch: Batch, connection: string, frame: Frame, turnId: string | null): void {
   const { state } = batch;
   const context = turnId === null ? state.context : { ...state.context, turnId };
@@ -202,7 +202,7 @@ function dispatch(batch: Batch, connection: string, frame: Frame, turnId: string
   }
 }
 
-/** Stop means stop: the running turn is cancelled, and what waited behind it does not start. */
+/** Cancels the running turn and every prompt behind it in the queue. */
 function cancelTurn(batch: Batch, connection: string, frame: Frame): void {
   const { turn, agent } = batch.state;
   const passes = turn !== null && agent === "ready";
@@ -211,7 +211,7 @@ function cancelTurn(batch: Batch, connection: string, frame: Frame): void {
   if (turn) cancelRequestsOfAgent(batch, "session/cancel");
 }
 
-/** `$/cancel_request` names a request by the client's own id; the agent knows it by its place in the log. */
+/** `$/cancel_request` names a request by the client's own id; the agent knows the request by its sequence number. */
 function cancelRequest(batch: Batch, connection: string, frame: Frame): void {
   const span = frame.spans.requestId;
   const id = span && frame.raw.slice(span.start, span.end);
@@ -228,7 +228,7 @@ function cancelRequest(batch: Batch, connection: string, frame: Frame): void {
   if (queued) dropQueued(batch, queued, { code: ErrorCode.requestCancelled, message: "Request cancelled" });
 }
 
-/** What a client has told another process of the same agent: whoever is logged in, is so everywhere. */
+/** Passes on a login or logout that the client gave another process of the same agent: it holds in all of them. */
 export function relayLogin(batch: Batch, frame: Frame): void {
   const { run, awaitingAgent } = batch.state;
   if (!run?.initialized || run.stopping) return;
@@ -237,7 +237,7 @@ export function relayLogin(batch: Batch, frame: Frame): void {
   batch.frame("gateway", "out", raw, full ? { stop: "gateway" } : {});
 }
 
-/** A client reads along. The answer carries what session/new would have said of modes and settings. */
+/** Attaches a client. The answer has the modes and settings that session/new would have told. */
 function attach(batch: Batch, connection: string, frame: RequestFrame, role: Role): void {
   const replay = frame.method === "session/load";
   const problem = badCursor(frame, batch.nextSeq);

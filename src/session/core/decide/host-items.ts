@@ -31,15 +31,15 @@ import { rulingOn } from "./policy.ts";
 import { idTooLong, methodTooLong, tooMany } from "./request-limits.ts";
 import { answerRoute, drainForProcess, endTurn, forProcess } from "./turns.ts";
 
-/** What a session does about what the host and the agent say: events, as for clients. */
+/** Decisions about the items of a run: frames of the agent, and events of its host. */
 
 type HostHello = Extract<HostHead, { t: "hello" }>;
 
-/** A host's socket says hello: for a process we know, or for a new one. */
+/** A host's socket says hello, for the known process or for a new one. */
 export function hostHello(batch: Batch, { t: _, draining, ...hello }: HostHello): void {
   const { run } = batch.state;
   if (run?.id === hello.run) {
-    // After a crash of ours nobody noted that the socket was lost.
+    // If the session crashed meanwhile, the log does not have the loss of the earlier socket.
     hostGone(batch, "connection lost");
     hostBack(batch, hello.run, hello.host);
   } else {
@@ -55,8 +55,8 @@ export function isWelcome(state: SessionState, { run, processRequest }: HostHell
 }
 
 /**
- * One item of the run; each becomes exactly one event of its own, then what follows from it. `clients` are those
- * that could serve files and terminals.
+ * One item of the run. Each item becomes exactly one event whose source is the agent or the host, followed by its
+ * consequences. `clients` are the clients that can serve files and terminals.
  */
 export function hostItem(batch: Batch, line: string, clients: () => readonly IoClient[] = () => []): void {
   if (line.startsWith("[")) {
@@ -93,7 +93,7 @@ function hostEvent(batch: Batch, [kind, body]: HostEvent): void {
   }
 }
 
-/** What cannot be a frame is kept as what it was: text. */
+/** Output that is no JSON object is logged as text. */
 function noise(batch: Batch, text: string): void {
   recordWithViolations(batch, () =>
     batch.fact("host", "runtime.noise", { text: text.slice(0, NOISE_CHARS) }),
@@ -125,8 +125,8 @@ function agentNotification(batch: Batch, frame: NotificationFrame): void {
 }
 
 /**
- * What an agent sends between our session/load and its answer is its own memory of a conversation that is
- * in the log already. It is kept as what it is, and nobody takes it for news.
+ * Updates between the gateway's session/load and its answer are the agent's memory of a conversation that the log has
+ * already. They are logged as replay, and clients do not get them.
  */
 function replayRoute(state: SessionState, frame: NotificationFrame): Route {
   if (state.agent !== "starting" || frame.method !== "session/update") return {};
@@ -164,7 +164,7 @@ function waitsForClients(state: SessionState, { method, value }: RequestFrame): 
   return !isHostServed(state, method);
 }
 
-/** Files and terminals are those of the workspace, so its host answers for the client, unless told otherwise. */
+/** The host serves files and terminals in place of a client, unless the workspace's settings say otherwise. */
 function isHostServed({ run }: SessionState, method: string): boolean {
   return ioOf(method) !== undefined && run?.io !== "client";
 }
@@ -180,7 +180,7 @@ function refuse(batch: Batch, frame: RequestFrame, error: RpcError): void {
   batch.frame("gateway", "out", errorResponse(frame.idText, error), { re });
 }
 
-/** Where the workspace's policy has the answer, no client is asked. */
+/** Asks clients for a permission, unless the workspace's policy has the answer. */
 function askPermission(batch: Batch, frame: RequestFrame): void {
   const params = paramsOf(frame);
   const ruling = rulingOn(batch.state, params);
@@ -195,7 +195,7 @@ function askPermission(batch: Batch, frame: RequestFrame): void {
   if (ruling) decide(batch, seq, ruling.outcome, ruling.decision);
 }
 
-/** A question about a client's request is for that client, who knows the request by another id. */
+/** Sends a question about a client's request to that client, which knows the request by another id. */
 function askOne(batch: Batch, frame: RequestFrame, { start, end }: Span): void {
   const { connection, id } = batch.state.awaitingAgent[frame.raw.slice(start, end)] ?? {};
   if (connection !== undefined && id !== undefined) {
@@ -224,7 +224,7 @@ function hostAnswer(batch: Batch, raw: string): void {
 function agentAnswer(batch: Batch, frame: ResponseFrame): void {
   const { state } = batch;
   if (state.run && !state.run.initialized) {
-    // The host's own initialize is the first thing any process answers.
+    // The first answer of any process is that to the host's own initialize.
     batch.frame("agent", "in", frame, { stop: "host" });
     if (!state.run?.initialized) return;
     drainForProcess(batch);

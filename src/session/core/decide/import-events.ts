@@ -8,11 +8,11 @@ import { isFrame, type LogEvent } from "../events/event.ts";
 import type { Batch } from "./batch.ts";
 import { dropQueued, failRunning } from "./turns.ts";
 
-/** The client's request that made the session, for its agent to be asked again. */
+/** The client's request that created the session. The next agent process is asked with it again. */
 export type OpeningRequest = {
   seq: number;
   cwd: string;
-  /** Credentials of MCP servers in it that stayed where it comes from. */
+  /** How many credentials of MCP servers in it were concealed, and stayed in the original session. */
   concealed: number;
 };
 
@@ -25,8 +25,8 @@ export function openingRequest(event: LogEvent): OpeningRequest | undefined {
 }
 
 /**
- * The first events of an imported session's life here: whose it is from now on, and that nothing of what
- * ran or waited when it was exported does so any more. The next prompt starts a process.
+ * The first events of an imported session here: its owner from now on, and the end of everything that ran or waited
+ * when the session was exported. The next prompt starts a process.
  */
 export function imported(
   batch: Batch,
@@ -75,7 +75,7 @@ export function imported(
   failRunning(batch, "imported", error);
 }
 
-/** The agent's MCP servers will do without their credentials; the user should know. */
+/** Tells clients that the agent's MCP servers start without their credentials. */
 function tellConcealed(batch: Batch, count: number): void {
   const message = `The settings of its MCP servers came without ${count} secret values: open a new session to give them again`;
   batch.frame("gateway", "in", gatewayNotice(batch.state.sessionId, "session.imported", message));

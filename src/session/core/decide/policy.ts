@@ -10,11 +10,11 @@ import {
 } from "./agent-requests.ts";
 import type { Batch } from "./batch.ts";
 
-/** The workspace's policy at work: it answers permissions in place of people, and the log says that it did. */
+/** The workspace's policy answers permission requests in place of people, and the log says so. */
 
 export type Ruling = { outcome: Outcome; decision: Decision };
 
-/** What the policy says to a request with these parameters; undefined leaves it to people. */
+/** The policy's answer to a request with these parameters. Undefined leaves the request to people. */
 export function rulingOn(state: SessionState, params: unknown): Ruling | undefined {
   const kind = toolKindIn(state, params);
   const verdict = verdictFor(state.policy, kind);
@@ -22,8 +22,8 @@ export function rulingOn(state: SessionState, params: unknown): Ruling | undefin
 }
 
 /**
- * Once, never for always: that is for a person to say. Without such an option a person is asked before
- * anything is allowed, and what is to be rejected is cancelled.
+ * The policy answers once, never for always, which only a person may do. Without a matching option a request to be
+ * allowed goes to a person, and a request to be rejected is cancelled.
  */
 function ruling(verdict: "allow" | "reject", params: unknown, why: string): Ruling | undefined {
   const option = optionsIn(params).find(({ kind }) => kind === `${verdict}_once`);
@@ -33,7 +33,7 @@ function ruling(verdict: "allow" | "reject", params: unknown, why: string): Ruli
   return { outcome: { outcome: "cancelled" }, decision: { ...decision, why: `${why}, without reject_once` } };
 }
 
-/** The workspace's policy as of now; it also holds for what is open. */
+/** Sets the workspace's policy, which also holds for requests that are open. */
 export function setPolicy(batch: Batch, policy: PermissionPolicy): void {
   if (JSON.stringify(policy) === JSON.stringify(batch.state.policy)) return;
   batch.fact("gateway", "permission.policy", policy);
@@ -44,7 +44,7 @@ export function setPolicy(batch: Batch, policy: PermissionPolicy): void {
   }
 }
 
-/** When the next open permission has waited long enough; null when none does. */
+/** When the next open permission request times out; null when none does. */
 export function nextTimeout({ awaitingClient, policy: { timeoutMs } }: SessionState): number | null {
   const since = Object.values(awaitingClient).flatMap((one) =>
     one.permission && !one.expired ? one.since : [],
@@ -52,7 +52,7 @@ export function nextTimeout({ awaitingClient, policy: { timeoutMs } }: SessionSt
   return timeoutMs === null || since.length === 0 ? null : Math.min(...since) + timeoutMs;
 }
 
-/** Answers what has waited too long. What the policy cannot answer goes on waiting. */
+/** Answers the requests that have timed out. A request that the policy cannot answer goes on waiting. */
 export function expirePermissions(batch: Batch): void {
   const { timeoutMs, onTimeout } = batch.state.policy;
   if (timeoutMs === null) return;

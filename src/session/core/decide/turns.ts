@@ -6,9 +6,9 @@ import type { Route } from "../events/event.ts";
 import type { Queued, RequestToAgent, SessionState } from "../state/state.ts";
 import type { Batch } from "./batch.ts";
 
-/** Turns, and the queue of those to come. */
+/** Turns, and the queue of prompts before them. */
 
-/** Why the session takes no prompt now, if so. What is there stays readable. */
+/** The reason why the session takes no prompt now, if there is one. The history stays readable. */
 export function promptRefusal(state: SessionState, limits: Limits): RpcError | undefined {
   const refuse = (message: string): RpcError => ({ code: ErrorCode.invalidRequest, message });
   if (state.closed) return refuse("The session is closed: load or resume it first");
@@ -19,7 +19,7 @@ export function promptRefusal(state: SessionState, limits: Limits): RpcError | u
   return undefined;
 }
 
-/** A response goes to the client that asked, under the id it knows; the gateway's own questions stay here. */
+/** A response goes to the client that asked, under the client's own id. Responses to the gateway go no further. */
 export function answerRoute(re: number, { connection, id, also }: RequestToAgent): Route {
   if (connection === undefined || id === undefined) return { re, stop: "gateway" };
   return { re, to: connection, id, ...alsoTo(also) };
@@ -29,22 +29,22 @@ function alsoTo(also: RequestToAgent["also"]): Pick<Route, "also"> {
   return also ? { also: also.map(({ connection }) => connection) } : {};
 }
 
-/** What is for the agent's process and not for the session in it: without a login that may not open at all. */
+/** Whether a method is for the agent's process and not for its session: without a login the session may not open. */
 export function forProcess(method: string | undefined): boolean {
   return method === "authenticate" || method === "logout";
 }
 
-/** The process is up: it gets what waited for that alone. */
+/** Sends a process that is up the frames that need no agent session. */
 export function drainForProcess(batch: Batch): void {
   const { queue, awaitingAgent } = batch.state;
   for (const { seq, turnId } of queue.filter((item) => forProcess(awaitingAgent[item.seq]?.method)))
     batch.fact("gateway", "queue.dequeued", { seq, turnId });
 }
 
-/** Sends what waited, in order; a prompt goes when there is no turn before it. */
+/** Sends waiting frames in order. A prompt goes when no turn is running. */
 export function drainQueue(batch: Batch): void {
   const { state } = batch;
-  if (state.run?.draining && !state.run.stopping && state.turn === null) return leave(batch);
+  if (state.run?.draining && !state.run.stopping && state.turn === null) return stopForDrain(batch);
   for (;;) {
     const next = state.queue.find((item) => item.turnId === null || state.turn === null);
     if (!next || state.agent !== "ready") return;
@@ -55,8 +55,8 @@ export function drainQueue(batch: Batch): void {
   }
 }
 
-/** The process is to end because its host wants to leave; what waits stays in the queue for the next one. */
-export function leave(batch: Batch): void {
+/** Ends the process because its host wants to leave. The queue waits for the next process. */
+export function stopForDrain(batch: Batch): void {
   const { run } = batch.state;
   if (run) batch.fact("gateway", "queue.owner.drained", { run: run.id, host: run.host });
 }
@@ -69,7 +69,7 @@ export function endTurn(
   response: ResponseFrame,
 ): void {
   const { turn } = batch.state;
-  // Those who sent the same prompt again, by its idempotency key, get the same answer.
+  // Clients that repeated the prompt, by its idempotency key, get the same answer.
   for (const { connection, id } of pending.also ?? []) {
     batch.frame("gateway", "in", rewrite(response, { id }), { to: connection, re: prompt });
   }
@@ -94,7 +94,7 @@ export function endTurn(
   drainQueue(batch);
 }
 
-/** Takes every prompt out of the queue as if it had been cancelled while it ran. */
+/** Takes every prompt out of the queue, with the answer of a cancelled turn. */
 export function cancelQueued(batch: Batch): void {
   for (const { seq, turnId } of [...batch.state.queue]) {
     if (turnId === null) continue;
@@ -111,7 +111,7 @@ export function dropQueued(batch: Batch, { seq, turnId }: Queued, error: RpcErro
     batch.fact("gateway", "turn.failed", { turnId, prompt: seq, reason: "dropped", error });
 }
 
-/** Fails the running turn and answers every request the agent had been given, but for those of method `kept`. */
+/** Fails the running turn and every request the agent has, except requests of the method `kept`. */
 export function failRunning(batch: Batch, reason: string, error: RpcError, kept?: string): void {
   const { turn, queue } = batch.state;
   const waiting = new Set(queue.map((item) => String(item.seq)));
@@ -122,10 +122,10 @@ export function failRunning(batch: Batch, reason: string, error: RpcError, kept?
   if (turn) batch.fact("gateway", "turn.failed", { turnId: turn.turnId, prompt: turn.prompt, reason, error });
 }
 
-/** Answers a request in the agent's place. */
+/** Answers a request in place of the agent. */
 export function settle(batch: Batch, seq: number, answer: { result: unknown } | { error: RpcError }): void {
   const pending = batch.state.awaitingAgent[seq];
-  // Nobody waits for a request of our own, or for a notification that had been queued.
+  // No client waits for a request of the gateway, or for a queued notification.
   if (pending?.connection === undefined || pending.id === undefined) return;
   const all = [{ connection: pending.connection, id: pending.id }, ...(pending.also ?? [])];
   for (const { connection, id } of all) {

@@ -6,8 +6,11 @@ import { SESSION_FACTS } from "./facts/session-facts.ts";
 import { TURN_FACTS } from "./facts/turn-facts.ts";
 
 /**
- * Every kind of fact a session can log, once. A new kind needs a row in one of the families; the compiler then asks
- * for its meaning, for the visibility of each field, and for its fold. `docs/events.md` is written from this table.
+ * Every kind of fact that a session can log, once. A new kind needs a row in one of the families; the compiler then asks
+ * for its meaning, for the visibility of each field, and for its fold. `docs/events.md` is generated from this table.
+ *
+ * Rows of the log are trusted to have the form that the catalogue gave them when they were written. A field that is
+ * added to a kind of which logs exist has to be optional.
  */
 export const FACTS = {
   ...SESSION_FACTS,
@@ -25,7 +28,7 @@ export function isFactKind(kind: string): kind is FactKind {
   return Object.hasOwn(FACTS, kind);
 }
 
-/** For the end of a chain that has to know every kind. */
+/** Ends a switch over kinds: a kind that the switch does not cover does not compile. */
 export function assertNever(value: never): never {
   throw new Error(`Not covered: ${JSON.stringify(value)}`);
 }

@@ -4,7 +4,7 @@ import { isRecord } from "../../../protocol/json-value.ts";
 import type { Context, LogEvent, Route } from "./event.ts";
 import { readFact } from "./fact-reader.ts";
 
-/** The other way round from `envelope`: an event from a line of NDJSON, of our own or of another system. */
+/** An event as read from a line of NDJSON, the inverse of `envelope`. The line may be of another system. */
 export type EnvelopeLine = {
   readonly line: string;
   readonly event: LogEvent;
@@ -12,12 +12,12 @@ export type EnvelopeLine = {
   readonly recordId: string;
 };
 
-/** What is wrong with a line, in words for a person. */
+/** The reason why a line is no event, in words for a person. */
 export type LineFault = { readonly fault: string };
 
 /**
- * Reads a line. What we do not know (kinds, sources, fields) is no fault: the line is kept as it is, and
- * the event has what we understand of it.
+ * Reads a line. An unknown kind, source or field is no fault: the line is kept as it is, and the event has the part
+ * that the catalogue knows.
  */
 export function readEnvelope(line: string): EnvelopeLine | LineFault {
   let value: unknown;
@@ -41,7 +41,7 @@ export function isLineFault(read: EnvelopeLine | LineFault): read is LineFault {
   return "fault" in read;
 }
 
-/** The same line in another session's log. */
+/** The line as it stands in the log of another session. */
 export function withRecordId(line: string, recordId: string): string {
   const { acpxRecordId } = locate(line);
   if (!acpxRecordId) return line;
@@ -92,7 +92,7 @@ function contextOf(value: Json): Context {
   };
 }
 
-/** Unknown companions of a frame are fine; known ones of the wrong type would mislead whoever reads them. */
+/** A route may have unknown members. A known member of the wrong type would mislead the code that reads it. */
 function isRoute(route: Json): route is Route {
   const types = { connection: "string", to: "string", id: "string", requestId: "string", stop: "string" };
   return (
@@ -101,7 +101,7 @@ function isRoute(route: Json): route is Route {
   );
 }
 
-/** The peer's own text of a frame. */
+/** The text of the frame as its sender wrote it. */
 function messageText(line: string): string {
   const { message } = locate(line);
   return message ? line.slice(message.start, message.end) : "";

@@ -2,18 +2,18 @@ import { type Frame, oneLine } from "../../../protocol/frame.ts";
 import type { FactKind, Facts } from "./catalogue.ts";
 
 /**
- * The log's unit. Readers see each event as the envelope of the acpx session model (`acpx.event.v1`);
- * in memory and in storage the fields that many events share are kept once.
+ * The unit of the log. Readers see each event in the envelope of the acpx session model (`acpx.event.v1`). In memory and
+ * in storage, fields that many events share are kept once.
  */
 export type LogEvent = FrameEvent | FactEvent | ForeignEvent;
 
 /**
- * Who wrote it: a client, the agent process, the host it runs on, or the gateway itself; in events that
- * came from another system also what that calls its own.
+ * The writer of an event: a client, the agent process, its host, or the gateway itself. Events of another system may
+ * name writers of that system.
  */
 export type Source = "client" | "agent" | "host" | "gateway" | (string & Record<never, never>);
 
-/** What holds for a run of events. */
+/** Ids that hold for many events in a row, which share one object. */
 export type Context = {
   readonly acpSessionId: string | null;
   readonly agentSessionId: string | null;
@@ -32,13 +32,13 @@ export type EventBase = {
 /** A JSON-RPC message exactly as its sender wrote it. */
 export type FrameEvent = EventBase & {
   readonly kind: "acp.frame";
-  /** Seen from the client's side, as in acpx: `out` goes towards the agent, `in` comes from there. */
+  /** As the client sees it, and acpx: `out` goes towards the agent, `in` comes from the agent. */
   readonly direction: "in" | "out";
   readonly frame: Frame;
   readonly route: Route;
 };
 
-/** Anything else worth remembering, derived from frames or told by the host. The catalogue has every kind. */
+/** A fact derived from frames or reported by the host. The catalogue has every kind. */
 export type FactEvent<Kind extends FactKind = FactKind> = {
   [K in Kind]: EventBase & { readonly kind: K; readonly payload: Facts[K] };
 }[Kind];
@@ -56,8 +56,8 @@ export type ForeignEvent = EventBase & {
 export type Payload = Readonly<Record<string, unknown>>;
 
 /**
- * What a frame's delivery depends on, fixed when it is logged, so that every reader of the log comes to
- * the same text at any later time. Part of the payload: nothing about an event is hidden from readers.
+ * Everything that the delivery of a frame depends on. It is fixed when the frame is logged, so that every reader of the
+ * log renders the frame alike at any later time. The route is part of the payload, which readers see.
  */
 export type Route = {
   /** The connection a client's frame came from, or on whose behalf the gateway asks the agent. */
@@ -68,24 +68,24 @@ export type Route = {
   readonly except?: string;
   /** Connections that get the same answer in frames of their own. */
   readonly also?: readonly string[];
-  /** JSON text of the id the receiver knows: of its own request, for a response. */
+  /** JSON text of the id that the receiver knows: for a response, that of its own request. */
   readonly id?: string;
   /** Sequence number of the request this frame answers. */
   readonly re?: number;
   /** JSON text of `params.requestId` as the receiver knows it. */
   readonly requestId?: string;
-  /** JSON text of the path in `params` as the receiver has it: of a file, or of a terminal's directory. */
+  /** JSON text of the receiver's own path of the file, or of the terminal's directory, in `params`. */
   readonly path?: string;
   /**
-   * Why a frame does not go on to the other side: `held` until a queue.dequeued names it, `gateway`
-   * answers it, `host` serves it, it was `sent` already, it is `stray` (nobody waits for it), it has been
-   * `declined` by a client that does not know the method while another may, or it is an agent's
-   * `replay` of what the log has, with the `duplicate`s it makes of its own.
+   * The reason why a frame does not reach the other side. It is `held` until a queue.dequeued names it; the `gateway`
+   * answers it; the `host` serves it; it was `sent` already; it is `stray`, because nobody waits for it; a client that
+   * does not know the method `declined` it while another client may know it; or it is the agent's `replay` of events
+   * that the log has, or a `duplicate` within such a replay.
    */
   readonly stop?: "held" | "gateway" | "host" | "sent" | "stray" | "declined" | "replay" | "duplicate";
-  /** The agent speaks of its next session before it has answered the session/new that opens it. */
+  /** The frame names the agent session that is being opened, before the answer that opens it. */
   readonly early?: true;
-  /** Sequence number of the prompt this one repeats: same idempotency key, same answer. */
+  /** Sequence number of the prompt that this one repeats under the same idempotency key. */
   readonly repeats?: number;
 };
 
@@ -97,7 +97,7 @@ export function isFact(event: LogEvent): event is FactEvent {
   return event.kind !== "acp.frame" && !("foreign" in event);
 }
 
-/** The event as readers see it: one line of NDJSON, the peer's own text inside. */
+/** The event as readers see it: one line of NDJSON. A frame's text in it is the sender's own. */
 export function envelope(event: LogEvent, sessionId: string, id: string): string {
   const { acpSessionId, agentSessionId, turnId } = event.context;
   const head = JSON.stringify({
@@ -128,7 +128,7 @@ export function eventIdPrefix(ulid: string): string {
   return ulid.slice(0, -INDEX_CHARS);
 }
 
-/** The id of the event at the given place in its row: a ULID that ends in that place. */
+/** The id of the event at the given index of its row: a ULID that ends in the index. */
 export function eventId(prefix: string, index: number): string {
   let tail = "";
   for (let rest = index, i = 0; i < INDEX_CHARS; i += 1, rest = Math.floor(rest / 32)) {

@@ -2,9 +2,9 @@ import { each, members, scalars } from "../../../protocol/allow-list.ts";
 import { MetaKey } from "../../../protocol/extensions.ts";
 import { VISIBLE_OPTIONS } from "../../../protocol/permission.ts";
 
-/** What may be shown of the things that messages, notes and the projection have in common. */
+/** Allow-lists of structures that messages, facts and the projection share, for redacted reads. */
 
-/** That a tool was used, and on which files. */
+/** A redacted reader sees that a tool was used, and on which files. */
 const OF_TOOL_CALL = {
   ...scalars("toolCallId", "title", "kind", "status"),
   locations: each(members(scalars("path", "line"))),
@@ -13,7 +13,7 @@ export const TOOL_CALL = members(OF_TOOL_CALL);
 export const TOOL_CALL_UPDATE = members({ ...OF_TOOL_CALL, sessionUpdate: "scalar" });
 export const TOOL_CALL_KEPT = members({ ...OF_TOOL_CALL, ...scalars("seq", "startedAt", "endedAt") });
 
-/** The options of a permission request, and which was chosen. */
+/** The options of a permission request, and the chosen one. */
 export const OPTIONS = VISIBLE_OPTIONS;
 export const OUTCOME = members(scalars("outcome", "optionId"));
 
@@ -25,7 +25,7 @@ export const CONTENT = members({
 });
 
 export const PLAN_ENTRIES = each(members(scalars("content", "priority", "status")));
-/** One of several: a list, a text, or where there is one. */
+/** A plan with an id: a list of entries, a text, or the address of a document. */
 export const NAMED_PLAN = members({
   ...scalars("type", "planId", "uri", "content"),
   entries: PLAN_ENTRIES,
@@ -39,7 +39,7 @@ const VALUE = scalars("value", "name", "description");
 export const CONFIG_OPTIONS = each(
   members({
     ...scalars("id", "name", "description", "category", "type", "currentValue"),
-    // Values, or groups of them.
+    // Values, or groups of values.
     options: each(members({ ...VALUE, group: "scalar", options: each(members(VALUE)) })),
   }),
 );
@@ -52,6 +52,6 @@ export const TOKENS = members(
   ),
 );
 
-/** What it was that went wrong; its data may be anything, and so may have the mark. */
+/** An error without its `data`, which may hold tool output. The mark of redaction stands in `data`. */
 export const ERROR_MARK = `"data":{"${MetaKey.redacted}":true}`;
 export const ERROR = members(scalars("code", "message"), ERROR_MARK);

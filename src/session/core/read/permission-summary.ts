@@ -23,7 +23,7 @@ export function permissionSummary(
   };
 }
 
-/** Longer than in lists: nobody should agree to a command of which they see the beginning only. */
+/** The title is longer here than in lists, because nobody should allow a command after seeing only its beginning. */
 function titleIn(params: unknown): string | undefined {
   const title = isRecord(params) && isRecord(params.toolCall) ? params.toolCall.title : undefined;
   if (typeof title !== "string") return undefined;

@@ -5,9 +5,9 @@ import { DETAILS, findToolCall, type ToolCall } from "../state/tool-calls.ts";
 import { findTurn, type TurnRecord } from "../state/turn-history.ts";
 
 /**
- * The session as readers see it: `session.json` of the acpx session model, with what ACP adds. A value too
- * long for the state is not here but in the event that `truncated` names; a list too long is reduced to names
- * and descriptions, and `truncated` is true.
+ * The session as readers see it: `session.json` of the acpx session model, with the agent's report in ACP's terms. A
+ * value that is too long for the state is missing, and `truncated` names the event that has it. A list that is too long
+ * is reduced to names and descriptions, and its `truncated` is true.
  */
 export function project(state: SessionState): Record<string, unknown> {
   const { identity, run, context, report } = state;
@@ -30,7 +30,7 @@ export function project(state: SessionState): Record<string, unknown> {
       firstSeq: 1,
       lastSeq: state.lastSeq,
       nextSeq: state.lastSeq + 1,
-      // Cut into files only by an export, which puts the name of its last one here.
+      // Only an export cuts the log into files; it puts the name of the last file here.
       activeSegment: "events/000000000001.ndjson",
     },
     state: sessionStatus(state),
@@ -126,7 +126,7 @@ function queued({ turns }: SessionState, { seq, turnId }: Queued) {
   };
 }
 
-/** A request may say less of the call than is known already. */
+/** A request may describe its tool call less fully than the agent's updates did. */
 export function pendingPermissions({ awaitingClient, report }: SessionState) {
   return Object.entries(awaitingClient).flatMap(([seq, { permission, since }]: [string, RequestOfAgent]) => {
     if (!permission) return [];

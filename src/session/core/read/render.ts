@@ -9,17 +9,18 @@ import type { Facts } from "../events/catalogue.ts";
 import { type FactEvent, type FrameEvent, isFact, isFrame, type LogEvent } from "../events/event.ts";
 
 /**
- * What each reader of the log gets to see of an event. Pure functions of the event, so that a live stream,
- * a replay and a resumed cursor cannot differ.
+ * The messages that each reader of the log gets for an event. They depend on the event and the reader alone, so that a
+ * live stream, a replay and a resumed cursor cannot differ.
  */
 
 /**
- * A client's place in the log. Up to `replayUntil` it gets the conversation, after it everything; what the
- * agent asks, and that it is settled, only if it `answers`; and what is no message of ACP if it wants to hear it.
+ * A client that reads the log. Up to the event `replayUntil` it gets the conversation, after that everything. It gets
+ * the agent's requests, and the notice that one is settled, only if it `answers`. Messages beyond ACP go to clients that
+ * subscribe to them.
  */
 export type Viewer = {
   readonly connection: string;
-  /** The connection it goes on for. */
+  /** The lost connection that this one continues. */
   readonly as?: string | undefined;
   readonly replayUntil: number;
   readonly answers: boolean;
@@ -30,12 +31,12 @@ function isViewer({ connection, as }: Viewer, other: string | undefined): boolea
   return other === connection || (as !== undefined && other === as);
 }
 
-/** The messages a client gets for an event, mostly one or none. */
+/** The messages that a client gets for an event, mostly one or none. */
 export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): string[] {
   const replay = event.seq <= viewer.replayUntil;
   if (!isFrame(event)) return replay || !viewer.subscriptions.agent || !isFact(event) ? [] : agentNews(event);
   if (event.direction === "out") {
-    // A prompt that was refused or repeats another is not part of the conversation.
+    // A prompt that was refused, or that repeats another, is not part of the conversation.
     const said = event.frame.method === "session/prompt" && event.route.stop !== "gateway";
     return said && (replay || !isViewer(viewer, event.route.connection)) ? promptEcho(event, sessionId) : [];
   }
@@ -45,13 +46,13 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
     return viewer.subscriptions.turnEnds ? turnEnd(event, viewer) : [];
   if (except !== undefined && isViewer(viewer, except)) return [];
   if (!viewer.answers && asksClient(event)) return [];
-  // What the gateway wrote itself is in the client's terms already, except in a copy under another id.
+  // The gateway's own frames are in the client's terms already, except in a copy of the session under another id.
   if (event.source === "gateway") return [rewrite(event.frame, { sessionId: JSON.stringify(sessionId) })];
   if (event.route.stop !== undefined) return [];
   return [fromAgent(event, sessionId)];
 }
 
-/** The answer to somebody else's prompt, for who does not get it as an answer. */
+/** The answer to another client's prompt, as a notification. Clients that repeated the prompt get it as an answer. */
 function turnEnd({ frame, route, requestId }: FrameEvent, { connection }: Viewer): string[] {
   if (frame.kind !== "response" || requestId === undefined || route.also?.includes(connection)) return [];
   const { result, error } = frame.value;
@@ -72,14 +73,14 @@ function newsOf({ kind, payload }: FactEvent): AgentStatusNotice | undefined {
     case "session.rebound":
       return { status: "ready" };
     case "session.loaded":
-      // By a new process, not by a client.
+      // With a method a new process loaded the session; otherwise a client did.
       return payload.method === undefined ? undefined : { status: "ready" };
     default:
       return undefined;
   }
 }
 
-/** Whether an `error` means that the agent failed. What it does wrong while it is well is no failure. */
+/** Whether an `error` means that the agent failed. A violation of a running agent is no failure. */
 export function isAgentFailure({ origin, violation }: Facts["error"]): boolean {
   return origin === "agent" && violation === undefined;
 }
@@ -88,7 +89,7 @@ function asksClient({ frame }: FrameEvent): boolean {
   return frame.kind === "request" || frame.method === "$/cancel_request";
 }
 
-/** Notices are for the moment: a replay leaves them out. */
+/** A notice concerns the moment, so a replay leaves it out. */
 function isNotice(frame: Frame): boolean {
   return recordOf(paramsOf(frame).update).sessionUpdate === "notice";
 }
@@ -117,7 +118,7 @@ function fromAgent(event: FrameEvent, sessionId: string): string {
   }
 }
 
-/** A prompt as those see it who did not type it. */
+/** A prompt as clients see it that did not send it. */
 function promptEcho(event: FrameEvent, sessionId: string): string[] {
   const { prompt } = paramsOf(event.frame);
   if (!Array.isArray(prompt)) return [];
@@ -126,13 +127,13 @@ function promptEcho(event: FrameEvent, sessionId: string): string[] {
   );
 }
 
-/** What it takes to write a line for the agent: frames that had been held, and what the log does not have. */
+/** Sources of a line for the agent besides the event: held frames, and values that the log conceals. */
 export type AgentSources = {
   frameAt(seq: number): FrameEvent | undefined;
   reveal(line: string): string;
 };
 
-/** The line an event puts on the agent's stdin, if any. */
+/** The line that an event puts on the agent's stdin, if any. */
 export function forAgent(event: LogEvent, sources: AgentSources): string | undefined {
   const sent = sentToAgent(event, sources);
   if (!sent) return undefined;

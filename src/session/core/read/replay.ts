@@ -6,7 +6,7 @@ import { FACTS } from "../events/catalogue.ts";
 import { type FrameEvent, isFact, isFrame, type LogEvent } from "../events/event.ts";
 import { forClient, type Viewer } from "./render.ts";
 
-/** How a client comes to read the log, and how it gets the part that was there before it. */
+/** Attachments of clients to the log, and the replay of events from before an attachment. */
 
 /**
  * A client's attachment to the session. `seq` is the event of the request that attached the client: up to it, the
@@ -23,9 +23,9 @@ export type Attachment = {
 };
 
 /**
- * What a client's request means for its reading. Loading starts from the beginning, resuming from here, and
- * either of them after a cursor where it names one. Who speaks without having done either reads along from
- * here as well, its own frame included: it will want the answer.
+ * The attachment that a client's request makes. Loading reads from the beginning and resuming from here; both read from
+ * a cursor if the request names one. A client that sends any other frame first is attached here, with its own frame
+ * included, because it waits for the answer.
  */
 export function attachmentFor(
   frame: Frame,
@@ -45,14 +45,14 @@ export function attachmentFor(
   return { seq, start: after ?? (load ? 0 : seq), merge: load && after === null, offers };
 }
 
-/** Whether a client that attached with the event after `attach`, or was let in there, is let in by this one. */
+/** Whether this event admits the client that attached at `attach`: by the answer to its request, or by its own frame. */
 export function letsIn(event: LogEvent, connection: string, attach: number): boolean {
   if (!isFrame(event)) return false;
   const { to, re, connection: from } = event.route;
   return (to === connection && re === attach) || (event.seq === attach + 1 && from === connection);
 }
 
-/** Why a session/load or session/resume cannot be, if so. */
+/** The reason why the cursor of a session/load or session/resume is not valid, if there is one. */
 export function badCursor(frame: Frame, seq: number): string | undefined {
   const after = cursorOf(frame);
   if (after === null || validCursor(after, seq)) return undefined;
@@ -118,7 +118,7 @@ export function merged(
 type Chunk = { kind: string; messageId: unknown; text: string };
 type Run = Omit<Chunk, "text"> & { first: string; texts: string[]; chars: number; last: number };
 
-/** A text chunk that says nothing but its text: only such can be joined without losing anything. */
+/** A text chunk that has nothing but its text. Only such chunks can be joined without loss. */
 function chunkOf({ frame, source }: FrameEvent): Chunk | undefined {
   const params = paramsOf(frame);
   const { update } = params;

@@ -15,7 +15,7 @@ import { STATE_BUDGET } from "../state/state-budget.ts";
 import { pendingPermissions } from "./projection.ts";
 import { isAgentFailure } from "./render.ts";
 
-/** What of the events just recorded is worth a notice, by their places in the log; `state` is that after them. */
+/** The webhook messages that come of the events just recorded, by sequence number. `state` is the state after them. */
 export function noticesOf(
   state: SessionState,
   events: readonly LogEvent[],
@@ -72,7 +72,7 @@ function noticeOf(
   }
 }
 
-/** Undefined when nobody has to answer: the workspace's policy has, or the turn was over in the same step. */
+/** Undefined when nobody has to answer: the policy has answered, or the turn ended in the same step. */
 function pendingPermission(
   state: SessionState,
   payload: Facts["permission.requested"],
@@ -82,7 +82,7 @@ function pendingPermission(
   if (!open) return undefined;
   const { seq, toolCallId, title, kind } = open;
   const options = optionsIn(payload)
-    // An id that is cut off chooses nothing.
+    // A shortened id would choose no option.
     .filter(({ optionId }) => optionId.length <= STATE_BUDGET.idChars)
     .slice(0, maxOptions)
     .map((option) => ({
@@ -100,7 +100,7 @@ function turnEnd({ kind, payload }: FactEvent<"turn.completed" | "turn.cancelled
     turnId: clip(payload.turnId, STATE_BUDGET.idChars),
     outcome: OUTCOMES[kind],
     ...(stopReason === null ? {} : { stopReason }),
-    // What comes with an error in `data`, such as what the process printed, is in the log alone.
+    // The error's `data`, such as output of the process, stays in the log.
     ...(isRecord(error) && {
       error: {
         code: typeof error.code === "number" ? error.code : null,

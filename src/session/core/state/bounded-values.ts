@@ -2,26 +2,25 @@ import { isRecord } from "../../../protocol/json-value.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 
 /**
- * What others send may be of any type and size; what the state keeps of it must stay small, or waking up
- * and saving snapshots would cost more with every event. What does not fit is left in the log, and the
- * state says where.
+ * Values of any type and size, as the state keeps them. The state has to stay small, or waking up and saving snapshots
+ * would cost more with every event. A value that does not fit stays in the log, and the state names its event.
  */
 
-/** A value as it was sent; without `value` it was too long to keep and is to be found in event `seq`. */
+/** A value as it was sent. Without `value` it was too long to keep; event `seq` has it. */
 export type Bounded = { seq: number; chars: number; value?: unknown };
 
-/** A list as it was sent or, when too long to keep, the beginning of it reduced to the essential. */
+/** A list as it was sent. A list that is too long is cut, and its items are reduced to the essential members. */
 export type BoundedList = { items: Item[]; total: number; truncated: boolean };
 
 export type Item = Readonly<Record<string, unknown>>;
 
-/** `chars` is the length of its JSON, 0 if it is not kept. */
+/** Keeps a value if it fits. `chars` is the length of its JSON, 0 if it is not kept. */
 export function bound(value: unknown, seq: number): Bounded {
   const chars = jsonChars(value, STATE_BUDGET.detailChars);
   return chars === undefined ? { seq, chars: 0 } : { seq, chars, value };
 }
 
-/** Undefined when the value is no list at all. `essentials` names the members worth keeping in any case. */
+/** Undefined when the value is no list. `essentials` names the members that a reduced item keeps. */
 export function boundList(
   value: unknown,
   maxChars: number,
@@ -65,18 +64,18 @@ export function clip(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
   const last = text.charCodeAt(maxChars - 1);
   const end = last >= 0xd800 && last <= 0xdbff ? maxChars - 1 : maxChars;
-  // A copy: a slice would keep the whole text in memory.
+  // This makes a copy, because a slice would keep the whole text in memory.
   return JSON.parse(JSON.stringify(text.slice(0, end))) as string;
 }
 
-/** The length of a value's JSON, undefined when that is more than `maxChars`; costs no more than that either. */
+/** The length of a value's JSON; undefined when it exceeds `maxChars`. The cost is bounded by `maxChars` too. */
 export function jsonChars(value: unknown, maxChars: number): number | undefined {
   if (roomLeft(value, maxChars, 0) < 0) return undefined;
   const chars = JSON.stringify(value).length;
   return chars > maxChars ? undefined : chars;
 }
 
-/** Depth at which a value counts as too long: JSON.stringify, unlike JSON.parse, runs out of stack. */
+/** A deeper value counts as too long, because JSON.stringify, unlike JSON.parse, would run out of stack. */
 const MAX_DEPTH = 100;
 
 /** A quick estimate from below, negative as soon as the value cannot fit. */

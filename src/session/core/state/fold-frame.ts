@@ -12,7 +12,7 @@ import { foldPermissionToolCall } from "./tool-calls.ts";
 import { addTurn, countUpdate, findTurn } from "./turn-history.ts";
 import type { Violations } from "./violations.ts";
 
-/** What the messages of clients and agents mean for the state. */
+/** Folds the frames of clients, agents and the gateway. */
 
 export function applyFrame(state: SessionState, event: FrameEvent): void {
   const { frame, route, seq } = event;
@@ -51,7 +51,7 @@ function settleRequestOfAgent(
   else if (open && connection !== undefined) open.declined = [...(open.declined ?? []), connection];
 }
 
-/** An agent may tell of sessions below this one; before it has opened ours, its id is not known. */
+/** Whether a frame names another session. Before the agent has opened the session, its id is not known. */
 function isForeign({ agent }: SessionState, { frame, source, route, context }: FrameEvent): boolean {
   if (source !== "agent" || frame.kind === "response" || frame.sessionId === undefined) return false;
   if (agent !== "ready" || context.acpSessionId === null || route.early || route.stop === "replay")
@@ -99,13 +99,13 @@ function rememberPrompt(state: SessionState, frame: Frame, { route, seq }: Frame
   if (state.prompts.length > STATE_BUDGET.promptKeys) state.prompts.shift();
 }
 
-/** The text of a message chunk worth comparing; null for anything else. */
+/** The text of a message chunk that is short enough to compare; null for any other frame. */
 export function chunkText(frame: Frame): string | null {
   const { text } = recordOf(recordOf(paramsOf(frame).update).content);
   return typeof text === "string" && text.length <= STATE_BUDGET.replayedChars ? text : null;
 }
 
-/** A request of the gateway may carry out a client's: then the answer is that client's. */
+/** A request of the gateway may carry out a client's request; the answer then goes to that client. */
 function requestToAgent(state: SessionState, frame: RequestFrame, route: Route): RequestToAgent {
   const { method } = frame;
   const original = route.re === undefined ? undefined : state.awaitingAgent[route.re];
@@ -140,7 +140,7 @@ function applyAgentRequest(state: SessionState, frame: RequestFrame, { route, se
   state.awaitingClient[seq] = pending;
 }
 
-/** Runs for every chunk the agent streams. What it replays after a restart has been counted before. */
+/** Runs for every chunk that the agent streams. Updates that it replays after a restart were counted before. */
 function applyAgentUpdate(state: SessionState, event: FrameEvent): void {
   const { frame, route, source, context } = event;
   if (source === "gateway" || route.stop !== undefined) return;

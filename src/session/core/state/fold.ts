@@ -8,7 +8,7 @@ export function apply(state: SessionState, event: LogEvent): void {
   if (state.lastSeq === 0) state.createdAt = event.at;
   state.lastSeq = event.seq;
   state.lastAt = event.at;
-  // What the host sends is numbered per run, one event for each item: counting them is the acknowledgement.
+  // Each item of a run becomes one event of the agent or the host, so their count is what the host has been acknowledged.
   if (state.run && (event.source === "agent" || event.source === "host")) state.run.received += 1;
   if (isFrame(event)) applyFrame(state, event);
   else if (isFact(event)) foldFact(state, event);

@@ -2,12 +2,12 @@ import { isRecord } from "../../../protocol/json-value.ts";
 import { type Bounded, bound, clip } from "./bounded-values.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 
-/** What a person needs to know to answer a permission request. */
+/** The part of a permission request that a person needs to answer it. */
 export type Permission = {
   toolCallId: string | null;
   title: string | null;
   kind: string | null;
-  /** Undefined when very many requests are open; then they are in the log alone. */
+  /** Undefined when very many requests are open; the log has the options then. */
   options?: Bounded;
 };
 

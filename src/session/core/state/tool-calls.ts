@@ -40,8 +40,8 @@ export function initialToolCalls(): ToolCalls {
 }
 
 /**
- * A permission request describes the call it is about, for some agents before anything else does. Of a
- * call that is known it says nothing new, or less: one agent empties the input there.
+ * Folds the tool call that a permission request describes. With some agents the request is the first to mention the
+ * call. The description of a known call is ignored: it says nothing new, and one agent sends an empty input in it.
  */
 export function foldPermissionToolCall(report: ToolReport, toolCall: unknown, seq: number, at: number): void {
   if (isRecord(toolCall) && !findToolCall(report, toolCall.toolCallId))
@@ -49,7 +49,7 @@ export function foldPermissionToolCall(report: ToolReport, toolCall: unknown, se
 }
 
 export function findToolCall(report: ToolReport, toolCallId: unknown): ToolCall | undefined {
-  // From the end: calls that change are mostly young.
+  // The search begins at the end, because calls that change are mostly young.
   const { items } = report.toolCalls;
   for (let i = items.length - 1; i >= 0; i -= 1) {
     const call = items[i] as ToolCall;
@@ -59,8 +59,8 @@ export function findToolCall(report: ToolReport, toolCallId: unknown): ToolCall 
 }
 
 /**
- * A call and its updates are merged alike: what is given replaces, what is omitted stays. ACP v1 has no way
- * to clear a member, so null is the same as omitted.
+ * Merges a `tool_call` or `tool_call_update`: a given member replaces the known one, an omitted member stays. ACP v1
+ * cannot clear a member, so null means omitted.
  */
 export function foldToolCall(
   report: ToolReport,
@@ -94,7 +94,7 @@ export function foldToolCall(
   makeRoom(report.toolCalls, call);
 }
 
-/** As far as it is known: of what was too long to keep nobody can say. */
+/** Whether a detail has changed. Of a detail that was too long to keep this is not known. */
 function differs(kept: Bounded | undefined, value: unknown): boolean {
   if (value === undefined || value === null || kept?.value === undefined) return false;
   return jsonChars(value, kept.chars) !== kept.chars || JSON.stringify(value) !== JSON.stringify(kept.value);
@@ -121,7 +121,7 @@ function addToolCall({ toolCalls }: ToolReport, toolCallId: string, seq: number,
 
 const RANK: Readonly<Record<string, number>> = { pending: 0, in_progress: 1, completed: 2, failed: 2 };
 
-/** Forward only: what has ended stays ended, whatever the agent says later. */
+/** A status only moves forward: an ended call stays ended, whatever the agent sends later. */
 function setStatus(report: ToolReport, call: ToolCall, status: unknown, at: number): void {
   if (typeof status !== "string" || !Object.hasOwn(RANK, status) || status === call.status) return;
   if ((RANK[status] as number) <= (RANK[call.status] as number)) {
@@ -132,18 +132,18 @@ function setStatus(report: ToolReport, call: ToolCall, status: unknown, at: numb
   if (RANK[status] === 2) call.endedAt = at;
 }
 
-/** Drops the oldest calls, finished ones first, and the oldest details, until what is left is small enough. */
+/** Drops the oldest calls, finished ones first, and the oldest details, until the rest fits the budget. */
 function makeRoom(toolCalls: ToolCalls, latest: ToolCall): void {
   const { items } = toolCalls;
   if (items.length > STATE_BUDGET.toolCalls) drop(toolCalls, latest);
   if (toolCalls.keptChars <= STATE_BUDGET.toolCallsChars) return;
-  // More than is needed, so that not every update has to go through all of them.
+  // Frees more than is needed, so that not every update goes through all calls.
   const target = STATE_BUDGET.toolCallsChars * 0.75;
   for (const call of items) {
     if (toolCalls.keptChars <= target) return;
     if (call !== latest) forgetDetails(toolCalls, call);
   }
-  // All that is left are ids.
+  // Only ids are left.
   while (toolCalls.keptChars > target && items.length > 1) drop(toolCalls, latest);
 }
 

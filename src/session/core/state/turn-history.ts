@@ -2,9 +2,9 @@ import { isRecord } from "../../../protocol/json-value.ts";
 import { clip } from "./bounded-values.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 
-/** The latest turns with a glimpse of what was said, so that a list of them needs no look into the log. */
+/** The latest turns with previews of their messages, so that a list of turns needs no look into the log. */
 export type TurnHistory = {
-  /** How many there have been, those still waiting included. */
+  /** The number of all turns, including those that wait. */
   total: number;
   recent: TurnRecord[];
 };
@@ -21,7 +21,7 @@ export type TurnRecord = {
   startedAt: number | null;
   endedAt: number | null;
   stopReason: string | null;
-  /** Why it failed. */
+  /** Why the turn failed. */
   reason: string | null;
   promptPreview: string;
   replyPreview: string;
@@ -34,7 +34,7 @@ export function initialTurnHistory(): TurnHistory {
   return { total: 0, recent: [] };
 }
 
-/** A prompt was accepted: its turn begins now or when those before it have ended. */
+/** Adds the turn of an accepted prompt, which begins now or after the turns before it. */
 export function addTurn(
   history: TurnHistory,
   turn: {
@@ -105,7 +105,7 @@ export function finishTurn(
     record.replyPreview = extend("", replyPreview);
 }
 
-/** By the prompt's number or, without one, by the turn's id. */
+/** Finds a turn by its prompt's sequence number or, without one, by the turn's id. */
 export function findTurn(
   { recent }: TurnHistory,
   { prompt, turnId }: { readonly prompt?: number | null | undefined; readonly turnId?: string },
@@ -119,13 +119,13 @@ export function findTurn(
   return undefined;
 }
 
-/** An update of the agent during the turn, which began `newToolCalls` tool calls. Runs for every chunk. */
+/** Counts an update of the agent, which began `newToolCalls` tool calls. Runs for every chunk. */
 export function countUpdate(record: TurnRecord, update: unknown, newToolCalls: number): void {
   record.updates += 1;
   const preview = record.replyPreview;
   if (newToolCalls > 0) {
     record.toolCalls += newToolCalls;
-    // What is said after a tool call is another message.
+    // Text after a tool call is another message.
     if (preview !== "" && preview.length < STATE_BUDGET.previewChars && !preview.endsWith("\n"))
       record.replyPreview = `${preview}\n`;
     return;
@@ -148,13 +148,13 @@ function promptPreview(params: unknown): string {
   return preview;
 }
 
-/** A preview with more text; once it has been cut, it is as long as it gets. */
+/** Adds text to a preview. A preview that has been cut grows no more. */
 function extend(preview: string, more: string): string {
   const room = STATE_BUDGET.previewChars - preview.length;
   return more.length <= room ? preview + more : `${preview}${clip(more, room)}…`;
 }
 
-/** Turns that have not ended are the last to go. */
+/** Drops the oldest ended turn, and other turns only when there are very many. */
 function makeRoom(recent: TurnRecord[]): void {
   if (recent.length <= STATE_BUDGET.endedTurns) return;
   const ended = recent.findIndex((record) => record.endedAt !== null);

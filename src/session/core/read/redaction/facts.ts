@@ -1,7 +1,7 @@
 import { type Allowed, members } from "../../../../protocol/allow-list.ts";
 import { FACTS, isFactKind } from "../../events/catalogue.ts";
 
-/** The part of an event's payload that may be applyAllowList, as the catalogue says; nothing of a kind it does not know. */
+/** The part of an event's payload that may be shown, as the catalogue says; nothing of a kind it does not know. */
 export function payloadOf(kind: string): Allowed {
   return isFactKind(kind) ? (VISIBLE.get(kind) ?? NOTHING) : NOTHING;
 }

@@ -17,12 +17,12 @@ import {
 } from "../../events/visible-parts.ts";
 import { updateOf } from "./updates.ts";
 
-/** What of a message may be shown. */
+/** The part of a message that a redacted reader sees. */
 export function messageOf({ direction, frame, source }: FrameEvent): Allowed {
   const { kind, method = "", value } = frame;
   if (kind === "invalid") return members(scalars("jsonrpc", "id"));
   if (kind === "response") return direction === "in" ? FROM_AGENT_ANSWER : TO_AGENT_ANSWER;
-  // It is what a person said.
+  // A prompt is what a person said.
   if (direction === "out" && method === "session/prompt") return "whole";
   if (direction === "in" && method === "session/update")
     return message({ params: members({ sessionId: "scalar", update: updateOf(value.params, source) }) });
@@ -30,13 +30,13 @@ export function messageOf({ direction, frame, source }: FrameEvent): Allowed {
   return message({ params: known ?? members(scalars("sessionId")) });
 }
 
-/** What the gateway has put beside it. */
+/** The route of a message, which the gateway adds. */
 export const ROUTE = {
   ...scalars("connection", "to", "except", "id", "re", "requestId", "path", "stop", "early", "repeats"),
   also: each("scalar"),
 };
 
-/** In JSON-RPC itself there is no room for a mark. */
+/** A message gets no mark of redaction: JSON-RPC has no member for it. */
 function message(allowed: Readonly<Record<string, Allowed>>): Allowed {
   return members({ ...scalars("jsonrpc", "id", "method"), ...allowed }, "");
 }
@@ -44,8 +44,8 @@ function message(allowed: Readonly<Record<string, Allowed>>): Allowed {
 const TERMINAL = members(scalars("sessionId", "terminalId"));
 
 /**
- * What the agent asks and tells. Paths may be seen, as in the locations of a tool call; what is in files, and what
- * terminals are to run, may not. A form may be that of a tool's server, so what it says is a tool's.
+ * Requests and notifications of the agent. Paths are shown, as in the locations of a tool call; contents of files and
+ * commands of terminals are not. A form may come from a tool's server, so its text counts as tool data.
  */
 const FROM_AGENT: ReadonlyMap<string, Allowed> = new Map([
   ["session/request_permission", members({ sessionId: "scalar", toolCall: TOOL_CALL, options: OPTIONS })],
@@ -69,14 +69,14 @@ const FROM_AGENT: ReadonlyMap<string, Allowed> = new Map([
   ["$/cancel_request", members(scalars("requestId"))],
 ]);
 
-/** How a tool's server is started is what it is given; and in `_meta` agents take settings, and keys. */
+/** The command of an MCP server is tool data. Agents take settings and keys in `_meta`. */
 const OPENING = members({
   ...scalars("sessionId", "cwd"),
   additionalDirectories: each("scalar"),
   mcpServers: blank("[]"),
 });
 
-/** What clients ask and tell, but for prompts; and what the gateway and the host do in their place. */
+/** Requests and notifications to the agent, except prompts. */
 const TO_AGENT: ReadonlyMap<string, Allowed> = new Map([
   [
     "initialize",
@@ -95,7 +95,7 @@ const TO_AGENT: ReadonlyMap<string, Allowed> = new Map([
   ["$/cancel_request", members(scalars("requestId"))],
 ]);
 
-/** An answer does not say what it answers: so this is what there may be in any. */
+/** A response does not name its method, so this list covers the results of all methods. */
 const RESULT = members({
   ...VISIBLE_INITIALIZE_MEMBERS,
   ...scalars("sessionId", "stopReason", "userMessageId", "title"),
@@ -107,7 +107,7 @@ const RESULT = members({
 
 const FROM_AGENT_ANSWER = message({ result: RESULT, error: ERROR });
 
-/** The text of files and the output of terminals come this way, and why there is none. */
+/** Responses to the agent carry contents of files and output of terminals, and error messages that quote them. */
 const TO_AGENT_ANSWER = message({
   result: members({ outcome: OUTCOME, action: "scalar" }),
   error: members({ code: "scalar", message: blank('""') }, ERROR_MARK),

@@ -12,7 +12,7 @@ import {
   TOOL_CALL_KEPT,
 } from "../../events/visible-parts.ts";
 
-/** A list as the state keeps it. */
+/** A bounded list of the state. */
 function kept(items: Allowed): Allowed {
   return members({ ...scalars("total", "truncated"), items });
 }
@@ -38,7 +38,7 @@ const TURN = members(
   ),
 );
 
-/** What may be shown of the projection, and of what a view has with it. */
+/** The part of the projection, and of the additions of a view, that a redacted reader sees. */
 export const SESSION = members({
   ...scalars("schema", "acpxRecordId", "state", "title", "agentStatus", "lastError"),
   agent: members(scalars("command", "name")),

@@ -7,17 +7,16 @@ import { messageOf, ROUTE } from "./messages.ts";
 import { SESSION } from "./projection.ts";
 
 /**
- * What of a session is shown to those who may know the conversation, but not what tools were given nor what came out
- * of them. All of it is lists of what is shown: what is new in the protocol, in the log or in the projection is hidden
- * until somebody has entered it.
+ * Redacted reads: the reader sees the conversation, but neither the input nor the output of tools. All rules are
+ * allow-lists, so a field that is new in the protocol, in the log or in the projection is hidden until it is listed.
  */
 
-/** The event as they have it: itself, if there is nothing to hide. */
+/** The event without its hidden parts; the event itself if nothing is hidden. */
 export function redacted(event: LogEvent): LogEvent {
   if (!isFrame(event)) {
     const text = JSON.stringify(event.payload);
     const left = applyAllowList(text, payloadOf(event.kind));
-    // Its readers look only at fields that are visible.
+    // Code that reads a redacted event uses only visible fields.
     return left === text ? event : ({ ...event, payload: JSON.parse(left) } as LogEvent);
   }
   const raw = applyAllowList(event.frame.raw, messageOf(event));
@@ -27,7 +26,7 @@ export function redacted(event: LogEvent): LogEvent {
   return { ...event, frame };
 }
 
-/** The same for the event's line, which may have been written elsewhere and have more than we know of. */
+/** The event's line without its hidden parts. A line from elsewhere may have more members than the event. */
 export function redactedLine(line: string, event: LogEvent): string {
   const payload = isFrame(event)
     ? members({ ...ROUTE, direction: "scalar", message: messageOf(event) })
@@ -40,7 +39,7 @@ const ENVELOPE = scalars(
   ...["turnId", "requestId", "source", "kind"],
 );
 
-/** The projection, and what is told with it, as JSON text for that caller. */
+/** The projection of a session, with the additions of a view, as JSON text for this caller. */
 export function sessionFor({ redacted: isRedacted }: Caller, session: object): string {
   const text = JSON.stringify(session);
   return isRedacted ? applyAllowList(text, SESSION) : text;

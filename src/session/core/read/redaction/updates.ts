@@ -10,7 +10,7 @@ import {
   TOOL_CALL_UPDATE,
 } from "../../events/visible-parts.ts";
 
-/** What may be shown of the `update` in the parameters of a session/update. */
+/** The part of the `update` of a session/update that a redacted reader sees. */
 export function updateOf(params: unknown, source: string): Allowed {
   const { sessionUpdate } = ((params as { update?: unknown } | null | undefined)?.update ?? {}) as {
     sessionUpdate?: unknown;
@@ -23,7 +23,7 @@ function update(allowed: Readonly<Record<string, Allowed>> = {}): Allowed {
   return members({ sessionUpdate: "scalar", ...allowed });
 }
 
-/** What the gateway says to all clients. */
+/** Notices of the gateway to all clients. */
 const GATEWAY_INFO = members(
   {
     ...scalars("sessionUpdate", "title", "updatedAt"),
@@ -34,7 +34,7 @@ const GATEWAY_INFO = members(
 
 const CHUNK = update({ content: CONTENT, messageId: "scalar" });
 
-/** What goes between an agent and those it has work for it is as good as what tools are given. */
+/** Messages between an agent and its subagents count as tool data. */
 const SESSION_MESSAGE = update(
   scalars("messageId", "senderSessionId", "recipientSessionId", "senderMessageId", "recipientMessageId"),
 );
