@@ -127,7 +127,8 @@ export class AcpSession extends DurableObject<Env> {
   async open(request: OpenRequest): Promise<void> {
     const expected = await this.#session();
     if (expected && !expected.isUnopened) return;
-    if (!mayOpenIn(request.workspace, request.caller)) throw new Error("Not this caller's to open");
+    if (!mayOpenIn(request.workspace, request.caller))
+      throw new Error("The caller may not open sessions in this workspace");
     (expected ?? this.#load()).open(request);
   }
 
@@ -149,7 +150,8 @@ export class AcpSession extends DurableObject<Env> {
       const message = `There is a session ${order.sessionId} here: use ?as=new for a copy`;
       return refused({ reason: "conflict", message });
     }
-    if (!mayOpenIn(order.workspace, order.caller)) throw new Error("Not this caller's to import");
+    if (!mayOpenIn(order.workspace, order.caller))
+      throw new Error("The caller may not import sessions into this workspace");
     const commit = (state: SessionState, opening: OpeningRequest | undefined) =>
       this.#load().adopt(order, state, opening);
     return accepted(new SessionImport(this.#context, order, commit));

@@ -142,7 +142,7 @@ export class LoadedSession {
     } catch (error) {
       // Memory is ahead of the log, so the object must start again from storage.
       console.error("session failed", { error: String(error) });
-      this.#context.ctx.abort("The session could not record what happened");
+      this.#context.ctx.abort("The session could not write its log");
       throw error;
     }
     if (events.length === 0) return;

@@ -48,7 +48,7 @@ export class Journal {
 
   /** The state, where a session is known to exist. */
   requireState(): SessionState {
-    if (!this.#state) throw new Error("There is no session here");
+    if (!this.#state) throw new Error("This object holds no session");
     return this.#state;
   }
 

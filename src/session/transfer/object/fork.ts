@@ -51,7 +51,7 @@ async function copyLog(
     for (let after = 0; after < upTo; ) {
       const page = await source.events(caller, after, upTo - after);
       if (!page.ok || page.value.count === 0)
-        throw new Error(`The session to be forked ended after ${after}`);
+        throw new Error(`The log of the forked session ended after event ${after}`);
       const fault = target.write("fork", new TextEncoder().encode(page.value.text));
       if (fault) throw new Error(fault.message);
       after = page.value.last;
