@@ -1,4 +1,3 @@
-import "./configure.ts";
 import { app } from "./http/app.ts";
 
 export { AcpConnection } from "./connection/acp-connection.ts";

@@ -285,13 +285,3 @@ export function readLimits(text: string | undefined): Limits {
   }
   return { ...DEFAULT_LIMITS, ...overrides };
 }
-
-/** Deprecated: an object reads its limits once with `readLimits` and passes them down. */
-export const LIMITS: Limits = { ...DEFAULT_LIMITS };
-
-/** Deprecated, see `LIMITS`. */
-export function overrideLimits(text: string | undefined): void {
-  if (text === undefined || text === "") return;
-  readLimits(text);
-  Object.assign(LIMITS, JSON.parse(text));
-}

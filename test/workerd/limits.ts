@@ -1,8 +1,7 @@
 import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { LIMITS, type Limits, overrideLimits } from "../../src/protocol/limits.ts";
+import type { Limits } from "../../src/protocol/limits.ts";
 
-const DEFAULTS = JSON.stringify(LIMITS);
 let overrides: Partial<Limits> = {};
 
 /**
@@ -12,7 +11,6 @@ let overrides: Partial<Limits> = {};
 export function setLimits(changes: Partial<Limits>): void {
   overrides = { ...overrides, ...changes };
   env.LIMITS = JSON.stringify(overrides);
-  overrideLimits(env.LIMITS);
 }
 
 const tenants = new Set<string>();
@@ -27,7 +25,6 @@ export async function setLimitsOf(tenant: string, changes: Partial<Limits>): Pro
 export async function resetLimits(): Promise<void> {
   overrides = {};
   delete env.LIMITS;
-  overrideLimits(DEFAULTS);
   for (const tenant of tenants) await evictTenant(tenant);
   tenants.clear();
 }
