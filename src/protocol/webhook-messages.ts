@@ -5,7 +5,7 @@ export const NOTICE_TYPES = ["permission.pending", "turn.ended", "agent.failed"]
 export type NoticeType = (typeof NOTICE_TYPES)[number];
 
 export type SessionNotice =
-  | Message<"permission.pending", About & { permission: PendingPermission; requestedAt: string }>
+  | Message<"permission.pending", About & { permission: AnnouncedPermission; requestedAt: string }>
   | Message<"turn.ended", About & TurnEnd>
   | Message<"agent.failed", About & { agent: string; detailCode: string | null; message: string }>;
 
@@ -17,7 +17,7 @@ type Message<Type extends string, Data> = { type: Type; timestamp: string; data:
 
 type About = { workspace: string; sessionId: string; sessionTitle: string | null };
 
-export type PendingPermission = {
+export type AnnouncedPermission = {
   /** The id of the request for clients and for `/api/permissions/:id`. */
   id: string;
   toolCallId: string | null;

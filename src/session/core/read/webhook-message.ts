@@ -1,8 +1,8 @@
 import { clientRequestId } from "../../../protocol/ids.ts";
 import { isRecord } from "../../../protocol/json-value.ts";
 import type {
+  AnnouncedPermission,
   NoticeType,
-  PendingPermission,
   SessionNotice,
   TurnEnd,
 } from "../../../protocol/webhook-messages.ts";
@@ -77,7 +77,7 @@ function pendingPermission(
   state: SessionState,
   payload: Facts["permission.requested"],
   maxOptions: number,
-): PendingPermission | undefined {
+): AnnouncedPermission | undefined {
   const open = pendingPermissions(state).find(({ seq }) => seq === payload.request);
   if (!open) return undefined;
   const { seq, toolCallId, title, kind } = open;
