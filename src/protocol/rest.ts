@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { GitState, HostLoad } from "./host-wire.ts";
 import type { Limits } from "./limits.ts";
 import type { PermissionOption } from "./permission.ts";
+import type { RevocationKind } from "./rpc.ts";
 import { isSecureUrl } from "./secure-url.ts";
 import { NOTICE_TYPES, type NoticeType } from "./webhook-messages.ts";
 import type { Settings } from "./workspace-settings.ts";
@@ -193,7 +194,7 @@ export type WorkspaceView = {
   hosts: HostView[];
   agents: AgentInfo[];
   /** Null: the settings name no container. */
-  containerState: ContainerState | null;
+  containerState: ContainerView | null;
   /** Sessions that have an agent process or wait for one; `items` lists the first of them. */
   sessions: { total: number; items: SessionPlace[] };
 } & Settings;
@@ -230,7 +231,7 @@ export type AgentInfo = {
 export type AgentList = { agents: AgentInfo[] };
 
 /** `reason` is why the last start failed, and `retryAt` when the next may follow. */
-export type ContainerState = {
+export type ContainerView = {
   state: string;
   since: string;
   failures: number;
@@ -328,8 +329,6 @@ export const REVOCATION_REQUEST = z.union(
   "Give one of jti, subject and session; until, if given, is the time the revocation ends",
 );
 
-/** A revocation covers one token, all tokens of a subject, or everybody's access to a session. */
-export type RevocationKind = "jti" | "subject" | "session";
 export type Revocation = {
   id: string;
   kind: RevocationKind;

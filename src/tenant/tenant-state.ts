@@ -4,6 +4,7 @@ import { Tables } from "../durable/schema.ts";
 import type { Caller, Scope } from "../protocol/caller.ts";
 import { type Limits, readLimits } from "../protocol/limits.ts";
 import { accepted, type Result, refused, unknownSession } from "../protocol/refusal.ts";
+import type { AuditEntry, Revocation, Share } from "../protocol/rest.ts";
 import type {
   Allowance,
   Amounts,
@@ -14,11 +15,11 @@ import type {
 } from "../protocol/rpc.ts";
 import type { Act } from "./client/audit.ts";
 import { TENANT_SCHEMA } from "./schema.ts";
-import { type AuditEntry, AuditLog, type AuditQuery } from "./storage/audit-log.ts";
+import { AuditLog, type AuditQuery } from "./storage/audit-log.ts";
 import { Quotas } from "./storage/quotas.ts";
 import { RegisteredSockets } from "./storage/registered-sockets.ts";
-import { type Revocation, Revocations } from "./storage/revocations.ts";
-import { bearerName, type Share, Shares } from "./storage/shares.ts";
+import { Revocations } from "./storage/revocations.ts";
+import { bearerName, Shares } from "./storage/shares.ts";
 
 /**
  * One tenant: its revoked tokens, its open sockets with their tokens, the quotas of its subjects in this hour, its

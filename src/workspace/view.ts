@@ -1,8 +1,8 @@
 import type { WorkspaceRow } from "../index/workspace-index.ts";
-import type { GitState, HostLoad } from "../protocol/host-wire.ts";
 import type { Limits } from "../protocol/limits.ts";
+import type { ContainerView, HostView, WorkspaceView } from "../protocol/rest.ts";
 import type { Settings } from "../protocol/workspace-settings.ts";
-import { type AgentInfo, agentsOf, mainHost } from "./agents/agents.ts";
+import { agentsOf, mainHost } from "./agents/agents.ts";
 import type { Offer } from "./agents/offer.ts";
 import { type ContainerState, retryAt } from "./container/lifecycle.ts";
 import type { HostRecord } from "./hosts/record.ts";
@@ -10,49 +10,6 @@ import type { Placement } from "./placement/placements.ts";
 import type { Identity } from "./store.ts";
 
 /** The workspace as readers see it. */
-
-export type HostView = {
-  name: string;
-  state: HostRecord["state"];
-  root: string;
-  version: string;
-  linkVersion: number;
-  node: string;
-  platform: string;
-  connectedAt: string;
-  lastSeenAt: string;
-  load: Partial<HostLoad> & { sessions: number; capacity: number };
-  git: GitState | null;
-  agents: string[];
-};
-
-export type WorkspaceView = {
-  id: string;
-  /** The directory and git state of the host that connected last. */
-  root: string | null;
-  git: GitState | null;
-  hosts: HostView[];
-  agents: AgentInfo[];
-  /** The container, if the settings ask for one; why its last start failed, and when it may be tried again. */
-  containerState: ContainerView | null;
-  /** Sessions that have an agent process or wait for one. `items` has the first of them. */
-  sessions: { total: number; items: SessionPlace[] };
-} & Settings;
-
-export type ContainerView = {
-  state: ContainerState["state"];
-  since: string;
-  failures: number;
-  reason: string | null;
-  retryAt: string | null;
-};
-
-export type SessionPlace = {
-  sessionId: string;
-  agent: string;
-  host: string | null;
-  state: "placed" | "waiting";
-};
 
 /** How many sessions a view lists. */
 export const SESSIONS_SHOWN = 200;

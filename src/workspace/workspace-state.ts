@@ -15,14 +15,12 @@ import type { GitState } from "../protocol/host-wire.ts";
 import { HOST, WATCH_WORKSPACE, type WorkspaceWatchRequest } from "../protocol/internal-headers.ts";
 import { readLimits } from "../protocol/limits.ts";
 import type { Result } from "../protocol/refusal.ts";
+import type { CreatedWebhook, SecretInfo, WebhookInfo, WorkspaceView } from "../protocol/rest.ts";
 import type { PlacementAnswer, PlacementRequest, SelectedAgent } from "../protocol/rpc.ts";
 import type { HandedNotice, NoticeType } from "../protocol/webhook-messages.ts";
 import type { SettingsChange } from "../protocol/workspace-settings.ts";
 import { checkRight } from "./rights.ts";
-import type { SecretInfo } from "./secrets/secret-store.ts";
-import type { WorkspaceView } from "./view.ts";
-import type { WebhookInfo } from "./webhooks/store.ts";
-import type { CreatedWebhook, WebhookOrder } from "./webhooks/webhooks.ts";
+import type { WebhookOrder } from "./webhooks/webhooks.ts";
 import { Workspace } from "./workspace.ts";
 
 /** The RPC surface of a workspace: each method authorises its caller and makes one call. */

@@ -4,6 +4,7 @@ import { unavailableReason } from "../protocol/agent-availability.ts";
 import type { GitState, HostSettings } from "../protocol/host-wire.ts";
 import type { Limits } from "../protocol/limits.ts";
 import { accepted, type Result, refused } from "../protocol/refusal.ts";
+import type { CreatedWebhook, WorkspaceView } from "../protocol/rest.ts";
 import type { PlacementAnswer, PlacementRequest } from "../protocol/rpc.ts";
 import type { HandedNotice, NoticeType } from "../protocol/webhook-messages.ts";
 import type { SettingsChange } from "../protocol/workspace-settings.ts";
@@ -24,9 +25,9 @@ import { PlacementScheduler } from "./placement/scheduler.ts";
 import { SecretStore } from "./secrets/secret-store.ts";
 import { SessionOutbox } from "./session-outbox.ts";
 import { type Identity, WorkspaceStore } from "./store.ts";
-import { indexRow, SESSIONS_SHOWN, viewOf, type WorkspaceView } from "./view.ts";
+import { indexRow, SESSIONS_SHOWN, viewOf } from "./view.ts";
 import { ViewWatchers } from "./view-watchers.ts";
-import { type CreatedWebhook, type WebhookOrder, Webhooks } from "./webhooks/webhooks.ts";
+import { type WebhookOrder, Webhooks } from "./webhooks/webhooks.ts";
 
 type DeadlineName =
   | "grace"

@@ -1,15 +1,6 @@
 import { type Caller, mayUseWorkspace } from "../../protocol/caller.ts";
+import type { AuditEntry } from "../../protocol/rest.ts";
 import type { Act, AuditKind } from "../client/audit.ts";
-
-export type AuditEntry = {
-  seq: number;
-  at: string;
-  kind: AuditKind;
-  subject: string;
-  workspace: string | null;
-  session: string | null;
-  detail: unknown;
-};
 
 export type AuditQuery = { after: number; limit: number; kind?: string | undefined };
 

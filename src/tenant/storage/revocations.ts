@@ -1,15 +1,5 @@
+import type { Revocation } from "../../protocol/rest.ts";
 import type { RevocationKind } from "../../protocol/rpc.ts";
-
-export type Revocation = {
-  id: string;
-  kind: RevocationKind;
-  value: string;
-  /** The subject that made it, and when. */
-  by: string;
-  at: string;
-  /** When the revocation ends; null: when it is lifted. */
-  until: string | null;
-};
 
 type Row = { id: string; kind: string; value: string; by_subject: string; at: number; until: number | null };
 

@@ -1,18 +1,6 @@
 import { type Caller, mayUseWorkspace } from "../../protocol/caller.ts";
+import type { Share } from "../../protocol/rest.ts";
 import type { ShareOrder } from "../../protocol/rpc.ts";
-
-/** A link to one session. Everybody who has the link may read the session until the link expires. */
-export type Share = {
-  id: string;
-  session: string;
-  workspace: string;
-  /** The subject that made the link, and when. */
-  by: string;
-  at: string;
-  expiresAt: string;
-  /** The link shows the conversation without the inputs and outputs of tools. */
-  redact: boolean;
-};
 
 type Row = {
   id: string;

@@ -1,25 +1,10 @@
+import type { AgentInfo } from "../../protocol/rest.ts";
 import type { Settings } from "../../protocol/workspace-settings.ts";
 import type { HostRecord } from "../hosts/record.ts";
 import { isOverdue } from "../placement/policy.ts";
 import type { Offer } from "./offer.ts";
 
 /** The agents of a workspace, merged from the offers of its hosts. */
-
-/** An agent as readers see it. */
-export type AgentInfo = {
-  id: string;
-  name: string;
-  default: boolean;
-  /** False: no host can start the agent, and `reason` says what the agent lacks. */
-  available: boolean;
-  reason: string | null;
-  description: string | null;
-  version: string | null;
-  /** The agent has been started before, so its capabilities are known. */
-  ready: boolean;
-  /** Why the agent's last start failed. */
-  error: string | null;
-};
 
 export type Agent = AgentInfo & {
   /** The agent's response to `initialize` as JSON. */

@@ -1,9 +1,7 @@
 import { accepted, type Refusal, type Result, refused } from "../../protocol/refusal.ts";
+import type { SecretInfo } from "../../protocol/rest.ts";
 import type { WorkspaceStore } from "../store.ts";
 import { decrypt, encrypt } from "./encryption.ts";
-
-/** A secret as people see it. Only hosts get its value. */
-export type SecretInfo = { name: string; updatedAt: string };
 
 /** The workspace's secrets, each encrypted under its name. */
 export class SecretStore {

@@ -1,4 +1,5 @@
 import type { Limits } from "../../protocol/limits.ts";
+import type { WebhookInfo } from "../../protocol/rest.ts";
 import { NOTICE_TYPES, type NoticeType } from "../../protocol/webhook-messages.ts";
 import type { WorkspaceStore } from "../store.ts";
 
@@ -16,23 +17,6 @@ export type Webhook = {
   createdAt: number;
   /** The first failure after the last success; null if the last attempt succeeded. */
   failingSince: number | null;
-};
-
-/** A webhook as people see it. */
-export type WebhookInfo = {
-  id: string;
-  /** Without the query, which may be a secret. */
-  url: string;
-  events: NoticeType[];
-  links: boolean;
-  createdAt: string;
-  /** The number of undelivered messages. */
-  waiting: number;
-  /** The last attempt; `status` is null if there was no response. */
-  lastDelivery: { at: string; status: number | null } | null;
-  failingSince: string | null;
-  /** The number of messages that were given up or did not fit into the queue. */
-  dropped: number;
 };
 
 /** A message on its way to one webhook. */

@@ -2,6 +2,7 @@ import type { Deadlines } from "../../durable/deadlines.ts";
 import { newId } from "../../durable/new-id.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import { accepted, type Refusal, type Result, refused } from "../../protocol/refusal.ts";
+import type { CreatedWebhook, WebhookInfo } from "../../protocol/rest.ts";
 import type { HandedNotice, NoticeType, Ping } from "../../protocol/webhook-messages.ts";
 import { type Act, audit } from "../../tenant/client/audit.ts";
 import type { WorkspaceCallbacks } from "../callbacks.ts";
@@ -11,12 +12,9 @@ import type { WorkspaceStore } from "../store.ts";
 import { withAnswerLinks } from "./links.ts";
 import { type DeliveryResult, makeSecret, NO_RESPONSE, post } from "./request.ts";
 import { admitted, retryAt } from "./retry-schedule.ts";
-import { type Delivery, type Webhook, type WebhookInfo, WebhookStore } from "./store.ts";
+import { type Delivery, type Webhook, WebhookStore } from "./store.ts";
 
 export type WebhookOrder = Pick<Webhook, "url" | "events" | "links" | "origin">;
-
-/** A webhook with its signing secret, which is shown only once. */
-export type CreatedWebhook = WebhookInfo & { secret: string };
 
 type Parts = {
   ctx: DurableObjectState;

@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
 import { readAnswerLink } from "../../../src/auth/answer-link.ts";
 import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
-import type { WebhookInfo } from "../../../src/workspace/webhooks/store.ts";
+import type { WebhookInfo } from "../../../src/protocol/rest.ts";
 import { get, openSession, workspaceName, workspaceStub } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
 import {

@@ -1,8 +1,8 @@
 import { runInDurableObject } from "cloudflare:test";
 import { Webhook } from "standardwebhooks";
 import { afterEach, beforeEach, expect, vi } from "vitest";
+import type { WebhookInfo } from "../../../src/protocol/rest.ts";
 import type { AcpSession } from "../../../src/session/acp-session.ts";
-import type { WebhookInfo } from "../../../src/workspace/webhooks/store.ts";
 import type { WorkspaceState } from "../../../src/workspace/workspace-state.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { get, type Opened, send, sessionStub, workspaceStub } from "../fixtures.ts";

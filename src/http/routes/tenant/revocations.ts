@@ -2,12 +2,8 @@ import { Hono } from "hono";
 import type { z } from "zod";
 import { isUuid } from "../../../protocol/ids.ts";
 import { unknownSession } from "../../../protocol/refusal.ts";
-import {
-  REVOCATION_REQUEST,
-  type Revocation,
-  type RevocationKind,
-  type RevocationList,
-} from "../../../protocol/rest.ts";
+import { REVOCATION_REQUEST, type Revocation, type RevocationList } from "../../../protocol/rest.ts";
+import type { RevocationOrder } from "../../../protocol/rpc.ts";
 import { clearRevocationCache } from "../../../tenant/client/revocation-cache.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { parseBody } from "../../input.ts";
@@ -37,7 +33,7 @@ revocationRoutes.delete("/revocations/:id", requireScope("workspace:admin"), asy
   return c.body(null, 204);
 });
 
-function revocationIn({ until, ...target }: z.infer<typeof REVOCATION_REQUEST>) {
-  const [[kind, value]] = Object.entries(target) as [[RevocationKind, string]];
+function revocationIn({ until, ...target }: z.infer<typeof REVOCATION_REQUEST>): RevocationOrder {
+  const [[kind, value]] = Object.entries(target) as [[RevocationOrder["kind"], string]];
   return { kind, value, until: until === undefined ? null : Date.parse(until) };
 }
