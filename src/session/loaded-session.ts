@@ -16,7 +16,7 @@ import { ClientIntake } from "./client-intake.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
 import type { Batch } from "./core/decide/batch.ts";
 import { ioClientGone } from "./core/decide/client-files.ts";
-import { imported, type OpeningRequest } from "./core/decide/import-events.ts";
+import { type OpeningRequest, takeOverImport } from "./core/decide/import-events.ts";
 import { setPolicy } from "./core/decide/policy.ts";
 import type { LogEvent } from "./core/events/event.ts";
 import { project } from "./core/read/projection.ts";
@@ -94,7 +94,7 @@ export class LoadedSession {
     const { journal, concealed } = this.#parts;
     journal.adopt(state);
     const conceal = (frame: Frame) => concealed.conceal(frame);
-    this.#record((batch) => imported(batch, order, opening, conceal));
+    this.#record((batch) => takeOverImport(batch, order, opening, conceal));
   }
 
   /** Detaches a client that is gone. The client decides nothing by that: its turn goes on, its permissions stay open. */

@@ -3,7 +3,7 @@ import { newId } from "../../durable/new-id.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { HandedNotice, NoticeType } from "../../protocol/webhook-messages.ts";
 import type { LogEvent } from "../core/events/event.ts";
-import { noticesOf } from "../core/read/webhook-message.ts";
+import { webhookMessagesFor } from "../core/read/webhook-message.ts";
 import type { SessionState } from "../core/state/state.ts";
 
 type Timers = Pick<Deadlines<"notices">, "set" | "setUnlessSet" | "clear">;
@@ -51,7 +51,7 @@ export class WebhookOutbox {
   /** Has to be called in the step that logs the events, so that both are written or neither is. */
   collect(state: SessionState, events: readonly LogEvent[]): void {
     if (this.#wanted.length === 0) return;
-    const found = noticesOf(state, events, this.#wanted, this.#limits.answerLinks);
+    const found = webhookMessagesFor(state, events, this.#wanted, this.#limits.answerLinks);
     if (found.length === 0) return;
     const { sql } = this.#ctx.storage;
     for (const { seq, notice } of found)

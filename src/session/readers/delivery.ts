@@ -1,9 +1,9 @@
 import type { EventCursor } from "../../protocol/cursor.ts";
 import type { FrameMark } from "../../protocol/rpc.ts";
 import { isFrame, type LogEvent } from "../core/events/event.ts";
+import { forClient } from "../core/read/for-client.ts";
 import { redacted } from "../core/read/redaction/redaction.ts";
-import { forClient } from "../core/read/render.ts";
-import { type Attachment, letsIn, merged, type RenderedFrames } from "../core/read/replay.ts";
+import { type Attachment, admits, mergeChunks, type RenderedFrames } from "../core/read/replay.ts";
 import type { Presence } from "./presence.ts";
 
 /** The log, as far as a client's cursor reads it. */
@@ -52,12 +52,12 @@ export function renderFrames(
   const events = presence.redacted ? logged.map(redacted) : logged;
   const isMerging = merge && position < attachment;
   const render = (part: readonly LogEvent[]): RenderedFrames => {
-    if (isMerging) return merged(part, sessionId, viewer, log.replayChunkChars);
+    if (isMerging) return mergeChunks(part, sessionId, viewer, log.replayChunkChars);
     const rendered = noFrames();
     for (const event of part) append(rendered, forClient(event, sessionId, viewer), event.seq);
     return rendered;
   };
-  const entry = events.findIndex((event) => letsIn(event, connection, attachment));
+  const entry = events.findIndex((event) => admits(event, connection, attachment));
   const entrance = events[entry];
   if (!entrance) return render(events);
   const rendered = render(events.slice(0, entry + 1));

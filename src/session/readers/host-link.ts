@@ -3,7 +3,7 @@ import { readAttachment, socketKind, writeAttachment } from "../../durable/attac
 import { CloseCode } from "../../protocol/close-codes.ts";
 import { encodeLink } from "../../protocol/host-wire.ts";
 import type { Limits } from "../../protocol/limits.ts";
-import { type AgentSources, forAgent } from "../core/read/render.ts";
+import { type AgentSources, forAgent } from "../core/read/for-agent.ts";
 import type { ConcealedValues } from "../log/concealed-values.ts";
 import type { Journal } from "../log/journal.ts";
 

@@ -28,7 +28,7 @@ export function openingRequest(event: LogEvent): OpeningRequest | undefined {
  * The first events of an imported session here: its owner from now on, and the end of everything that ran or waited
  * when the session was exported. The next prompt starts a process.
  */
-export function imported(
+export function takeOverImport(
   batch: Batch,
   order: ImportOrder,
   opening: OpeningRequest | undefined,

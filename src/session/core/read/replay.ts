@@ -4,7 +4,7 @@ import { type Frame, paramsOf } from "../../../protocol/frame.ts";
 import { isRecord, type JsonObject, recordOf } from "../../../protocol/json-value.ts";
 import { FACTS } from "../events/catalogue.ts";
 import { type FrameEvent, isFact, isFrame, type LogEvent } from "../events/event.ts";
-import { forClient, type Viewer } from "./render.ts";
+import { forClient, type Viewer } from "./for-client.ts";
 
 /** Attachments of clients to the log, and the replay of events from before an attachment. */
 
@@ -46,7 +46,7 @@ export function attachmentFor(
 }
 
 /** Whether this event admits the client that attached at `attach`: by the answer to its request, or by its own frame. */
-export function letsIn(event: LogEvent, connection: string, attach: number): boolean {
+export function admits(event: LogEvent, connection: string, attach: number): boolean {
   if (!isFrame(event)) return false;
   const { to, re, connection: from } = event.route;
   return (to === connection && re === attach) || (event.seq === attach + 1 && from === connection);
@@ -78,7 +78,7 @@ export type RenderedFrames = { readonly texts: string[]; readonly seqs: number[]
  * Frames for a client from a page of the log. Consecutive text chunks of one message become one frame, which counts as
  * rendering the last of their events. A frame takes no more chunks once it has `maxChars`.
  */
-export function merged(
+export function mergeChunks(
   events: readonly LogEvent[],
   sessionId: string,
   viewer: Viewer,

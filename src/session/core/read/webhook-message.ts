@@ -12,11 +12,11 @@ import { type FactEvent, isFact, type LogEvent } from "../events/event.ts";
 import { clip } from "../state/bounded-values.ts";
 import type { Identity, SessionState } from "../state/state.ts";
 import { STATE_BUDGET } from "../state/state-budget.ts";
+import { isAgentFailure } from "./for-client.ts";
 import { pendingPermissions } from "./projection.ts";
-import { isAgentFailure } from "./render.ts";
 
 /** The webhook messages that come of the events just recorded, by sequence number. `state` is the state after them. */
-export function noticesOf(
+export function webhookMessagesFor(
   state: SessionState,
   events: readonly LogEvent[],
   wanted: readonly NoticeType[],

@@ -1,8 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { mustReadFrame } from "../../../../../src/protocol/frame.ts";
 import type { LogEvent } from "../../../../../src/session/core/events/event.ts";
-import { forAgent, forClient, type Viewer } from "../../../../../src/session/core/read/render.ts";
-import { attachmentFor, badCursor, letsIn, merged } from "../../../../../src/session/core/read/replay.ts";
+import { forAgent } from "../../../../../src/session/core/read/for-agent.ts";
+import { forClient, type Viewer } from "../../../../../src/session/core/read/for-client.ts";
+import {
+  admits,
+  attachmentFor,
+  badCursor,
+  mergeChunks,
+} from "../../../../../src/session/core/read/replay.ts";
 import { message, openSession, type SessionScript, seqOf } from "../session-script.ts";
 
 const LIVE: Viewer = { connection: "c1", replayUntil: 0, answers: true, subscriptions: {} };
@@ -132,7 +138,7 @@ describe("the agent", () => {
 describe("a replay", () => {
   const replay = (session: SessionScript, maxChars = 1000) => {
     const viewer = { ...LIVE, connection: "c2", replayUntil: session.state.lastSeq };
-    const { texts, seqs } = merged(session.log, session.state.sessionId, viewer, maxChars);
+    const { texts, seqs } = mergeChunks(session.log, session.state.sessionId, viewer, maxChars);
     const said = texts.map((text) => JSON.parse(text).params.update.content.text as string);
     return { said, seqs };
   };
@@ -207,6 +213,6 @@ describe("an attachment", () => {
     const session = openSession();
     const events = session.request("session/load", {}, "c2");
     const seq = seqOf(session.log, "session/load", "client");
-    expect(events.map((event) => letsIn(event, "c2", seq))).toEqual([false, false, true]);
+    expect(events.map((event) => admits(event, "c2", seq))).toEqual([false, false, true]);
   });
 });

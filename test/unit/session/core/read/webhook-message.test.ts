@@ -7,7 +7,7 @@ import { decide } from "../../../../../src/session/core/decide/agent-requests.ts
 import { Batch } from "../../../../../src/session/core/decide/batch.ts";
 import { rulingOn } from "../../../../../src/session/core/decide/policy.ts";
 import { dropQueued, endTurn } from "../../../../../src/session/core/decide/turns.ts";
-import { noticesOf } from "../../../../../src/session/core/read/webhook-message.ts";
+import { webhookMessagesFor } from "../../../../../src/session/core/read/webhook-message.ts";
 import { initialState, type RequestToAgent } from "../../../../../src/session/core/state/state.ts";
 import { STATE_BUDGET } from "../../../../../src/session/core/state/state-budget.ts";
 
@@ -36,7 +36,7 @@ function running() {
     before.events.find((event) => event.seq === seq),
   );
   const notices = (wanted: readonly NoticeType[] = NOTICE_TYPES) =>
-    noticesOf(state, batch.events, wanted, DEFAULT_LIMITS.answerLinks).map(({ notice }) => notice);
+    webhookMessagesFor(state, batch.events, wanted, DEFAULT_LIMITS.answerLinks).map(({ notice }) => notice);
   return { state, batch, notices, prompt };
 }
 

@@ -1,15 +1,14 @@
 import type { Subscriptions } from "../../../protocol/client-subscriptions.ts";
 import { notification } from "../../../protocol/errors.ts";
 import { type AgentStatusNotice, ExtensionMethod } from "../../../protocol/extensions.ts";
-import { type Frame, oneLine, paramsOf, rewrite } from "../../../protocol/frame.ts";
+import { type Frame, paramsOf, rewrite } from "../../../protocol/frame.ts";
 import { clientRequestId } from "../../../protocol/ids.ts";
 import { recordOf } from "../../../protocol/json-value.ts";
-import { hasMcpServers } from "../../../protocol/mcp-credentials.ts";
 import type { Facts } from "../events/catalogue.ts";
 import { type FactEvent, type FrameEvent, isFact, isFrame, type LogEvent } from "../events/event.ts";
 
 /**
- * The messages that each reader of the log gets for an event. They depend on the event and the reader alone, so that a
+ * The messages that a client gets for an event of the log. They depend on the event and the client alone, so that a
  * live stream, a replay and a resumed cursor cannot differ.
  */
 
@@ -34,7 +33,8 @@ function isViewer({ connection, as }: Viewer, other: string | undefined): boolea
 /** The messages that a client gets for an event, mostly one or none. */
 export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): string[] {
   const replay = event.seq <= viewer.replayUntil;
-  if (!isFrame(event)) return replay || !viewer.subscriptions.agent || !isFact(event) ? [] : agentNews(event);
+  if (!isFrame(event))
+    return replay || !viewer.subscriptions.agent || !isFact(event) ? [] : agentStatusNotice(event);
   if (event.direction === "out") {
     // A prompt that was refused, or that repeats another, is not part of the conversation.
     const said = event.frame.method === "session/prompt" && event.route.stop !== "gateway";
@@ -59,12 +59,12 @@ function turnEnd({ frame, route, requestId }: FrameEvent, { connection }: Viewer
   return [notification(ExtensionMethod.turnEnded, error === undefined ? { result } : { error })];
 }
 
-function agentNews(event: FactEvent): string[] {
-  const news = newsOf(event);
-  return news ? [notification(ExtensionMethod.agentStatus, news)] : [];
+function agentStatusNotice(event: FactEvent): string[] {
+  const notice = noticeFor(event);
+  return notice ? [notification(ExtensionMethod.agentStatus, notice)] : [];
 }
 
-function newsOf({ kind, payload }: FactEvent): AgentStatusNotice | undefined {
+function noticeFor({ kind, payload }: FactEvent): AgentStatusNotice | undefined {
   switch (kind) {
     case "error":
       return isAgentFailure(payload) ? { status: "error", error: String(payload.message) } : undefined;
@@ -125,41 +125,4 @@ function promptEcho(event: FrameEvent, sessionId: string): string[] {
   return prompt.map((content: unknown) =>
     notification("session/update", { sessionId, update: { sessionUpdate: "user_message_chunk", content } }),
   );
-}
-
-/** Sources of a line for the agent besides the event: held frames, and values that the log conceals. */
-export type AgentSources = {
-  frameAt(seq: number): FrameEvent | undefined;
-  reveal(line: string): string;
-};
-
-/** The line that an event puts on the agent's stdin, if any. */
-export function forAgent(event: LogEvent, sources: AgentSources): string | undefined {
-  const sent = sentToAgent(event, sources);
-  if (!sent) return undefined;
-  const line = toAgent(sent, event);
-  return hasMcpServers(sent.frame.value) ? sources.reveal(line) : line;
-}
-
-function sentToAgent(event: LogEvent, { frameAt }: AgentSources): FrameEvent | undefined {
-  if (isFrame(event)) return event.direction === "out" && event.route.stop === undefined ? event : undefined;
-  if (!isFact(event) || event.kind !== "queue.dequeued" || event.payload.dropped !== undefined)
-    return undefined;
-  return frameAt(event.payload.seq);
-}
-
-function toAgent({ frame, route, source, seq }: FrameEvent, { context }: LogEvent): string {
-  // Frames of the gateway and the host are in the agent's terms already.
-  if (source !== "client") return oneLine(frame.raw);
-  const session = context.acpSessionId === null ? {} : { sessionId: JSON.stringify(context.acpSessionId) };
-  switch (frame.kind) {
-    case "request":
-      return oneLine(rewrite(frame, { ...session, id: String(seq) }));
-    case "response":
-      return oneLine(rewrite(frame, route.id === undefined ? {} : { id: route.id }));
-    default:
-      return oneLine(
-        rewrite(frame, route.requestId === undefined ? session : { ...session, requestId: route.requestId }),
-      );
-  }
 }
