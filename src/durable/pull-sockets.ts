@@ -1,3 +1,4 @@
+import { CloseCode } from "../protocol/close-codes.ts";
 import { type AttachmentOf, readAttachment, type SocketKind, writeAttachment } from "./attachments.ts";
 
 /** The kinds of sockets whose reader asks for each message. */
@@ -41,7 +42,7 @@ export class PullSockets<Kind extends PullKind> {
   }
 
   closeAll(reason: string): void {
-    for (const ws of this.#all()) ws.close(1000, reason);
+    for (const ws of this.#all()) ws.close(CloseCode.normal, reason);
   }
 
   #all(): WebSocket[] {

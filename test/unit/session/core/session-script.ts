@@ -124,7 +124,7 @@ export class SessionScript {
   }
 }
 
-export const OPTIONS = [
+const OPTIONS = [
   { optionId: "yes", name: "Allow", kind: "allow_once" },
   { optionId: "no", name: "Reject", kind: "reject_once" },
 ];
