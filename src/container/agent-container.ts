@@ -2,23 +2,23 @@ import { Container, type StopParams } from "@cloudflare/containers";
 import { workspaceObject } from "../durable/object-names.ts";
 import type { HostOrder, HostStarter } from "../protocol/rpc.ts";
 
-/** What is remembered of the order: whom to tell. Not the environment, which has the token in it. */
+/** The stored part of an order: the workspace to report to. The environment is not stored, because it has the token. */
 type Order = Pick<HostOrder, "tenant" | "workspace" | "life">;
 
 const ORDER = "order";
 
 /**
- * The container of one workspace. Its host dials in, so no port is open, and nothing that passes through here says
- * whether it is in use: the workspace knows, and decides when it starts and ends.
+ * The container of one workspace. Its host dials out to the gateway, so the container has no open port and this object
+ * sees no traffic. Only the workspace knows whether the container is in use, and decides when it starts and ends.
  */
 export class AgentContainer extends Container<Env> implements HostStarter {
-  /** How often the workspace is asked whether it still wants the container, should it have forgotten to end it. */
+  /** The interval of asking the workspace whether it still wants the container, in case the workspace failed to end it. */
   override sleepAfter = "10m";
   override enableInternet = true;
 
   async wake({ env: envVars, ...order }: HostOrder): Promise<void> {
     await this.ctx.storage.put<Order>(ORDER, order);
-    // Not startAndWaitForPorts: there is no port to wait for.
+    // Not startAndWaitForPorts: the container has no port to wait for.
     await this.start({ envVars });
   }
 
@@ -29,23 +29,23 @@ export class AgentContainer extends Container<Env> implements HostStarter {
     return true;
   }
 
-  /** Called again until it succeeds. */
+  /** The platform calls this again until it succeeds. */
   override async onStop({ exitCode }: StopParams): Promise<void> {
-    await this.#tell(`the container ended with exit code ${exitCode}`);
+    await this.#report(`the container ended with exit code ${exitCode}`);
   }
 
-  /** It did not start, or went in a way that has no exit code. */
+  /** The container did not start, or ended without an exit code. */
   override async onError(error: unknown): Promise<void> {
-    await this.#tell(error instanceof Error ? error.message : String(error));
+    await this.#report(error instanceof Error ? error.message : String(error));
   }
 
-  /** A container nobody wants any more ends; any other goes on for as long again. */
+  /** Ends the container unless the workspace still wants it. */
   override async onActivityExpired(): Promise<void> {
     const order = await this.#order();
     if (!order || !(await this.#workspaceOf(order).isHostWanted(order.life))) await this.stop("SIGTERM");
   }
 
-  async #tell(reason: string): Promise<void> {
+  async #report(reason: string): Promise<void> {
     const order = await this.#order();
     if (order) await this.#workspaceOf(order).hostEnded(order.life, reason);
   }

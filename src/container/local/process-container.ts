@@ -1,6 +1,6 @@
 /**
- * What `ctx.container` is on Cloudflare, with a process in place of the container: as much of it as
- * `@cloudflare/containers` uses. The process is run by whoever is bound as LOCAL_CONTAINERS.
+ * Stands in for `ctx.container` of Cloudflare, with a process in place of the container. It has the members that
+ * `@cloudflare/containers` uses. The service bound as LOCAL_CONTAINERS runs the process.
  */
 export class ProcessContainer {
   readonly #service: Fetcher;
@@ -22,7 +22,7 @@ export class ProcessContainer {
       .finally(() => {
         this.running = false;
       });
-    // Whoever monitors it hears of it.
+    // The promise that `monitor` returns reports the error; this one must not count as unhandled.
     this.#ended.catch(() => {});
   }
 
@@ -39,7 +39,7 @@ export class ProcessContainer {
     await this.#ended.catch(() => {});
   }
 
-  /** Nobody listens in there; that it says so shows that it is up. */
+  /** Nothing listens in the container. The refusal of the connection shows that the container is up. */
   getTcpPort(): { fetch(): Promise<never> } {
     return {
       fetch: async () => {

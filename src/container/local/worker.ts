@@ -1,4 +1,4 @@
-/** The Worker with containers, where there are none: all is as on Cloudflare but `ctx.container`. */
+/** The Worker with containers for a machine without containers: only `ctx.container` differs from Cloudflare. */
 import { AgentContainer as CloudflareContainer } from "../agent-container.ts";
 import { ProcessContainer } from "./process-container.ts";
 

@@ -1,24 +1,20 @@
 import { readAttachment, writeAttachment } from "../../durable/attachments.ts";
+import { PullSockets } from "../../durable/pull-sockets.ts";
 import { textChunks } from "../../durable/text-chunks.ts";
-import { CloseCode } from "../../protocol/close-codes.ts";
 import { oneLine } from "../../protocol/frame.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { HistoryArchive } from "../log/history-archive.ts";
 import type { Journal } from "../log/journal.ts";
 
-/**
- * The readers of the live log. A reader asks for a page when it has room for one, and gets the page as soon as there
- * are events: a slow reader costs no memory. The HTTP response ends in the Worker, because an unfinished response would
- * keep this object awake; a socket does not.
- */
+/** The readers of the live log. A reader asks for a page and gets the page as soon as there are events. */
 export class LogWatchers {
-  readonly #ctx: DurableObjectState;
+  readonly #sockets: PullSockets<"log-watcher">;
   readonly #journal: Journal;
   readonly #archive: HistoryArchive;
   readonly #limits: Limits;
 
   constructor(ctx: DurableObjectState, journal: Journal, archive: HistoryArchive, limits: Limits) {
-    this.#ctx = ctx;
+    this.#sockets = new PullSockets(ctx, "log-watcher", limits.watchersPerSession);
     this.#journal = journal;
     this.#archive = archive;
     this.#limits = limits;
@@ -26,12 +22,7 @@ export class LogWatchers {
 
   /** Accepts a reader of the events after `after`. */
   accept(after: number, tags: readonly string[], redact?: boolean): Response {
-    if (this.#ctx.getWebSockets(TAG).length >= this.#limits.watchersPerSession)
-      return new Response("Too many watchers", { status: 429 });
-    const { 0: client, 1: server } = new WebSocketPair();
-    this.#ctx.acceptWebSocket(server, [TAG, ...tags]);
-    writeAttachment(server, { kind: "log-watcher", seq: after, waiting: false, redact });
-    return new Response(null, { status: 101, webSocket: client });
+    return this.#sockets.accept({ kind: "log-watcher", seq: after, waiting: false, redact }, tags);
   }
 
   /** A watcher has room for a page. */
@@ -47,15 +38,12 @@ export class LogWatchers {
 
   /** Sends new events to the readers that wait for a page. */
   feed(): void {
-    for (const ws of this.#ctx.getWebSockets(TAG)) {
-      const isOpen = ws.readyState === WebSocket.OPEN;
-      if (isOpen && readAttachment(ws, "log-watcher")?.waiting) void this.next(ws);
-    }
+    for (const ws of this.#sockets.waiting()) void this.next(ws);
   }
 
   /** Closes every reader: the session is gone, or nobody may read it any more. */
   dismiss(reason: string): void {
-    for (const ws of this.#ctx.getWebSockets(TAG)) ws.close(CloseCode.normal, reason);
+    this.#sockets.closeAll(reason);
   }
 
   /** A page in the format of event streams. A line break in an envelope is white space, never part of a string. */
@@ -72,6 +60,3 @@ export class LogWatchers {
     return { text, last };
   }
 }
-
-/** The tag of a reader's socket. */
-const TAG = "watch";

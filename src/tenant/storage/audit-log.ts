@@ -1,6 +1,6 @@
 import { type Caller, mayUseWorkspace } from "../../protocol/caller.ts";
 import type { AuditEntry } from "../../protocol/rest.ts";
-import type { Act, AuditKind } from "../client/audit.ts";
+import type { Act } from "../client/audit.ts";
 
 export type AuditQuery = { after: number; limit: number; kind?: string | undefined };
 
@@ -54,7 +54,7 @@ function entryOf({ at, kind, detail, ...row }: Row): AuditEntry {
   return {
     ...row,
     at: new Date(at).toISOString(),
-    kind: kind as AuditKind,
+    kind,
     detail: JSON.parse(detail) as unknown,
   };
 }

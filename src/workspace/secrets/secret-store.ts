@@ -3,7 +3,7 @@ import type { SecretInfo } from "../../protocol/rest.ts";
 import type { WorkspaceStore } from "../store.ts";
 import { decrypt, encrypt } from "./encryption.ts";
 
-/** The workspace's secrets, each encrypted under its name. */
+/** The workspace's secrets, each encrypted under its name. Only hosts get their values. */
 export class SecretStore {
   readonly #sql: SqlStorage;
   readonly #store: WorkspaceStore;
