@@ -1,39 +1,126 @@
-import { posix } from "node:path";
-import { describe, expect, test } from "vitest";
-import { sourceFiles, sourceText } from "../fixtures/source-files.ts";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, describe, expect, test } from "vitest";
 
-/** The imports of a file: paths from the root of the repository, or names of packages. */
-function importsOf(file: string): string[] {
-  const specifiers = [...sourceText(file).matchAll(/(?:from|import)\s*\(?"([^"]+)"/g)].map(
-    ([, name]) => name,
+const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
+
+/**
+ * Forbidden imports, one at least for each wall of biome.jsonc: the importing file, and the import. The lint runs on a
+ * tree of its own, so that a broken wall shows whatever the real files import.
+ */
+const FORBIDDEN: readonly (readonly [file: string, source: string])[] = [
+  ["protocol/a.ts", "node:fs"],
+  ["protocol/a.ts", "cloudflare:workers"],
+  ["protocol/dialects/a.ts", "../../session/core/state/state.ts"],
+  ["durable/a.ts", "../tenant/client/audit.ts"],
+  ["index/a.ts", "../session/acp-session.ts"],
+  ["auth/a.ts", "../http/app.ts"],
+  ["session/a.ts", "../workspace/workspace-state.ts"],
+  ["session/a.ts", "../connection/acp-connection.ts"],
+  ["session/a.ts", "../tenant/tenant-state.ts"],
+  ["session/log/a.ts", "../../http/app.ts"],
+  ["session/core/decide/a.ts", "../../log/journal.ts"],
+  ["session/core/decide/a.ts", "../../loaded-session.ts"],
+  ["session/core/read/redaction/a.ts", "../../../../durable/deadlines.ts"],
+  ["session/core/state/a.ts", "cloudflare:workers"],
+  ["session/core/state/a.ts", "ulid"],
+  ["connection/a.ts", "../session/acp-session.ts"],
+  ["connection/transports/a.ts", "../../http/app.ts"],
+  ["workspace/a.ts", "../session/loaded-session.ts"],
+  ["workspace/a.ts", "../container/agent-container.ts"],
+  ["workspace/hosts/a.ts", "../../tenant/quotas.ts"],
+  ["tenant/a.ts", "../workspace/workspace-state.ts"],
+  ["tenant/client/a.ts", "../tenant-state.ts"],
+  ["http/routes/a.ts", "../../session/acp-session.ts"],
+  ["http/routes/a.ts", "../../tenant/quotas.ts"],
+  ["host/a.ts", "../cli/exit.ts"],
+  ["host/a.ts", "../durable/deadlines.ts"],
+  ["node/a.ts", "../session/core/state/state.ts"],
+  ["cli/a.ts", "../http/app.ts"],
+];
+
+/** Imports that look alike and are allowed. */
+const ALLOWED: readonly (readonly [file: string, source: string])[] = [
+  ["session/core/decide/a.ts", "../../../protocol/frame.ts"],
+  ["session/core/decide/a.ts", "../state/state.ts"],
+  ["session/a.ts", "../tenant/client/audit.ts"],
+  ["session/log/a.ts", "../core/state/state.ts"],
+  ["connection/a.ts", "../durable/deadlines.ts"],
+  ["workspace/hosts/a.ts", "../container/on-demand-host.ts"],
+  ["http/routes/a.ts", "../../session/transfer/worker/markdown.ts"],
+  ["http/routes/a.ts", "../../tenant/client/audit.ts"],
+  ["cli/command/a.ts", "../../host/main.ts"],
+];
+
+const tree = mkdtempSync(join(tmpdir(), "walls-"));
+afterAll(() => rmSync(tree, { recursive: true }));
+
+type Report = { diagnostics: { category: string; location: { path: string } }[] };
+
+/** Lints the given files under the project's rules: the rules each file breaks. */
+function lint(name: string, files: Readonly<Record<string, string>>): Map<string, string[]> {
+  const root = join(tree, name);
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+  const config = readFileSync(join(PROJECT, "biome.jsonc"), "utf8").replace(/"vcs": \{[^}]*\},/, "");
+  writeFileSync(join(root, "biome.jsonc"), config);
+  symlinkSync(join(PROJECT, "node_modules"), join(root, "node_modules"));
+  const biome = join(PROJECT, "node_modules/@biomejs/biome/bin/biome");
+  const args = [biome, "lint", "--reporter=json", "--max-diagnostics=none", "src"];
+  const { stdout, stderr } = spawnSync(process.execPath, args, { cwd: root, encoding: "utf8" });
+  expect(stdout, stderr).toContain("diagnostics");
+  const broken = new Map<string, string[]>();
+  for (const { category, location } of (JSON.parse(stdout) as Report).diagnostics)
+    broken.set(location.path, [...(broken.get(location.path) ?? []), category]);
+  return broken;
+}
+
+/** One file per import, because a file that breaks two walls would hide a hole in one of them. */
+function filesFor(imports: typeof FORBIDDEN): Record<string, string> {
+  return Object.fromEntries(
+    imports.map(([file, source], i) => [`src/${file.replace("a.ts", `a${i}.ts`)}`, `import "${source}";\n`]),
   );
-  return specifiers.map((name = "") => (name.startsWith(".") ? posix.join(posix.dirname(file), name) : name));
 }
 
-/** The code of a file without comments and string literals. */
-function codeOf(file: string): string {
-  return sourceText(file)
-    .replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "")
-    .replace(/"(?:[^"\\\n]|\\.)*"/g, '""');
-}
+describe("the walls between the rooms of src/", () => {
+  const broken = lint("forbidden", filesFor(FORBIDDEN));
+  const open = lint("allowed", filesFor(ALLOWED));
 
-const isOurs = (path: string) => path.startsWith("src/");
-const isPlatform = (path: string) => path.startsWith("cloudflare:") || path.startsWith("node:");
+  test.each(FORBIDDEN.map(([file, source], i) => ({ file, source, i })))(
+    "$file may not import $source",
+    ({ file, i }) => {
+      const path = `src/${file.replace("a.ts", `a${i}.ts`)}`;
+      expect(broken.get(path)).toContain("lint/style/noRestrictedImports");
+    },
+  );
 
-describe("the core", () => {
-  test.each(sourceFiles("src/protocol"))("[I10] %s imports nothing of ours outside protocol/", (file) => {
-    const imports = importsOf(file);
-    expect(imports.filter((path) => isOurs(path) && !path.startsWith("src/protocol/"))).toEqual([]);
-    expect(imports.filter(isPlatform)).toEqual([]);
+  test.each(ALLOWED.map(([file, source], i) => ({ file, source, i })))(
+    "$file may import $source",
+    ({ file, i }) => {
+      const path = `src/${file.replace("a.ts", `a${i}.ts`)}`;
+      expect(open.get(path) ?? []).not.toContain("lint/style/noRestrictedImports");
+    },
+  );
+
+  test("files may not import each other in a circle, not even types", () => {
+    const cycle = lint("cycle", {
+      "src/http/a.ts": `import type { B } from "./b.ts";\nexport type A = { b?: B };\n`,
+      "src/http/b.ts": `import type { A } from "./a.ts";\nexport type B = { a?: A };\n`,
+    });
+    expect(cycle.get("src/http/a.ts")).toContain("lint/suspicious/noImportCycles");
   });
 
-  test.each(sourceFiles("src/session/core"))("[I10] %s is pure", (file) => {
-    const imports = importsOf(file);
-    const allowed = /^src\/(protocol|session\/core)\//;
-    expect(imports.filter((path) => isOurs(path) && !allowed.test(path))).toEqual([]);
-    expect(imports.filter(isPlatform)).toEqual([]);
-    const platform =
-      /\b(Date\.now|new Date\(\)|Math\.random|crypto|console|Env|SqlStorage|WebSocket|setTimeout)\b/;
-    expect(platform.exec(codeOf(file))?.[0]).toBeUndefined();
+  test("the core of a session uses no global of a platform", () => {
+    const globals = lint("globals", {
+      "src/session/core/a.ts": "export const id = () => crypto.randomUUID();\n",
+      "src/session/core/b.ts": 'export const log = () => console.log("x");\n',
+    });
+    expect(globals.get("src/session/core/a.ts")).toContain("lint/style/noRestrictedGlobals");
+    expect(globals.get("src/session/core/b.ts")).toContain("lint/style/noRestrictedGlobals");
   });
 });

@@ -8,7 +8,7 @@ import { isUuid } from "../../protocol/ids.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import { rpcErrorOf, unknownSession } from "../../protocol/refusal.ts";
 import { countSession } from "../../tenant/client/subject-limits.ts";
-import type { ConnectionInfo, LocalAnswer } from "./local-methods.ts";
+import type { ConnectionInfo, LocalAnswer } from "./local-answer.ts";
 
 /** `session/fork`: opens a session with the history of another, up to an event or to its end. */
 export async function forkSession(

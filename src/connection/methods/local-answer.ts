@@ -1,0 +1,15 @@
+import type { Caller } from "../../protocol/caller.ts";
+import type { Subscriptions } from "../../protocol/client-subscriptions.ts";
+import type { RpcError } from "../../protocol/errors.ts";
+
+/** The connection for which a local method runs. */
+export type ConnectionInfo = {
+  readonly connection: string;
+  readonly caller: Caller;
+  readonly subscriptions: Subscriptions;
+};
+
+/** The answer of a local method. It may have attached the client to a session at the event `attachment`. */
+export type LocalAnswer =
+  | { result: unknown; attached?: { sessionId: string; attachment: number } }
+  | { error: RpcError };
