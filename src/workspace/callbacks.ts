@@ -1,6 +1,6 @@
 import type { NoticeType } from "../protocol/webhook-messages.ts";
 
-/** What the parts of a workspace ask of it and report to it. The workspace connects its parts; they do not know each other. */
+/** Questions and reports of the parts to their workspace. The workspace connects its parts; they do not know each other. */
 export type WorkspaceCallbacks = {
   /** When a session in the container was last active; null while one is. */
   containerLastUsed(): Promise<number | null>;

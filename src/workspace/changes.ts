@@ -3,7 +3,7 @@
  * it has, and the effects run in the order of `Effect`.
  */
 
-/** What has changed in a workspace. */
+/** The kinds of changes. */
 export type WorkspaceChange =
   /** A session requested or released a process. */
   | "process-request"

@@ -43,7 +43,7 @@ export class WorkspaceState extends DurableObject<Env> {
     this.#workspace.release(sessionId, processRequest);
   }
 
-  /** What the session waits for, in words for people; null if it waits for nothing. */
+  /** Tells people what the session waits for; null if it waits for nothing. */
   explain(sessionId: string): string | null {
     return this.#workspace.explain(sessionId);
   }

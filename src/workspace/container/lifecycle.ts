@@ -58,7 +58,7 @@ export function ended(
   return { ...asleep, failures: isStable ? 1 : container.failures + 1, reason };
 }
 
-/** What a session that needs the container waits for, in words for people. */
+/** Tells people what a session that needs the container waits for. */
 export function describe({ state, failures, reason }: ContainerState): string {
   const before = failures === 0 ? "" : ` (before: ${reason})`;
   switch (state) {

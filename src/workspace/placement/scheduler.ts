@@ -51,7 +51,7 @@ export class PlacementScheduler {
     }
   }
 
-  /** What the session waits for, in words for people; null if it waits for nothing. */
+  /** Tells people what the session waits for; null if it waits for nothing. */
   explain(sessionId: string): string | null {
     const { store, placements, onDemand } = this.#parts;
     const placement = placements.get(sessionId);
