@@ -62,6 +62,13 @@ function fromUnnumbered(sql: SqlStorage): void {
   ] as const)
     if (hasTable(sql, table) && hasColumn(sql, table, before))
       sql.exec(`ALTER TABLE ${table} RENAME COLUMN ${before} TO ${after}`);
+  if (hasTable(sql, "session_message"))
+    sql.exec(`UPDATE session_message SET body = replace(body, '"wish":', '"processRequest":')`);
+  if (hasTable(sql, "deadline"))
+    sql.exec(`
+      UPDATE deadline SET name = 'session-messages' WHERE name = 'words';
+      UPDATE deadline SET name = 'view' WHERE name = 'show';
+    `);
   // The first form knew agents without their hosts.
   if (!hasColumn(sql, "placement", "home"))
     sql.exec(`

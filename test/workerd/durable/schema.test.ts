@@ -129,14 +129,18 @@ test("a workspace of version 1 keeps its settings, its webhooks and its unsent m
       "INSERT INTO webhook (id, url, events, links, origin, secret, createdAt) VALUES ('h', 'https://x.test/', '[]', 0, '', '', 1)",
     );
     storage.sql.exec("INSERT INTO heard (id) VALUES ('msg_1')");
-    storage.sql.exec("INSERT INTO word VALUES ('s', 'policy', '{}')");
+    storage.sql.exec(`INSERT INTO word VALUES ('s', 'lost', '{"host":"h","wish":7,"reason":"gone"}')`);
+    storage.sql.exec("INSERT INTO deadline VALUES ('words', 253402300799000)");
   });
   await evictDurableObject(stub);
   await runInDurableObject(stub, (_, { storage: { sql } }) => {
     expect(sql.exec("SELECT value FROM setting").toArray()).toEqual([{ value: '"kept"' }]);
     expect(sql.exec("SELECT id FROM webhook").toArray()).toEqual([{ id: "h" }]);
     expect(sql.exec("SELECT id FROM seen_message").toArray()).toEqual([{ id: "msg_1" }]);
-    expect(sql.exec("SELECT session FROM session_message").toArray()).toEqual([{ session: "s" }]);
+    const [message] = sql.exec<{ session: string; body: string }>("SELECT * FROM session_message").toArray();
+    expect(message?.session).toBe("s");
+    expect(JSON.parse(message?.body ?? "")).toEqual({ host: "h", processRequest: 7, reason: "gone" });
+    expect(sql.exec("SELECT name FROM deadline").toArray()).toEqual([{ name: "session-messages" }]);
   });
 });
 
