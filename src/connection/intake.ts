@@ -95,7 +95,7 @@ export class Intake {
 }
 
 /** How a connection classifies a message, before it acts on it. */
-export type Verdict =
+export type Inspection =
   | { readonly kind: "route"; readonly frame: Frame }
   | { readonly kind: "initialize"; readonly frame: RequestFrame }
   | { readonly kind: "fault"; readonly fault: FrameFault["fault"] }
@@ -107,7 +107,7 @@ export function inspect(
   read: Frame | FrameFault,
   { initialized }: Pick<ClientState, "initialized">,
   idChars: number,
-): Verdict {
+): Inspection {
   if (isFault(read)) return { kind: "fault", fault: read.fault };
   if (read.kind === "invalid") return { kind: "invalid", frame: read };
   if (isIdTooLong(read, idChars)) return { kind: "id-too-long" };

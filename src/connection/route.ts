@@ -5,7 +5,7 @@ import { parseClientRequestId } from "../protocol/ids.ts";
 import { hasMcpServers, longestValue } from "../protocol/mcp-credentials.ts";
 
 /** Where a client's frame goes. */
-export type Route =
+export type ClientRoute =
   | { readonly to: "session"; readonly sessionId: string }
   /** Every session of the client: the frame names a request, and only the session that has the request knows it. */
   | { readonly to: "all-sessions" }
@@ -24,7 +24,7 @@ export type LocalMethod = "session/list" | "session/fork";
  * The route of a frame in canonical ACP. `named` is the session that the client names beside the frame. Ids need no
  * table: a session answers in the client's own ids, and the id of an agent's request contains its session.
  */
-export function routeOf(frame: Frame, caller: Caller, named: string | undefined): Route {
+export function routeOf(frame: Frame, caller: Caller, named: string | undefined): ClientRoute {
   const { kind, method = "", sessionId } = frame;
   if (sessionId !== undefined && kind !== "response" && isForSession(frame))
     return { to: "session", sessionId };
@@ -51,7 +51,7 @@ export function routeOf(frame: Frame, caller: Caller, named: string | undefined)
 }
 
 /** The route of a request that the connection serves itself. */
-function connectionRoute(request: RequestFrame): Route | undefined {
+function connectionRoute(request: RequestFrame): ClientRoute | undefined {
   switch (request.method) {
     case "session/new":
       return { to: "new-session", request };
@@ -92,7 +92,7 @@ function checkMcpServers({ raw, value }: Frame): RpcError | undefined {
   return { code: ErrorCode.invalidParams, message };
 }
 
-const NOWHERE: Route = { to: "nowhere" };
+const NOWHERE: ClientRoute = { to: "nowhere" };
 
 /** Methods that observers may not call and that no session checks. */
 const CONTROLLERS_ONLY: ReadonlySet<string> = new Set([

@@ -14,12 +14,12 @@ import { rpcErrorOf, unknownSession } from "../protocol/refusal.ts";
 import { countSession } from "../tenant/client/subject-limits.ts";
 import { type Client, type Exchange, subscriptionsOf } from "./client.ts";
 import { releaseFinished } from "./client-sessions.ts";
+import { FrameOutbox, type Undelivered } from "./frame-outbox.ts";
 import { answerPermission } from "./methods/answer-permission.ts";
 import { checkInitialize, initializeResult } from "./methods/initialize.ts";
 import { callLocalMethod } from "./methods/local-methods.ts";
 import { renewToken } from "./methods/renew-token.ts";
 import { type LocalMethod, mayAttach, NO_SESSION_ID, routeOf } from "./route.ts";
-import { SessionOutbox, type Undelivered } from "./session-outbox.ts";
 import type { TokenLifetime } from "./token-lifetime.ts";
 
 /** Carries out what a client's frame asks for: answers it here, or passes it to the session that it concerns. */
@@ -28,7 +28,7 @@ export class Router {
   readonly #client: Client;
   readonly #lifetime: TokenLifetime;
   readonly #limits: Limits;
-  readonly #outboxes = new Map<string, SessionOutbox>();
+  readonly #outboxes = new Map<string, FrameOutbox>();
 
   constructor(env: Env, client: Client, lifetime: TokenLifetime, limits: Limits) {
     this.#env = env;
@@ -221,7 +221,7 @@ export class Router {
     if (tooMany) return this.#refuse(frame, exchange, tooMany);
     let outbox = this.#outboxes.get(sessionId);
     if (!outbox) {
-      outbox = new SessionOutbox((batch) => this.#send(sessionId, batch));
+      outbox = new FrameOutbox((batch) => this.#send(sessionId, batch));
       this.#outboxes.set(sessionId, outbox);
     }
     // Numbers grow, so that a session recognises a frame that comes a second time.

@@ -15,7 +15,7 @@ export type KeysetTable<Row> = {
 /** A condition and the values of its `?` placeholders. */
 export type Filter = { readonly where: string; readonly values: readonly SqlValue[] };
 
-export type Page<Row> = { rows: Row[]; nextCursor: string | null };
+export type KeysetPage<Row> = { rows: Row[]; nextCursor: string | null };
 
 type SqlValue = string | number;
 
@@ -30,7 +30,7 @@ export async function readPage<Row extends object>(
   filters: readonly Filter[],
   limit: number,
   cursor: string | undefined,
-): Promise<Page<Row>> {
+): Promise<KeysetPage<Row>> {
   const { sql, values } = pageQuery(table, filters, limit, cursor);
   const { results } = await index
     .prepare(sql)
@@ -65,7 +65,7 @@ export function pageFrom<Row extends object>(
   { order }: KeysetTable<Row>,
   results: readonly Row[],
   limit: number,
-): Page<Row> {
+): KeysetPage<Row> {
   const rows = results.slice(0, limit);
   const last = rows.at(-1);
   const hasMore = results.length > limit && last !== undefined;

@@ -6,7 +6,7 @@ export type NoticeType = (typeof NOTICE_TYPES)[number];
 
 export type SessionNotice =
   | Message<"permission.pending", About & { permission: AnnouncedPermission; requestedAt: string }>
-  | Message<"turn.ended", About & TurnEnd>
+  | Message<"turn.ended", About & TurnEndedData>
   | Message<"agent.failed", About & { agent: string; detailCode: string | null; message: string }>;
 
 /** A person sends a ping to see whether messages arrive. */
@@ -27,7 +27,7 @@ export type AnnouncedPermission = {
   options: { optionId: string; name: string | null; kind: string | null; url?: string }[];
 };
 
-export type TurnEnd = {
+export type TurnEndedData = {
   turnId: string | null;
   outcome: "completed" | "cancelled" | "failed";
   stopReason?: string;

@@ -26,7 +26,7 @@ import { Effects } from "./effects.ts";
 import { HostIntake } from "./host-intake.ts";
 import { HistoryGone } from "./log/history-gone.ts";
 import { ProcessRequests } from "./outbox/process-requests.ts";
-import { loadParts, type SessionContext, type SessionParts, workspaceOf } from "./session-parts.ts";
+import { loadParts, type SessionContext, type SessionParts, workspaceObjectOf } from "./session-parts.ts";
 import { timerHandlers } from "./timers.ts";
 import { segmentPage } from "./transfer/object/segments.ts";
 
@@ -128,7 +128,7 @@ export class LoadedSession {
     this.#context.tables.forget();
     await this.#context.ctx.storage.deleteAll();
     await index.remove(state);
-    await workspaceOf(this.#context.env, state)?.release(state.sessionId, state.lastSeq);
+    await workspaceObjectOf(this.#context.env, state)?.release(state.sessionId, state.lastSeq);
   }
 
   // ---- the one way in ---------------------------------------------------------------------------------

@@ -81,11 +81,11 @@ export function loadParts(
       (state) => isCurrent(state) && !access.isRevoked,
       () => deadlines.setUnlessSet("index", Date.now() + limits.indexRetryMs),
     ),
-    webhooks: new WebhookOutbox(ctx, limits, deadlines, (state) => workspaceOf(env, state), isCurrent),
+    webhooks: new WebhookOutbox(ctx, limits, deadlines, (state) => workspaceObjectOf(env, state), isCurrent),
   };
 }
 
 /** The workspace of a session; undefined before the session is opened. */
-export function workspaceOf(env: Env, { identity }: SessionState) {
+export function workspaceObjectOf(env: Env, { identity }: SessionState) {
   return identity ? workspaceObject(env, identity.tenant, identity.workspace) : undefined;
 }

@@ -5,7 +5,7 @@ import { WORKSPACE_SCHEMA } from "./schema.ts";
 import { defaultSettings } from "./settings.ts";
 
 /** The workspace's tenant and name. Its object knows only the digest of its own name. */
-export type Identity = { tenant: string; workspace: string };
+export type WorkspaceIdentity = { tenant: string; workspace: string };
 
 /**
  * The identity, the settings and single values of the workspace. Reading creates nothing: a workspace that nobody
@@ -26,14 +26,14 @@ export class WorkspaceStore {
     return this.#tables.exist;
   }
 
-  create({ tenant, workspace }: Identity): void {
+  create({ tenant, workspace }: WorkspaceIdentity): void {
     if (this.exists) return;
     this.#tables.create();
     this.set("identity", { tenant, workspace });
   }
 
-  identity(): Identity | undefined {
-    return this.get<Identity>("identity");
+  identity(): WorkspaceIdentity | undefined {
+    return this.get<WorkspaceIdentity>("identity");
   }
 
   settings(): Settings {

@@ -4,10 +4,10 @@ import type { ContainerView, HostView, WorkspaceView } from "../protocol/rest.ts
 import type { Settings } from "../protocol/workspace-settings.ts";
 import { agentsOf, mainHost } from "./agents/agents.ts";
 import type { Offer } from "./agents/offer.ts";
-import { type ContainerState, retryAt } from "./container/lifecycle.ts";
+import { type ContainerState, nextStartAt } from "./container/lifecycle.ts";
 import type { HostRecord } from "./hosts/record.ts";
 import type { Placement } from "./placement/placements.ts";
-import type { Identity } from "./store.ts";
+import type { WorkspaceIdentity } from "./store.ts";
 
 /** The workspace as readers see it. */
 
@@ -55,7 +55,7 @@ function containerView(container: ContainerState, limits: Limits): ContainerView
     since: new Date(since).toISOString(),
     failures,
     reason,
-    retryAt: isWaiting ? new Date(retryAt(container, limits)).toISOString() : null,
+    retryAt: isWaiting ? new Date(nextStartAt(container, limits)).toISOString() : null,
   };
 }
 
@@ -74,7 +74,7 @@ function hostView(host: HostRecord, offers: readonly Offer[], sessions: number):
 }
 
 /** The workspace as the index lists it. */
-export function indexRow({ tenant, workspace }: Identity, view: WorkspaceView): WorkspaceRow {
+export function indexRow({ tenant, workspace }: WorkspaceIdentity, view: WorkspaceView): WorkspaceRow {
   return {
     tenant,
     id: workspace,

@@ -24,7 +24,7 @@ import { isOverdue } from "./placement/policy.ts";
 import { PlacementScheduler } from "./placement/scheduler.ts";
 import { SecretStore } from "./secrets/secret-store.ts";
 import { SessionOutbox } from "./session-outbox.ts";
-import { type Identity, WorkspaceStore } from "./store.ts";
+import { type WorkspaceIdentity, WorkspaceStore } from "./store.ts";
 import { indexRow, SESSIONS_SHOWN, viewOf } from "./view.ts";
 import { ViewWatchers } from "./view-watchers.ts";
 import { type WebhookOrder, Webhooks } from "./webhooks/webhooks.ts";
@@ -171,7 +171,7 @@ export class Workspace {
   }
 
   /** Changes settings, for running sessions too. A session that cannot be reached is told later. */
-  async update(identity: Identity, change: SettingsChange): Promise<Result<WorkspaceView>> {
+  async update(identity: WorkspaceIdentity, change: SettingsChange): Promise<Result<WorkspaceView>> {
     const missing = change.container ? missingConfiguration(this.#env) : undefined;
     if (missing !== undefined) return refused({ reason: "invalid", message: missing });
     this.store.create(identity);
@@ -198,7 +198,7 @@ export class Workspace {
 
   // ---- secrets and webhooks ---------------------------------------------------------------------------
 
-  async putSecret(identity: Identity, name: string, value: string): Promise<Result<undefined>> {
+  async putSecret(identity: WorkspaceIdentity, name: string, value: string): Promise<Result<undefined>> {
     this.store.create(identity);
     const result = await this.secrets.put(name, value);
     if (result.ok) await this.#sendSecrets();
@@ -226,7 +226,7 @@ export class Workspace {
     return this.#ctx.blockConcurrencyWhile(() => this.secrets.decryptAll());
   }
 
-  async createWebhook(identity: Identity, order: WebhookOrder): Promise<Result<CreatedWebhook>> {
+  async createWebhook(identity: WorkspaceIdentity, order: WebhookOrder): Promise<Result<CreatedWebhook>> {
     this.store.create(identity);
     const result = await this.webhooks.create(order);
     await this.#after("session-messages");

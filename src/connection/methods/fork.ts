@@ -11,7 +11,7 @@ import { countSession } from "../../tenant/client/subject-limits.ts";
 import type { ConnectionInfo, LocalAnswer } from "./local-answer.ts";
 
 /** `session/fork`: opens a session with the history of another, up to an event or to its end. */
-export async function forkSession(
+export async function forkForClient(
   env: Env,
   limits: Limits,
   { connection, caller, subscriptions }: ConnectionInfo,

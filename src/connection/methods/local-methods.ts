@@ -1,7 +1,7 @@
 import type { Frame } from "../../protocol/frame.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { LocalMethod } from "../route.ts";
-import { forkSession } from "./fork.ts";
+import { forkForClient } from "./fork.ts";
 import { listForClient } from "./list.ts";
 import type { ConnectionInfo, LocalAnswer } from "./local-answer.ts";
 
@@ -17,6 +17,6 @@ export function callLocalMethod(
     case "session/list":
       return listForClient(env.INDEX, info.caller, frame.value.params);
     case "session/fork":
-      return forkSession(env, limits, info, frame);
+      return forkForClient(env, limits, info, frame);
   }
 }

@@ -7,7 +7,7 @@ import type { FrameMark } from "../../protocol/rpc.ts";
  */
 export type StreamPosition = { readonly sent: number; readonly cursor: Cursor | null };
 
-export function eventId({ sent, cursor }: StreamPosition): string {
+export function streamEventId({ sent, cursor }: StreamPosition): string {
   return cursor ? `${sent}-${cursor.attachment}.${cursor.seq}.${cursor.part}` : String(sent);
 }
 

@@ -12,7 +12,7 @@ import { Router } from "../router.ts";
 import { type ConnectionParts, StoredClient } from "../stored-client.ts";
 import { type StreamReader, StreamReaders } from "./event-stream-readers.ts";
 import { isAnsweredOnConnection, postError } from "./post-validation.ts";
-import { cursorAfterFrame, eventId, parseEventId, type StreamPosition } from "./stream-position.ts";
+import { cursorAfterFrame, parseEventId, type StreamPosition, streamEventId } from "./stream-position.ts";
 import { HttpState } from "./streamable-http-state.ts";
 
 /** A client's message, and the session that the client names in a header. */
@@ -365,5 +365,5 @@ const TAKEN: HttpOutcome = { status: 409, reason: "Outbound stream already has a
 const UNKNOWN: HttpOutcome = { status: 404, reason: "Unknown Acp-Connection-Id" };
 
 function event(position: StreamPosition, frame: string): string {
-  return `id: ${eventId(position)}\ndata: ${oneLine(frame)}\n\n`;
+  return `id: ${streamEventId(position)}\ndata: ${oneLine(frame)}\n\n`;
 }

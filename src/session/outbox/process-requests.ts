@@ -3,7 +3,7 @@ import { unavailable } from "../core/decide/agent-process.ts";
 import { setPolicy } from "../core/decide/policy.ts";
 import type { SessionState } from "../core/state/state.ts";
 import type { Recorder } from "../log/journal.ts";
-import { type SessionContext, type SessionParts, workspaceOf } from "../session-parts.ts";
+import { type SessionContext, type SessionParts, workspaceObjectOf } from "../session-parts.ts";
 
 type Parts = Pick<SessionParts, "deadlines" | "journal" | "link" | "webhooks">;
 
@@ -35,7 +35,7 @@ export class ProcessRequests {
 
   async place(state: SessionState): Promise<void> {
     const { sessionId, identity, processRequest, home } = state;
-    const workspace = workspaceOf(this.#env, state);
+    const workspace = workspaceObjectOf(this.#env, state);
     if (!identity || !workspace) return;
     const { tenant, workspace: name, agent } = identity;
     try {
@@ -70,7 +70,7 @@ export class ProcessRequests {
   async #missingHost(state: SessionState): Promise<string> {
     const reason = "No host has started an agent in time";
     try {
-      const waitsFor = await workspaceOf(this.#env, state)?.explain(state.sessionId);
+      const waitsFor = await workspaceObjectOf(this.#env, state)?.explain(state.sessionId);
       return waitsFor ? `${reason}: waited for ${waitsFor}` : reason;
     } catch (error) {
       console.error("explain failed", { sessionId: state.sessionId, error: String(error) });
@@ -82,7 +82,7 @@ export class ProcessRequests {
   async release(state: SessionState): Promise<void> {
     if (state.run || state.agent === "starting") return;
     try {
-      await workspaceOf(this.#env, state)?.release(state.sessionId, state.processRequest);
+      await workspaceObjectOf(this.#env, state)?.release(state.sessionId, state.processRequest);
     } catch (error) {
       console.error("release failed", { sessionId: state.sessionId, error: String(error) });
       this.#parts.deadlines.setUnlessSet("release", Date.now() + this.#limits.hostStatusRetryMs);
@@ -95,7 +95,7 @@ export class ProcessRequests {
   ): Promise<{ currentBranch?: string; modifiedFiles?: string[] } | null> {
     if (!state.home) return null;
     try {
-      const git = await workspaceOf(this.#env, state)?.gitFor(state.home);
+      const git = await workspaceObjectOf(this.#env, state)?.gitFor(state.home);
       if (!git) return null;
       const { branch, modifiedFiles } = git;
       return branch === null ? { modifiedFiles } : { currentBranch: branch, modifiedFiles };

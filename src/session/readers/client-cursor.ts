@@ -8,8 +8,8 @@ import {
   isAnswer,
   type LogReader,
   markFrames,
+  type ReadSpan,
   renderFrames,
-  type Span,
   startOf,
   withinSpan,
 } from "./delivery.ts";
@@ -22,7 +22,7 @@ type ReadState = { kind: "unlocated" } | Located;
 type Located = {
   kind: "reading" | "resting";
   /** The span of the log that the client reads now. */
-  span: Span;
+  span: ReadSpan;
   /** The last event read. Events that render to nothing move only this, not the client's cursor. */
   position: number;
   /** The client's cursor. */

@@ -21,7 +21,7 @@ export type LogReader = {
  * The part of the log that a client reads under one attachment: its present one, or the rest of an earlier one, which
  * ends with the event `until`.
  */
-export type Span = Pick<Attachment, "seq" | "merge" | "offers" | "as"> & { readonly until?: number };
+export type ReadSpan = Pick<Attachment, "seq" | "merge" | "offers" | "as"> & { readonly until?: number };
 
 /** For whom events are rendered. */
 export type Recipient = {
@@ -41,7 +41,7 @@ export type MarkedFrame = {
 export function renderFrames(
   logged: readonly LogEvent[],
   position: number,
-  span: Span,
+  span: ReadSpan,
   recipient: Recipient,
   log: LogReader,
 ): RenderedFrames {
@@ -85,7 +85,7 @@ export function isAnswer(event: LogEvent): boolean {
 }
 
 /** Events up to the end of a span. */
-export function withinSpan(events: LogEvent[], { until = Number.POSITIVE_INFINITY }: Span): LogEvent[] {
+export function withinSpan(events: LogEvent[], { until = Number.POSITIVE_INFINITY }: ReadSpan): LogEvent[] {
   const last = events.at(-1);
   return last && last.seq > until ? events.filter(({ seq }) => seq <= until) : events;
 }

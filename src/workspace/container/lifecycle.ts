@@ -22,7 +22,7 @@ export const NEVER_STARTED: ContainerState = {
 type Backoff = Pick<Limits, "containerBackoffMs" | "containerBackoffMaxMs">;
 
 /** When the container may be started again. The pause doubles with each failure. */
-export function retryAt({ failures, since }: ContainerState, limits: Backoff): number {
+export function nextStartAt({ failures, since }: ContainerState, limits: Backoff): number {
   if (failures === 0) return 0;
   return since + Math.min(limits.containerBackoffMs * 2 ** (failures - 1), limits.containerBackoffMaxMs);
 }

@@ -1,7 +1,7 @@
 import type { Deadlines } from "../../durable/deadlines.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { WorkspaceCallbacks } from "../callbacks.ts";
-import type { Identity, WorkspaceStore } from "../store.ts";
+import type { WorkspaceIdentity, WorkspaceStore } from "../store.ts";
 import { hostEnvironment } from "./host-environment.ts";
 import { mintHostToken } from "./host-token.ts";
 import {
@@ -10,7 +10,7 @@ import {
   describe,
   ended,
   NEVER_STARTED,
-  retryAt,
+  nextStartAt,
   started,
   stopped,
 } from "./lifecycle.ts";
@@ -63,7 +63,7 @@ export class OnDemandHost {
   /** Whether a container runs or may be started now, so that waiting for it makes sense. */
   get isComing(): boolean {
     const { state } = this;
-    return this.#isPossible && (state.state !== "asleep" || retryAt(state, this.#limits) <= Date.now());
+    return this.#isPossible && (state.state !== "asleep" || nextStartAt(state, this.#limits) <= Date.now());
   }
 
   get #isPossible(): boolean {
@@ -79,7 +79,7 @@ export class OnDemandHost {
   request(): void {
     const { state } = this;
     if (!this.#isPossible || state.state !== "asleep") return;
-    const at = retryAt(state, this.#limits);
+    const at = nextStartAt(state, this.#limits);
     if (at > Date.now()) return this.#timers.set("container", at);
     const next = started(state, Date.now());
     this.#enter(next, this.#limits.containerStartMs);
@@ -200,7 +200,7 @@ export class OnDemandHost {
     }
   }
 
-  #starter({ tenant, workspace }: Identity) {
+  #starter({ tenant, workspace }: WorkspaceIdentity) {
     const containers = this.#env.AGENT_CONTAINER;
     if (!containers) throw new Error(missingConfiguration(this.#env));
     return containers.getByName(`${tenant}/${workspace}`);

@@ -2,7 +2,7 @@ import { makeAnswerLinks } from "../../auth/answer-link.ts";
 import { parseClientRequestId } from "../../protocol/ids.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { Ping, SessionNotice } from "../../protocol/webhook-messages.ts";
-import type { Identity } from "../store.ts";
+import type { WorkspaceIdentity } from "../store.ts";
 
 /**
  * Adds a link for each option to a message about a permission request. The links are made for each attempt and stored
@@ -11,7 +11,7 @@ import type { Identity } from "../store.ts";
 export async function withAnswerLinks(
   env: Pick<Env, "SECRETS_KEY">,
   origin: string,
-  { tenant, workspace }: Identity,
+  { tenant, workspace }: WorkspaceIdentity,
   webhook: string,
   body: string,
   limits: Limits,

@@ -4,9 +4,9 @@ import { readRetryAfter } from "./retry-schedule.ts";
 /** One attempt to deliver a message to its receiver, as https://www.standardwebhooks.com specifies. */
 
 /** The receiver's response; `status` is null if there was none. */
-export type DeliveryResult = { status: number | null; retryAfterMs: number };
+export type WebhookResponse = { status: number | null; retryAfterMs: number };
 
-export const NO_RESPONSE: DeliveryResult = { status: null, retryAfterMs: 0 };
+export const NO_RESPONSE: WebhookResponse = { status: null, retryAfterMs: 0 };
 
 /** A new signing secret in the format of the specification. */
 export function makeSecret(): string {
@@ -21,7 +21,7 @@ export async function post(
   { url, secret }: { url: string; secret: string },
   { id, body }: { id: string; body: string },
   timeoutMs: number,
-): Promise<DeliveryResult> {
+): Promise<WebhookResponse> {
   const now = new Date();
   const response = await fetch(url, {
     method: "POST",

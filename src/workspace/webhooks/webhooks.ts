@@ -10,7 +10,7 @@ import { decrypt, encrypt } from "../secrets/encryption.ts";
 import { NO_SECRETS_KEY } from "../secrets/secret-store.ts";
 import type { WorkspaceStore } from "../store.ts";
 import { withAnswerLinks } from "./links.ts";
-import { type DeliveryResult, makeSecret, NO_RESPONSE, post } from "./request.ts";
+import { makeSecret, NO_RESPONSE, post, type WebhookResponse } from "./request.ts";
 import { admitted, retryAt } from "./retry-schedule.ts";
 import { type Delivery, type Webhook, WebhookStore } from "./store.ts";
 
@@ -143,7 +143,7 @@ export class Webhooks {
   }
 
   /** Addresses and links are secrets, so only the name of an error is logged. */
-  async #send({ id, url, secret, links, origin }: Webhook, delivery: Delivery): Promise<DeliveryResult> {
+  async #send({ id, url, secret, links, origin }: Webhook, delivery: Delivery): Promise<WebhookResponse> {
     const { env, limits, store } = this.#parts;
     const identity = store.identity();
     try {
@@ -161,7 +161,7 @@ export class Webhooks {
     }
   }
 
-  #settle(webhook: Webhook, delivery: Delivery, { status, retryAfterMs }: DeliveryResult): void {
+  #settle(webhook: Webhook, delivery: Delivery, { status, retryAfterMs }: WebhookResponse): void {
     const now = Date.now();
     if (status !== null && status >= 200 && status < 300)
       return this.#webhooks.markDelivered(delivery, status, now);

@@ -27,8 +27,3 @@ export type Facts = { readonly [Kind in FactKind]: Readonly<z.infer<(typeof FACT
 export function isFactKind(kind: string): kind is FactKind {
   return Object.hasOwn(FACTS, kind);
 }
-
-/** Ends a switch over kinds: a kind that the switch does not cover does not compile. */
-export function assertNever(value: never): never {
-  throw new Error(`Not covered: ${JSON.stringify(value)}`);
-}

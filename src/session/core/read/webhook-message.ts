@@ -4,13 +4,13 @@ import type {
   AnnouncedPermission,
   NoticeType,
   SessionNotice,
-  TurnEnd,
+  TurnEndedData,
 } from "../../../protocol/webhook-messages.ts";
 import { optionsIn } from "../decide/agent-requests.ts";
 import { FACTS, type Facts } from "../events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "../events/event.ts";
 import { clip } from "../state/bounded-values.ts";
-import type { Identity, SessionState } from "../state/state.ts";
+import type { SessionIdentity, SessionState } from "../state/state.ts";
 import { STATE_BUDGET } from "../state/state-budget.ts";
 import { isAgentFailure } from "./for-client.ts";
 import { pendingPermissions } from "./projection.ts";
@@ -37,7 +37,7 @@ function isWanted(type: NoticeType | undefined, wanted: readonly NoticeType[]): 
 
 function noticeOf(
   state: SessionState,
-  { workspace, agent }: Identity,
+  { workspace, agent }: SessionIdentity,
   event: FactEvent,
   maxOptions: number,
 ): SessionNotice | undefined {
@@ -93,7 +93,10 @@ function pendingPermission(
   return { id: clientRequestId(state.sessionId, seq), toolCallId, title, kind, options };
 }
 
-function turnEnd({ kind, payload }: FactEvent<"turn.completed" | "turn.cancelled" | "turn.failed">): TurnEnd {
+function turnEnd({
+  kind,
+  payload,
+}: FactEvent<"turn.completed" | "turn.cancelled" | "turn.failed">): TurnEndedData {
   const stopReason = kind === "turn.failed" ? null : clippedText(payload.stopReason, STATE_BUDGET.wordChars);
   const error = kind === "turn.failed" ? payload.error : undefined;
   return {

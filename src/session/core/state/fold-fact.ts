@@ -1,4 +1,4 @@
-import { assertNever } from "../events/catalogue.ts";
+import { assertNever } from "../../../protocol/assert-never.ts";
 import type { FactEvent } from "../events/event.ts";
 import { PROCESS_FACTS } from "../events/facts/process-facts.ts";
 import { REQUEST_FACTS } from "../events/facts/request-facts.ts";

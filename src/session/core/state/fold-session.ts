@@ -1,8 +1,9 @@
+import { assertNever } from "../../../protocol/assert-never.ts";
 import { ASK_ALWAYS } from "../../../protocol/permission-policy.ts";
-import { assertNever, type Facts } from "../events/catalogue.ts";
+import type { Facts } from "../events/catalogue.ts";
 import type { FactEvent } from "../events/event.ts";
 import type { SESSION_FACTS } from "../events/facts/session-facts.ts";
-import { type Identity, type SessionState, stopRun } from "./state.ts";
+import { type SessionIdentity, type SessionState, stopRun } from "./state.ts";
 
 /** Folds what happened to the session itself, and to the agent's session behind it. */
 export function foldSessionFact(state: SessionState, event: FactEvent<keyof typeof SESSION_FACTS>): void {
@@ -59,6 +60,6 @@ function foldImport(state: SessionState, payload: Facts["session.imported"]): vo
   if (!state.fork) state.home = null;
 }
 
-function identityIn({ tenant, owner, workspace, agent, cwd, request }: Identity): Identity {
+function identityIn({ tenant, owner, workspace, agent, cwd, request }: SessionIdentity): SessionIdentity {
   return { tenant, owner, workspace, agent, cwd, request };
 }

@@ -1,4 +1,5 @@
-import { assertNever, type Facts } from "../events/catalogue.ts";
+import { assertNever } from "../../../protocol/assert-never.ts";
+import type { Facts } from "../events/catalogue.ts";
 import type { FactEvent } from "../events/event.ts";
 import type { TURN_FACTS } from "../events/facts/turn-facts.ts";
 import type { SessionState } from "./state.ts";

@@ -32,7 +32,7 @@ export type SessionState = {
   fork: { whole: boolean } | null;
   /** The process was stopped because it was idle; the next prompt starts another. */
   paused: boolean;
-  identity: Identity | null;
+  identity: SessionIdentity | null;
   context: Context;
   agent: AgentStatus;
   /** The agent process that serves the session, until it has ended. */
@@ -68,7 +68,7 @@ export type SessionState = {
 export const STATE_VERSION = 7;
 
 /** The session's owner and place, given once when the session is made. */
-export type Identity = {
+export type SessionIdentity = {
   tenant: string;
   owner: string;
   workspace: string;

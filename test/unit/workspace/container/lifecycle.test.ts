@@ -6,7 +6,7 @@ import {
   describe,
   ended,
   NEVER_STARTED,
-  retryAt,
+  nextStartAt,
   started,
   stopped,
 } from "../../../../src/workspace/container/lifecycle.ts";
@@ -15,7 +15,7 @@ const NOW = 1_000_000;
 
 group("a container", () => {
   test("a container that is needed for the first time may start at once", () => {
-    expect(retryAt(NEVER_STARTED, DEFAULT_LIMITS)).toBe(0);
+    expect(nextStartAt(NEVER_STARTED, DEFAULT_LIMITS)).toBe(0);
     expect(started(NEVER_STARTED, NOW)).toMatchObject({ state: "starting", number: 1, since: NOW });
   });
 
@@ -24,7 +24,7 @@ group("a container", () => {
     const pauses: number[] = [];
     for (let i = 0; i < 12; i += 1) {
       container = ended(started(container, NOW), NOW, "no room", DEFAULT_LIMITS);
-      pauses.push(retryAt(container, DEFAULT_LIMITS) - NOW);
+      pauses.push(nextStartAt(container, DEFAULT_LIMITS) - NOW);
     }
     const { containerBackoffMs, containerBackoffMaxMs } = DEFAULT_LIMITS;
     expect(pauses.slice(0, 3)).toEqual([1, 2, 4].map((times) => times * containerBackoffMs));
@@ -52,7 +52,7 @@ group("a container", () => {
       DEFAULT_LIMITS,
     );
     expect(asleep).toMatchObject({ state: "asleep", failures: 0, reason: null });
-    expect(retryAt(asleep, DEFAULT_LIMITS)).toBe(0);
+    expect(nextStartAt(asleep, DEFAULT_LIMITS)).toBe(0);
   });
 
   test("a container whose host does not dial in has failed once", () => {

@@ -4,7 +4,7 @@ export type Undelivered = "unknown" | "unreachable";
 type NumberedFrame = { readonly frame: string; readonly number: number };
 
 /** Frames for one session, in order. Frames that arrive while a batch is under way form the next batch. */
-export class SessionOutbox {
+export class FrameOutbox {
   readonly #send: (batch: readonly NumberedFrame[]) => Promise<boolean>;
   #waiting: (NumberedFrame & { refuse: (why: Undelivered) => void })[] = [];
   #running: Promise<void> | undefined;
