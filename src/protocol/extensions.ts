@@ -48,7 +48,7 @@ export const MetaKey = {
   /** `mode` of `session/new`. */
   sessionMode: "acp-edge/mode",
   /** Members of a prompt's `message` other than role and content. */
-  promptMessage: "acp-edge/message",
+  promptMessage: "acp-edge/promptMessage",
   /** A tool's `kind`, where the dialect uses that name for another value. */
   toolKind: "acp-edge/kind",
 } as const;

@@ -186,9 +186,9 @@ export const DEFAULT_LIMITS = {
   indexDelayMs: 2_000,
   indexRetryMs: 30_000,
 
-  /** Notices that a session keeps for a workspace it could not reach, and the pause before it tries again. */
-  noticesPerSession: 100,
-  noticeRetryMs: 5_000,
+  /** Webhook messages that a session keeps for a workspace it could not reach, and the pause before it tries again. */
+  webhookMessagesPerSession: 100,
+  webhookMessageRetryMs: 5_000,
 
   // ---- Sessions: import
 
@@ -255,8 +255,8 @@ export const DEFAULT_LIMITS = {
 
   // ---- Workspaces: webhooks
 
-  /** Notices that a workspace recognises when a session hands them over twice: a few seconds of many sessions. */
-  noticesRemembered: 10_000,
+  /** Webhook messages that a workspace recognises when a session hands them over twice: a few seconds of many sessions. */
+  webhookMessagesRemembered: 10_000,
 
   /** Webhooks per workspace, length of a webhook's URL, and messages that may wait for one webhook. */
   webhooksPerWorkspace: 20,

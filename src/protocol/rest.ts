@@ -4,7 +4,7 @@ import type { Limits } from "./limits.ts";
 import type { PermissionOption } from "./permission.ts";
 import type { RevocationKind } from "./rpc.ts";
 import { isSecureUrl } from "./secure-url.ts";
-import { NOTICE_TYPES, type NoticeType } from "./webhook-messages.ts";
+import { WEBHOOK_MESSAGE_TYPES, type WebhookMessageType } from "./webhook-messages.ts";
 import type { Settings } from "./workspace-settings.ts";
 
 /**
@@ -277,10 +277,10 @@ export function webhookRequest({ webhookUrlChars }: Pick<Limits, "webhookUrlChar
       .refine(isSecureUrl, "Messages are sent over https")
       .refine((url) => !hasCredentials(url), "The address must not contain a user or a password"),
     events: z
-      .array(z.enum(NOTICE_TYPES))
+      .array(z.enum(WEBHOOK_MESSAGE_TYPES))
       .min(1)
-      .default([...NOTICE_TYPES])
-      .transform((types) => NOTICE_TYPES.filter((type) => types.includes(type))),
+      .default([...WEBHOOK_MESSAGE_TYPES])
+      .transform((types) => WEBHOOK_MESSAGE_TYPES.filter((type) => types.includes(type))),
     links: z.boolean().default(false),
   });
 }
@@ -294,7 +294,7 @@ export type WebhookInfo = {
   id: string;
   /** Without the query, which may be a secret. */
   url: string;
-  events: NoticeType[];
+  events: WebhookMessageType[];
   /** Messages about permission requests contain links that answer them. */
   links: boolean;
   createdAt: string;

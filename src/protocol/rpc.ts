@@ -2,7 +2,7 @@ import type { Caller } from "./caller.ts";
 import type { Subscriptions } from "./client-subscriptions.ts";
 import type { Cursor, EventCursor } from "./cursor.ts";
 import type { PermissionPolicy } from "./permission-policy.ts";
-import type { NoticeType } from "./webhook-messages.ts";
+import type { WebhookMessageType } from "./webhook-messages.ts";
 
 /**
  * The contracts between Durable Objects, and between them and the Worker: arguments and results of their RPC methods.
@@ -84,8 +84,12 @@ export type PlacementRequest = {
   home: string | null;
 };
 
-/** `refused` says why no host will ever run the process; null while one runs it or may run it later. */
-export type PlacementAnswer = { refused: string | null; policy: PermissionPolicy; notices: NoticeType[] };
+/** `unavailable` says why no host will ever run the process; null while one runs it or may run it later. */
+export type PlacementAnswer = {
+  unavailable: string | null;
+  policy: PermissionPolicy;
+  webhookTypes: WebhookMessageType[];
+};
 
 // ---- Connection → session
 

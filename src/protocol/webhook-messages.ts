@@ -1,10 +1,10 @@
 /** The messages that the webhooks of a workspace get. */
 
 /** The types of messages that sessions cause. */
-export const NOTICE_TYPES = ["permission.pending", "turn.ended", "agent.failed"] as const;
-export type NoticeType = (typeof NOTICE_TYPES)[number];
+export const WEBHOOK_MESSAGE_TYPES = ["permission.pending", "turn.ended", "agent.failed"] as const;
+export type WebhookMessageType = (typeof WEBHOOK_MESSAGE_TYPES)[number];
 
-export type SessionNotice =
+export type WebhookMessage =
   | Message<"permission.pending", About & { permission: AnnouncedPermission; requestedAt: string }>
   | Message<"turn.ended", About & TurnEndedData>
   | Message<"agent.failed", About & { agent: string; detailCode: string | null; message: string }>;
@@ -34,13 +34,13 @@ export type TurnEndedData = {
   error?: { code: number | null; message: string };
 };
 
-/** A notice that a session hands to its workspace. */
-export type HandedNotice = {
-  /** Identifies the notice: a notice handed over twice counts once. */
+/** A message that a session hands to its workspace. */
+export type HandedMessage = {
+  /** Identifies the message: a message handed over twice counts once. */
   id: string;
-  type: NoticeType;
-  /** A `SessionNotice` as JSON. */
+  type: WebhookMessageType;
+  /** A `WebhookMessage` as JSON. */
   body: string;
-  /** The number of earlier notices that were dropped for lack of room. */
+  /** The number of earlier messages that were dropped for lack of room. */
   lost: number;
 };

@@ -28,7 +28,7 @@ import type {
   SegmentPage,
   SessionOrigin,
 } from "../protocol/rpc.ts";
-import type { NoticeType } from "../protocol/webhook-messages.ts";
+import type { WebhookMessageType } from "../protocol/webhook-messages.ts";
 import { Access, mayOpenIn } from "./access.ts";
 import { NOT_QUEUED } from "./client-intake.ts";
 import type { OpeningRequest } from "./core/decide/import-events.ts";
@@ -296,7 +296,7 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   /** Sets the types of messages that the workspace's webhooks subscribe to. */
-  async setWebhookTypes(types: readonly NoticeType[]): Promise<void> {
+  async setWebhookTypes(types: readonly WebhookMessageType[]): Promise<void> {
     (await this.#session())?.setWebhookTypes(types);
   }
 

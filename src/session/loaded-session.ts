@@ -11,7 +11,7 @@ import type {
   SegmentPage,
   SessionOrigin,
 } from "../protocol/rpc.ts";
-import type { NoticeType } from "../protocol/webhook-messages.ts";
+import type { WebhookMessageType } from "../protocol/webhook-messages.ts";
 import { ClientIntake } from "./client-intake.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
 import type { Batch } from "./core/decide/batch.ts";
@@ -179,7 +179,7 @@ export class LoadedSession {
     this.#record((batch) => setPolicy(batch, policy));
   }
 
-  setWebhookTypes(types: readonly NoticeType[]): void {
+  setWebhookTypes(types: readonly WebhookMessageType[]): void {
     this.#parts.webhooks.want(types);
   }
 

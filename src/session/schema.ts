@@ -53,6 +53,8 @@ function fromUnnumbered(sql: SqlStorage): void {
   if (!hasColumn(sql, "client", "about")) sql.exec("DROP TABLE IF EXISTS client");
   if (hasTable(sql, "hidden")) sql.exec("ALTER TABLE hidden RENAME TO concealed_value");
   if (hasTable(sql, "notice")) sql.exec("ALTER TABLE notice RENAME TO webhook_message");
+  if (hasTable(sql, "deadline"))
+    sql.exec("UPDATE deadline SET name = 'webhook-messages' WHERE name = 'notices'");
   sql.exec(`
     CREATE TABLE IF NOT EXISTS session (id TEXT NOT NULL);
     CREATE TABLE IF NOT EXISTS snapshot (

@@ -35,7 +35,7 @@ export type SessionDeadline =
   | "index"
   | "release"
   | "host-token"
-  | "notices";
+  | "webhook-messages";
 
 /** The parts of a loaded session. A module that works with some of them takes a `Pick` of this type. */
 export type SessionParts = {

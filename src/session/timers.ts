@@ -25,6 +25,6 @@ export function timerHandlers(
     },
     archive: () => archive.archiveOldest(state, record),
     index: () => index.write(state),
-    notices: () => webhooks.handOver(state),
+    "webhook-messages": () => webhooks.handOver(state),
   };
 }

@@ -1,4 +1,4 @@
-import type { NoticeType } from "../protocol/webhook-messages.ts";
+import type { WebhookMessageType } from "../protocol/webhook-messages.ts";
 
 /** Questions and reports of the parts to their workspace. The workspace connects its parts; they do not know each other. */
 export type WorkspaceCallbacks = {
@@ -11,5 +11,5 @@ export type WorkspaceCallbacks = {
   /** The container is about to be stopped: no more sessions may be placed on it. */
   containerDraining(): void;
   /** The webhooks want other types of messages than before. */
-  wantedNoticesChanged(types: NoticeType[]): void;
+  wantedWebhookTypesChanged(types: WebhookMessageType[]): void;
 };

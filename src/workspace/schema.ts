@@ -34,7 +34,7 @@ export const WORKSPACE_SCHEMA: Schema = {
   CREATE TABLE webhook (
     id TEXT PRIMARY KEY, url TEXT NOT NULL, events TEXT NOT NULL, links INTEGER NOT NULL, origin TEXT NOT NULL,
     secret TEXT NOT NULL, createdAt INTEGER NOT NULL, lastAt INTEGER, lastStatus INTEGER, failingSince INTEGER,
-    isNoted INTEGER NOT NULL DEFAULT 0, dropped INTEGER NOT NULL DEFAULT 0
+    isFailureAudited INTEGER NOT NULL DEFAULT 0, dropped INTEGER NOT NULL DEFAULT 0
   );
   CREATE TABLE delivery (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, webhook TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,
@@ -59,11 +59,15 @@ function fromUnnumbered(sql: SqlStorage): void {
     ["placement", "wish", "processRequest"],
     ["host", "isLeft", "hasLeft"],
     ["host", "told", "isNotified"],
+    ["webhook", "isNoted", "isFailureAudited"],
   ] as const)
     if (hasTable(sql, table) && hasColumn(sql, table, before))
       sql.exec(`ALTER TABLE ${table} RENAME COLUMN ${before} TO ${after}`);
   if (hasTable(sql, "session_message"))
-    sql.exec(`UPDATE session_message SET body = replace(body, '"wish":', '"processRequest":')`);
+    sql.exec(`
+      UPDATE session_message SET body = replace(body, '"wish":', '"processRequest":');
+      UPDATE session_message SET kind = 'webhook-types' WHERE kind = 'notices';
+    `);
   if (hasTable(sql, "deadline"))
     sql.exec(`
       UPDATE deadline SET name = 'session-messages' WHERE name = 'words';
@@ -99,7 +103,7 @@ function fromUnnumbered(sql: SqlStorage): void {
     CREATE TABLE IF NOT EXISTS webhook (
       id TEXT PRIMARY KEY, url TEXT NOT NULL, events TEXT NOT NULL, links INTEGER NOT NULL, origin TEXT NOT NULL,
       secret TEXT NOT NULL, createdAt INTEGER NOT NULL, lastAt INTEGER, lastStatus INTEGER, failingSince INTEGER,
-      isNoted INTEGER NOT NULL DEFAULT 0, dropped INTEGER NOT NULL DEFAULT 0
+      isFailureAudited INTEGER NOT NULL DEFAULT 0, dropped INTEGER NOT NULL DEFAULT 0
     );
     CREATE TABLE IF NOT EXISTS delivery (
       seq INTEGER PRIMARY KEY AUTOINCREMENT, webhook TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,

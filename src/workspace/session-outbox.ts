@@ -1,12 +1,12 @@
 import type { PermissionPolicy } from "../protocol/permission-policy.ts";
 import type { HostStatusMessage } from "../protocol/rpc.ts";
-import type { NoticeType } from "../protocol/webhook-messages.ts";
+import type { WebhookMessageType } from "../protocol/webhook-messages.ts";
 
 /** A message of the workspace to one of its sessions. */
 export type SessionMessage =
   | { kind: "policy"; body: PermissionPolicy }
   /** The types of messages that the workspace's webhooks want. */
-  | { kind: "notices"; body: NoticeType[] }
+  | { kind: "webhook-types"; body: WebhookMessageType[] }
   /** The session's process ended with its host, or with an earlier instance of its host. */
   | { kind: "lost"; body: HostStatusMessage }
   /** The session's host has been away for longer than the grace period. The session waits for it. */
@@ -17,7 +17,7 @@ export type SessionMessage =
 /** The methods of a session that take messages. */
 export type SessionReceiver = {
   setPolicy(policy: PermissionPolicy): Promise<void>;
-  setWebhookTypes(types: NoticeType[]): Promise<void>;
+  setWebhookTypes(types: WebhookMessageType[]): Promise<void>;
   hostLost(message: HostStatusMessage): Promise<void>;
   hostAbsent(message: HostStatusMessage): Promise<void>;
   hostDraining(message: HostStatusMessage): Promise<void>;
@@ -79,7 +79,7 @@ function send(session: SessionReceiver, message: SessionMessage): Promise<void> 
   switch (message.kind) {
     case "policy":
       return session.setPolicy(message.body);
-    case "notices":
+    case "webhook-types":
       return session.setWebhookTypes(message.body);
     case "lost":
       return session.hostLost(message.body);

@@ -17,7 +17,7 @@ import { readLimits } from "../protocol/limits.ts";
 import type { Result } from "../protocol/refusal.ts";
 import type { CreatedWebhook, SecretInfo, WebhookInfo, WorkspaceView } from "../protocol/rest.ts";
 import type { PlacementAnswer, PlacementRequest, SelectedAgent } from "../protocol/rpc.ts";
-import type { HandedNotice, NoticeType } from "../protocol/webhook-messages.ts";
+import type { HandedMessage, WebhookMessageType } from "../protocol/webhook-messages.ts";
 import type { SettingsChange } from "../protocol/workspace-settings.ts";
 import { checkRight } from "./rights.ts";
 import type { WebhookOrder } from "./webhooks/webhooks.ts";
@@ -54,8 +54,8 @@ export class WorkspaceState extends DurableObject<Env> {
   }
 
   /** Takes messages for webhooks. Returns the types of messages that the webhooks want. */
-  notify(notices: readonly HandedNotice[]): NoticeType[] {
-    return this.#workspace.takeNotices(notices);
+  notify(messages: readonly HandedMessage[]): WebhookMessageType[] {
+    return this.#workspace.takeWebhookMessages(messages);
   }
 
   // ---- for connections and people ---------------------------------------------------------------------

@@ -6,7 +6,7 @@ import type { Limits } from "../protocol/limits.ts";
 import { accepted, type Result, refused } from "../protocol/refusal.ts";
 import type { CreatedWebhook, WorkspaceView } from "../protocol/rest.ts";
 import type { PlacementAnswer, PlacementRequest } from "../protocol/rpc.ts";
-import type { HandedNotice, NoticeType } from "../protocol/webhook-messages.ts";
+import type { HandedMessage, WebhookMessageType } from "../protocol/webhook-messages.ts";
 import type { SettingsChange } from "../protocol/workspace-settings.ts";
 import { AgentOffers } from "./agents/offers.ts";
 import { AgentSelection } from "./agents/selection.ts";
@@ -126,12 +126,12 @@ export class Workspace {
     const { sessionId: session, agent, processRequest, home } = request;
     this.store.create(request);
     const { policy } = this.store.settings();
-    const notices = this.webhooks.wanted();
+    const webhookTypes = this.webhooks.wanted();
     const reason = agent === "" ? undefined : unavailableReason(this.#scheduler.agents(), agent);
-    if (reason !== undefined) return { refused: reason, policy, notices };
+    if (reason !== undefined) return { unavailable: reason, policy, webhookTypes };
     this.#placements.request({ session, agent, processRequest, home });
     void this.#after("process-request");
-    return { refused: null, policy, notices };
+    return { unavailable: null, policy, webhookTypes };
   }
 
   /** The session has no process any more and needs none. Its host may have room for a waiting session. */
@@ -151,8 +151,8 @@ export class Workspace {
     return (host === null ? undefined : this.#registry.get(host)?.git) ?? null;
   }
 
-  takeNotices(notices: readonly HandedNotice[]): NoticeType[] {
-    this.webhooks.take(notices);
+  takeWebhookMessages(messages: readonly HandedMessage[]): WebhookMessageType[] {
+    this.webhooks.take(messages);
     return this.webhooks.wanted();
   }
 
@@ -262,7 +262,7 @@ export class Workspace {
       },
       containerEnded: (start, reason) => this.containerEnded(start, reason),
       containerDraining: () => this.#departures.markDraining(CONTAINER_HOST),
-      wantedNoticesChanged: (types) => this.#sendWantedNotices(types),
+      wantedWebhookTypesChanged: (types) => this.#sendWantedWebhookTypes(types),
     };
   }
 
@@ -273,9 +273,9 @@ export class Workspace {
   }
 
   /** A session without a process learns the types when it gets a process. */
-  #sendWantedNotices(types: NoticeType[]): void {
+  #sendWantedWebhookTypes(types: WebhookMessageType[]): void {
     for (const { session } of this.#placements.all())
-      this.#outbox.add(session, { kind: "notices", body: types });
+      this.#outbox.add(session, { kind: "webhook-types", body: types });
     this.#deadlines.setUnlessSet("session-messages", Date.now());
   }
 

@@ -40,12 +40,12 @@ export class ProcessRequests {
     const { tenant, workspace: name, agent } = identity;
     try {
       const order = { tenant, workspace: name, sessionId, agent, processRequest, home };
-      const { refused, policy, notices } = await workspace.place(order);
+      const { unavailable: reason, policy, webhookTypes } = await workspace.place(order);
       if (!this.#parts.journal.state) return;
-      this.#parts.webhooks.want(notices);
+      this.#parts.webhooks.want(webhookTypes);
       this.#record((batch) => {
         setPolicy(batch, policy);
-        if (refused !== null) unavailable(batch, refused);
+        if (reason !== null) unavailable(batch, reason);
       });
     } catch (error) {
       // The deadline for the start is set: if the workspace does not hear of the request, the client hears of that.

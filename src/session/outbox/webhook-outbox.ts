@@ -1,15 +1,15 @@
 import type { Deadlines } from "../../durable/deadlines.ts";
 import { newId } from "../../durable/new-id.ts";
 import type { Limits } from "../../protocol/limits.ts";
-import type { HandedNotice, NoticeType } from "../../protocol/webhook-messages.ts";
+import type { HandedMessage, WebhookMessageType } from "../../protocol/webhook-messages.ts";
 import type { LogEvent } from "../core/events/event.ts";
 import { webhookMessagesFor } from "../core/read/webhook-message.ts";
 import type { SessionState } from "../core/state/state.ts";
 
-type Timers = Pick<Deadlines<"notices">, "set" | "setUnlessSet" | "clear">;
+type Timers = Pick<Deadlines<"webhook-messages">, "set" | "setUnlessSet" | "clear">;
 
 /** The workspace, as the outbox sees it: it takes messages and says which types it wants from now on. */
-type Workspace = { notify(notices: HandedNotice[]): Promise<NoticeType[]> };
+type Workspace = { notify(messages: HandedMessage[]): Promise<WebhookMessageType[]> };
 
 /**
  * Messages for the workspace's webhooks. A message is a row from the step that logs its event until the workspace has
@@ -22,7 +22,7 @@ export class WebhookOutbox {
   readonly #workspaceOf: (state: SessionState) => Workspace | undefined;
   /** False when the session was deleted. */
   readonly #isCurrent: (state: SessionState) => boolean;
-  #wanted: readonly NoticeType[];
+  #wanted: readonly WebhookMessageType[];
   #handing = false;
 
   constructor(
@@ -37,11 +37,11 @@ export class WebhookOutbox {
     this.#timers = timers;
     this.#workspaceOf = workspaceOf;
     this.#isCurrent = isCurrent;
-    this.#wanted = ctx.storage.kv.get<NoticeType[]>(WANTED) ?? [];
+    this.#wanted = ctx.storage.kv.get<WebhookMessageType[]>(WANTED) ?? [];
   }
 
   /** The types of message that the workspace's webhooks want from now on. */
-  want(types: readonly NoticeType[]): void {
+  want(types: readonly WebhookMessageType[]): void {
     if (types.join() === this.#wanted.join()) return;
     this.#wanted = types;
     if (types.length > 0) this.#ctx.storage.kv.put(WANTED, types);
@@ -54,10 +54,10 @@ export class WebhookOutbox {
     const found = webhookMessagesFor(state, events, this.#wanted, this.#limits.answerLinks);
     if (found.length === 0) return;
     const { sql } = this.#ctx.storage;
-    for (const { seq, notice } of found)
+    for (const { seq, message } of found)
       sql.exec(
         "INSERT INTO webhook_message (seq, id, type, body) VALUES (?, ?, ?, ?)",
-        ...[seq, newId("msg"), notice.type, JSON.stringify(notice)],
+        ...[seq, newId("msg"), message.type, JSON.stringify(message)],
       );
     this.#dropOldest();
     this.#ctx.waitUntil(this.handOver(state));
@@ -66,21 +66,22 @@ export class WebhookOutbox {
   /** Hands the messages to the workspace in order. One call runs at a time, and takes messages that arrive meanwhile. */
   async handOver(state: SessionState): Promise<void> {
     // The object may be evicted before the workspace answers, or the workspace may not answer.
-    this.#timers.setUnlessSet("notices", Date.now() + this.#limits.noticeRetryMs);
+    this.#timers.setUnlessSet("webhook-messages", Date.now() + this.#limits.webhookMessageRetryMs);
     if (this.#handing) return;
     this.#handing = true;
     try {
       for (let rows = this.#rows(); rows.length > 0; rows = this.#rows()) {
-        const wanted = await this.#workspaceOf(state)?.notify(rows.map(({ seq: _, ...notice }) => notice));
+        const wanted = await this.#workspaceOf(state)?.notify(rows.map(({ seq: _, ...message }) => message));
         if (!this.#isCurrent(state)) return;
         this.#ctx.storage.sql.exec("DELETE FROM webhook_message WHERE seq <= ?", rows.at(-1)?.seq ?? 0);
         // The wanted types change with the placement; a session without a process learns of a change only here.
         this.want(wanted ?? []);
       }
-      this.#timers.clear("notices");
+      this.#timers.clear("webhook-messages");
     } catch (error) {
-      console.error("notices not handed over", { sessionId: state.sessionId, error: String(error) });
-      if (this.#isCurrent(state)) this.#timers.set("notices", Date.now() + this.#limits.noticeRetryMs);
+      console.error("webhook messages not handed over", { sessionId: state.sessionId, error: String(error) });
+      if (this.#isCurrent(state))
+        this.#timers.set("webhook-messages", Date.now() + this.#limits.webhookMessageRetryMs);
     } finally {
       this.#handing = false;
     }
@@ -98,7 +99,7 @@ export class WebhookOutbox {
       .exec<{ lost: number }>(
         `DELETE FROM webhook_message WHERE seq IN (SELECT seq FROM webhook_message ORDER BY seq DESC LIMIT -1 OFFSET ?)
          RETURNING lost + 1 AS lost`,
-        this.#limits.noticesPerSession,
+        this.#limits.webhookMessagesPerSession,
       )
       .toArray();
     if (dropped.length === 0) return;
@@ -110,9 +111,10 @@ export class WebhookOutbox {
   }
 }
 
-type Row = HandedNotice & { seq: number };
+type Row = HandedMessage & { seq: number };
 
 /** Messages in one call. */
 const AT_ONCE = 20;
 
+/** The stored name comes from earlier builds. */
 const WANTED = "notices";

@@ -1,7 +1,7 @@
 import { makeAnswerLinks } from "../../auth/answer-link.ts";
 import { parseClientRequestId } from "../../protocol/ids.ts";
 import type { Limits } from "../../protocol/limits.ts";
-import type { Ping, SessionNotice } from "../../protocol/webhook-messages.ts";
+import type { Ping, WebhookMessage } from "../../protocol/webhook-messages.ts";
 import type { WorkspaceIdentity } from "../store.ts";
 
 /**
@@ -16,7 +16,7 @@ export async function withAnswerLinks(
   body: string,
   limits: Limits,
 ): Promise<string> {
-  const message = JSON.parse(body) as SessionNotice | Ping;
+  const message = JSON.parse(body) as WebhookMessage | Ping;
   if (message.type !== "permission.pending") return body;
   const { sessionId: session, permission } = message.data;
   const seq = parseClientRequestId(permission.id)?.seq;

@@ -1,13 +1,13 @@
 import type { Limits } from "../../protocol/limits.ts";
 import type { WebhookInfo } from "../../protocol/rest.ts";
-import { NOTICE_TYPES, type NoticeType } from "../../protocol/webhook-messages.ts";
+import { WEBHOOK_MESSAGE_TYPES, type WebhookMessageType } from "../../protocol/webhook-messages.ts";
 import type { WorkspaceStore } from "../store.ts";
 
 /** A webhook: which messages go to which address. */
 export type Webhook = {
   id: string;
   url: string;
-  events: NoticeType[];
+  events: WebhookMessageType[];
   /** Whether messages about permission requests have links that answer them. */
   links: boolean;
   /** The gateway's address when the webhook was made. */
@@ -37,11 +37,11 @@ type Row = Omit<Webhook, "events" | "links"> & {
   links: number;
   lastAt: number | null;
   lastStatus: number | null;
-  isNoted: number;
+  isFailureAudited: number;
   dropped: number;
 };
 
-type QueueLimits = Pick<Limits, "webhookQueue" | "noticesRemembered">;
+type QueueLimits = Pick<Limits, "webhookQueue" | "webhookMessagesRemembered">;
 
 /** Webhooks and their undelivered messages. */
 export class WebhookStore {
@@ -99,9 +99,9 @@ export class WebhookStore {
   }
 
   /** The types of messages that at least one webhook wants. */
-  wanted(): NoticeType[] {
+  wanted(): WebhookMessageType[] {
     const rows = this.#rows().map(eventsOf);
-    return NOTICE_TYPES.filter((type) => rows.some((events) => events.includes(type)));
+    return WEBHOOK_MESSAGE_TYPES.filter((type) => rows.some((events) => events.includes(type)));
   }
 
   // ---- messages ---------------------------------------------------------------------------------------
@@ -112,7 +112,10 @@ export class WebhookStore {
       .exec<{ seq: number }>("INSERT OR IGNORE INTO seen_message (id) VALUES (?) RETURNING seq", id)
       .toArray();
     if (!row) return false;
-    this.#sql.exec("DELETE FROM seen_message WHERE seq <= ?", row.seq - this.#limits.noticesRemembered);
+    this.#sql.exec(
+      "DELETE FROM seen_message WHERE seq <= ?",
+      row.seq - this.#limits.webhookMessagesRemembered,
+    );
     return true;
   }
 
@@ -140,7 +143,7 @@ export class WebhookStore {
   markDelivered({ seq, webhook }: Delivery, status: number, at: number): void {
     this.#sql.exec("DELETE FROM delivery WHERE seq = ?", seq);
     this.#sql.exec(
-      "UPDATE webhook SET lastAt = ?, lastStatus = ?, failingSince = NULL, isNoted = 0 WHERE id = ?",
+      "UPDATE webhook SET lastAt = ?, lastStatus = ?, failingSince = NULL, isFailureAudited = 0 WHERE id = ?",
       ...[at, status, webhook],
     );
   }
@@ -167,7 +170,8 @@ export class WebhookStore {
 
   /** Whether the webhook's failing was not audited since its last success. Marks it as audited. */
   takeFailingAudit(webhook: string): boolean {
-    const update = "UPDATE webhook SET isNoted = 1 WHERE id = ? AND isNoted = 0 RETURNING id";
+    const update =
+      "UPDATE webhook SET isFailureAudited = 1 WHERE id = ? AND isFailureAudited = 0 RETURNING id";
     return this.#sql.exec(update, webhook).toArray().length > 0;
   }
 
@@ -182,8 +186,8 @@ export class WebhookStore {
   }
 }
 
-function eventsOf({ events }: Row): NoticeType[] {
-  return JSON.parse(events) as NoticeType[];
+function eventsOf({ events }: Row): WebhookMessageType[] {
+  return JSON.parse(events) as WebhookMessageType[];
 }
 
 function withoutQuery(url: string): string {

@@ -3,7 +3,7 @@ import { newId } from "../../durable/new-id.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import { accepted, type Refusal, type Result, refused } from "../../protocol/refusal.ts";
 import type { CreatedWebhook, WebhookInfo } from "../../protocol/rest.ts";
-import type { HandedNotice, NoticeType, Ping } from "../../protocol/webhook-messages.ts";
+import type { HandedMessage, Ping, WebhookMessageType } from "../../protocol/webhook-messages.ts";
 import { type Act, audit } from "../../tenant/client/audit.ts";
 import type { WorkspaceCallbacks } from "../callbacks.ts";
 import { decrypt, encrypt } from "../secrets/encryption.ts";
@@ -22,7 +22,7 @@ type Parts = {
   limits: Limits;
   store: Pick<WorkspaceStore, "exists" | "identity">;
   timers: Pick<Deadlines<"webhooks">, "set" | "clear">;
-  callbacks: Pick<WorkspaceCallbacks, "wantedNoticesChanged">;
+  callbacks: Pick<WorkspaceCallbacks, "wantedWebhookTypesChanged">;
 };
 
 /**
@@ -51,7 +51,7 @@ export class Webhooks {
   }
 
   /** The types of messages that at least one webhook wants. */
-  wanted(): NoticeType[] {
+  wanted(): WebhookMessageType[] {
     return this.#webhooks.wanted();
   }
 
@@ -75,18 +75,18 @@ export class Webhooks {
     const before = this.wanted();
     const result = change();
     const wanted = this.wanted();
-    if (wanted.join() !== before.join()) this.#parts.callbacks.wantedNoticesChanged(wanted);
+    if (wanted.join() !== before.join()) this.#parts.callbacks.wantedWebhookTypesChanged(wanted);
     return result;
   }
 
   // ---- messages ---------------------------------------------------------------------------------------
 
   /** Takes messages of a session. A message that was handed over before is ignored. */
-  take(notices: readonly HandedNotice[]): void {
+  take(messages: readonly HandedMessage[]): void {
     const webhooks = this.#webhooks.all();
     if (webhooks.length === 0) return;
     const now = Date.now();
-    for (const { id, type, body, lost } of notices) {
+    for (const { id, type, body, lost } of messages) {
       if (!this.#webhooks.isNew(id)) continue;
       for (const webhook of webhooks.filter(({ events }) => events.includes(type))) {
         this.#webhooks.enqueue(webhook.id, id, body, now);

@@ -130,16 +130,22 @@ test("a workspace of version 1 keeps its settings, its webhooks and its unsent m
     );
     storage.sql.exec("INSERT INTO heard (id) VALUES ('msg_1')");
     storage.sql.exec(`INSERT INTO word VALUES ('s', 'lost', '{"host":"h","wish":7,"reason":"gone"}')`);
+    storage.sql.exec(`INSERT INTO word VALUES ('t', 'notices', '["turn.ended"]')`);
     storage.sql.exec("INSERT INTO deadline VALUES ('words', 253402300799000)");
   });
   await evictDurableObject(stub);
   await runInDurableObject(stub, (_, { storage: { sql } }) => {
     expect(sql.exec("SELECT value FROM setting").toArray()).toEqual([{ value: '"kept"' }]);
-    expect(sql.exec("SELECT id FROM webhook").toArray()).toEqual([{ id: "h" }]);
+    expect(sql.exec("SELECT id, isFailureAudited FROM webhook").toArray()).toEqual([
+      { id: "h", isFailureAudited: 0 },
+    ]);
     expect(sql.exec("SELECT id FROM seen_message").toArray()).toEqual([{ id: "msg_1" }]);
-    const [message] = sql.exec<{ session: string; body: string }>("SELECT * FROM session_message").toArray();
+    const [message, types] = sql
+      .exec<{ session: string; kind: string; body: string }>("SELECT * FROM session_message ORDER BY session")
+      .toArray();
     expect(message?.session).toBe("s");
     expect(JSON.parse(message?.body ?? "")).toEqual({ host: "h", processRequest: 7, reason: "gone" });
+    expect(types).toEqual({ session: "t", kind: "webhook-types", body: '["turn.ended"]' });
     expect(sql.exec("SELECT name FROM deadline").toArray()).toEqual([{ name: "session-messages" }]);
   });
 });

@@ -8,7 +8,7 @@ import type { Json } from "../../fixtures/json.ts";
 import { get, type Opened, send, sessionStub, workspaceStub } from "../fixtures.ts";
 import { token } from "../tokens.ts";
 
-/** The webhooks of a workspace: the notices of its sessions, and their delivery. */
+/** The webhooks of a workspace: the messages of its sessions, and their delivery. */
 
 export type Made = WebhookInfo & { secret: string };
 type Message = { type: string; timestamp: string; data: Json };
@@ -135,7 +135,7 @@ export async function kept(sessionId: string) {
         : undefined,
       tables: tables.filter((name) => !name.startsWith("_cf_") && !name.startsWith("sqlite_")),
       deadlines: tables.includes("deadline")
-        ? storage.sql.exec("SELECT * FROM deadline WHERE name = 'notices'").toArray().length
+        ? storage.sql.exec("SELECT * FROM deadline WHERE name = 'webhook-messages'").toArray().length
         : 0,
     };
   });

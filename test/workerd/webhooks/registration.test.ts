@@ -98,7 +98,7 @@ describe("a webhook", () => {
         limits: DEFAULT_LIMITS,
         store: { exists: false, identity: () => undefined },
         timers: { set() {}, clear() {} },
-        callbacks: { wantedNoticesChanged() {} },
+        callbacks: { wantedWebhookTypesChanged() {} },
       }).create({ url: "https://receiver.test/", events: ["turn.ended"], links: false, origin: "" }),
     );
     expect(made).toMatchObject({ ok: false, refusal: { reason: "not-configured" } });

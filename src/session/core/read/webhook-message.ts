@@ -2,9 +2,9 @@ import { clientRequestId } from "../../../protocol/ids.ts";
 import { isRecord } from "../../../protocol/json-value.ts";
 import type {
   AnnouncedPermission,
-  NoticeType,
-  SessionNotice,
   TurnEndedData,
+  WebhookMessage,
+  WebhookMessageType,
 } from "../../../protocol/webhook-messages.ts";
 import { optionsIn } from "../decide/agent-requests.ts";
 import { FACTS, type Facts } from "../events/catalogue.ts";
@@ -19,28 +19,28 @@ import { pendingPermissions } from "./projection.ts";
 export function webhookMessagesFor(
   state: SessionState,
   events: readonly LogEvent[],
-  wanted: readonly NoticeType[],
+  wanted: readonly WebhookMessageType[],
   maxOptions: number,
-): { seq: number; notice: SessionNotice }[] {
+): { seq: number; message: WebhookMessage }[] {
   const { identity } = state;
   if (!identity) return [];
   return events.flatMap((event) => {
     if (!isFact(event) || !isWanted(FACTS[event.kind].webhook, wanted)) return [];
-    const notice = noticeOf(state, identity, event, maxOptions);
-    return notice ? { seq: event.seq, notice } : [];
+    const message = webhookMessageOf(state, identity, event, maxOptions);
+    return message ? { seq: event.seq, message } : [];
   });
 }
 
-function isWanted(type: NoticeType | undefined, wanted: readonly NoticeType[]): boolean {
+function isWanted(type: WebhookMessageType | undefined, wanted: readonly WebhookMessageType[]): boolean {
   return type !== undefined && wanted.includes(type);
 }
 
-function noticeOf(
+function webhookMessageOf(
   state: SessionState,
   { workspace, agent }: SessionIdentity,
   event: FactEvent,
   maxOptions: number,
-): SessionNotice | undefined {
+): WebhookMessage | undefined {
   const timestamp = new Date(event.at).toISOString();
   const about = { workspace, sessionId: state.sessionId, sessionTitle: state.report.info.title };
   switch (event.kind) {

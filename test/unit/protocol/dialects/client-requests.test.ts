@@ -183,7 +183,7 @@ describe("session/prompt", () => {
     expect(forwarded("web-gateway", request("session/prompt", params)).params).toEqual({
       sessionId: "s",
       prompt: [{ type: "text", text: "a" }],
-      _meta: { k: 1, "acp-edge/message": { id: "m1" } },
+      _meta: { k: 1, "acp-edge/promptMessage": { id: "m1" } },
       x: 2,
     });
     const block = { type: "future", anything: 1 };

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Allowed } from "../../../../protocol/allow-list.ts";
-import type { NoticeType } from "../../../../protocol/webhook-messages.ts";
+import type { WebhookMessageType } from "../../../../protocol/webhook-messages.ts";
 
 /** How a reader that may see the conversation but no tool data sees one field of a payload. */
 export type Visibility = Allowed | "hidden";
@@ -23,7 +23,7 @@ export type FactTraits = {
   /** What the fact makes of its turn. */
   readonly turn?: "running" | "completed" | "cancelled" | "failed";
   /** The webhook message that may come of the fact. */
-  readonly webhook?: NoticeType;
+  readonly webhook?: WebhookMessageType;
   /** The agent can be ready after this fact. */
   readonly opensAgentSession?: true;
   /** The session can be without a process, and want none, after this fact. */

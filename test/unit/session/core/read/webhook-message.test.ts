@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { DEFAULT_LIMITS } from "../../../../../src/protocol/limits.ts";
 import { ASK_ALWAYS } from "../../../../../src/protocol/permission-policy.ts";
-import { NOTICE_TYPES, type NoticeType } from "../../../../../src/protocol/webhook-messages.ts";
+import {
+  WEBHOOK_MESSAGE_TYPES,
+  type WebhookMessageType,
+} from "../../../../../src/protocol/webhook-messages.ts";
 import { processEnded, unavailable } from "../../../../../src/session/core/decide/agent-process.ts";
 import { decide } from "../../../../../src/session/core/decide/agent-requests.ts";
 import { Batch } from "../../../../../src/session/core/decide/batch.ts";
@@ -35,9 +38,9 @@ function running() {
   const batch = new Batch(state, AT, DEFAULT_LIMITS, (seq) =>
     before.events.find((event) => event.seq === seq),
   );
-  const notices = (wanted: readonly NoticeType[] = NOTICE_TYPES) =>
-    webhookMessagesFor(state, batch.events, wanted, DEFAULT_LIMITS.answerLinks).map(({ notice }) => notice);
-  return { state, batch, notices, prompt };
+  const messages = (wanted: readonly WebhookMessageType[] = WEBHOOK_MESSAGE_TYPES) =>
+    webhookMessagesFor(state, batch.events, wanted, DEFAULT_LIMITS.answerLinks).map(({ message }) => message);
+  return { state, batch, messages, prompt };
 }
 
 function request(method: string, params: unknown, id: unknown = 7): string {
@@ -72,9 +75,9 @@ function answer(batch: Batch, prompt: number, said: object): void {
 
 describe("permission.pending", () => {
   test("names the question and its options", () => {
-    const { batch, notices } = running();
+    const { batch, messages } = running();
     const seq = ask(batch);
-    expect(notices()).toEqual([
+    expect(messages()).toEqual([
       {
         type: "permission.pending",
         timestamp: TIME,
@@ -94,34 +97,34 @@ describe("permission.pending", () => {
   });
 
   test("is not sent for a request the workspace's policy answers", () => {
-    const { state, batch, notices } = running();
+    const { state, batch, messages } = running();
     state.policy = { ...ASK_ALWAYS, byKind: { edit: "reject" } };
     ask(batch);
     expect(batch.events.map(({ kind }) => kind)).toContain("permission.responded");
-    expect(notices()).toEqual([]);
+    expect(messages()).toEqual([]);
   });
 
   test("is not sent for a request that ends in the same batch", () => {
-    const { batch, notices } = running();
+    const { batch, messages } = running();
     ask(batch);
     processEnded(batch, { code: 1, signal: null, stderr: "" });
-    expect(notices().map(({ type }) => type)).toEqual(["agent.failed", "turn.ended"]);
+    expect(messages().map(({ type }) => type)).toEqual(["agent.failed", "turn.ended"]);
   });
 
   test("stays short, whatever the agent sends", () => {
-    const { batch, notices } = running();
+    const { batch, messages } = running();
     const many = Array.from({ length: 1000 }, (_, n) => ({ optionId: `o${n}`, name: "x".repeat(10_000) }));
     const options = [{ optionId: "i".repeat(5000), name: "no id is cut" }, 7, ...many];
     ask(batch, { options, toolCall: { toolCallId: "t", title: "y".repeat(1e6) } });
-    const [notice] = notices();
-    if (notice?.type !== "permission.pending") throw new Error("There is no notice");
-    expect(notice.data.permission.options).toHaveLength(DEFAULT_LIMITS.answerLinks);
-    expect(notice.data.permission.options[0]).toEqual({
+    const [message] = messages();
+    if (message?.type !== "permission.pending") throw new Error("There is no webhook message");
+    expect(message.data.permission.options).toHaveLength(DEFAULT_LIMITS.answerLinks);
+    expect(message.data.permission.options[0]).toEqual({
       optionId: "o0",
       name: "x".repeat(STATE_BUDGET.labelChars),
       kind: null,
     });
-    expect(JSON.stringify(notice).length).toBeLessThan(10_000);
+    expect(JSON.stringify(message).length).toBeLessThan(10_000);
   });
 });
 
@@ -131,14 +134,14 @@ describe("turn.ended", () => {
     ["cancelled", "cancelled"],
     ["refusal", "completed"],
   ])("for %s is %s", (stopReason, outcome) => {
-    const { batch, notices, prompt } = running();
+    const { batch, messages, prompt } = running();
     answer(batch, prompt, { result: { stopReason } });
     const data = { ...ABOUT, turnId: "turn_1", outcome, stopReason };
-    expect(notices()).toEqual([{ type: "turn.ended", timestamp: TIME, data }]);
+    expect(messages()).toEqual([{ type: "turn.ended", timestamp: TIME, data }]);
   });
 
   test("for a failed turn has the error's code and message, and nothing else of it", () => {
-    const { batch, notices, prompt } = running();
+    const { batch, messages, prompt } = running();
     const error = { code: -32000, message: "Out of luck", data: { stderr: "a secret" } };
     answer(batch, prompt, { error });
     const data = {
@@ -147,18 +150,18 @@ describe("turn.ended", () => {
       outcome: "failed",
       error: { code: -32000, message: "Out of luck" },
     };
-    expect(notices()).toEqual([{ type: "turn.ended", timestamp: TIME, data }]);
+    expect(messages()).toEqual([{ type: "turn.ended", timestamp: TIME, data }]);
   });
 
   test("is sent for a prompt that never left the queue", () => {
-    const { batch, notices, state } = running();
+    const { batch, messages, state } = running();
     const waiting = batch.frame("client", "out", request("session/prompt", {}), {
       connection: "c",
       stop: "held",
     });
     state.queue = [{ seq: waiting, turnId: "turn_2" }];
     dropQueued(batch, { seq: waiting, turnId: "turn_2" }, { code: -32800, message: "Taken out" });
-    expect(notices()).toMatchObject([
+    expect(messages()).toMatchObject([
       { type: "turn.ended", data: { turnId: "turn_2", outcome: "failed", error: { code: -32800 } } },
     ]);
   });
@@ -166,10 +169,10 @@ describe("turn.ended", () => {
 
 describe("agent.failed", () => {
   test("says how the agent failed, and never what the process has printed", () => {
-    const { batch, notices } = running();
+    const { batch, messages } = running();
     processEnded(batch, { code: 3, signal: null, stderr: "a secret" });
     const message = "The agent process ended: exit code 3";
-    expect(notices()).toEqual([
+    expect(messages()).toEqual([
       {
         type: "agent.failed",
         timestamp: TIME,
@@ -181,29 +184,29 @@ describe("agent.failed", () => {
         data: { ...ABOUT, turnId: "turn_1", outcome: "failed", error: { code: -32603, message } },
       },
     ]);
-    expect(JSON.stringify(notices())).not.toContain("a secret");
+    expect(JSON.stringify(messages())).not.toContain("a secret");
   });
 
   test("is sent for an agent that cannot be started", () => {
-    const { batch, notices } = running();
+    const { batch, messages } = running();
     unavailable(batch, "No host", "a secret");
-    expect(notices(["agent.failed"])).toMatchObject([
+    expect(messages(["agent.failed"])).toMatchObject([
       { data: { detailCode: "agent_unavailable", message: "No host" } },
     ]);
   });
 
   test("is not sent for a violation of a healthy agent", () => {
-    const { batch, notices } = running();
+    const { batch, messages } = running();
     const error = { code: null, detailCode: null };
     batch.fact("gateway", "error", { ...error, origin: "agent", violation: "noMessage", message: "noise" });
     batch.fact("gateway", "error", { ...error, origin: "client", message: "somebody else" });
-    expect(notices()).toEqual([]);
+    expect(messages()).toEqual([]);
   });
 });
 
-test("an event no webhook wants makes no notice", () => {
-  const { batch, notices } = running();
+test("an event no webhook wants makes no webhook message", () => {
+  const { batch, messages } = running();
   processEnded(batch, { code: 1, signal: null, stderr: "" });
-  expect(notices(["turn.ended"]).map(({ type }) => type)).toEqual(["turn.ended"]);
-  expect(notices(["permission.pending"])).toEqual([]);
+  expect(messages(["turn.ended"]).map(({ type }) => type)).toEqual(["turn.ended"]);
+  expect(messages(["permission.pending"])).toEqual([]);
 });

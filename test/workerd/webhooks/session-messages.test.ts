@@ -9,7 +9,7 @@ import { adminOf, ask, due, kept, make, received, receiver, receiveWebhooks, tur
 
 receiveWebhooks();
 
-describe("the notices of a session", () => {
+describe("the webhook messages of a session", () => {
   test("are those its workspace's webhooks want", async () => {
     const opened = await openSession();
     const { workspace, sessionId, agent } = opened;
@@ -99,7 +99,7 @@ describe("the notices of a session", () => {
     await turn(opened);
     await vi.waitUntil(() => notify.mock.calls.length === 1);
     expect(await kept(sessionId)).toMatchObject({ rows: [{ type: "turn.ended" }], deadlines: 1 });
-    await due(sessionStub(sessionId), "notices");
+    await due(sessionStub(sessionId), "webhook-messages");
     await received(1);
     expect(await kept(sessionId)).toMatchObject({ rows: [], deadlines: 0 });
   });
@@ -117,7 +117,7 @@ describe("the notices of a session", () => {
     const stub = sessionStub(sessionId);
     await expect(runInDurableObject(stub, (_, state) => state.abort("crash"))).rejects.toThrow();
     notify.mockRestore();
-    await due(sessionStub(sessionId), "notices");
+    await due(sessionStub(sessionId), "webhook-messages");
     await received(1);
     await agent.reconnect();
     const client = await Client.open(workspace);
@@ -146,15 +146,18 @@ describe("the notices of a session", () => {
     vi.spyOn(console, "error").mockImplementation(() => {});
     const { notify } = WorkspaceState.prototype;
     let calls = 0;
-    vi.spyOn(WorkspaceState.prototype, "notify").mockImplementation(function (this: WorkspaceState, notices) {
-      const wanted = notify.call(this, notices);
+    vi.spyOn(WorkspaceState.prototype, "notify").mockImplementation(function (
+      this: WorkspaceState,
+      messages,
+    ) {
+      const wanted = notify.call(this, messages);
       calls += 1;
       if (calls === 1) throw new Error("the answer is lost");
       return wanted;
     });
     await turn(opened);
     await received(1);
-    await due(sessionStub(sessionId), "notices");
+    await due(sessionStub(sessionId), "webhook-messages");
     expect(calls).toBe(2);
     await turn(opened);
     await received(2);
@@ -163,7 +166,7 @@ describe("the notices of a session", () => {
   });
 
   test("are the newest of too many, with the number of all", async () => {
-    setLimits({ noticesPerSession: 2 });
+    setLimits({ webhookMessagesPerSession: 2 });
     const opened = await openSession();
     const { workspace, sessionId } = opened;
     await make(workspace, { events: ["turn.ended"] });
@@ -174,7 +177,7 @@ describe("the notices of a session", () => {
     for (let n = 0; n < 5; n += 1) await turn(opened);
     expect((await kept(sessionId)).rows).toHaveLength(2);
     notify.mockRestore();
-    await due(sessionStub(sessionId), "notices");
+    await due(sessionStub(sessionId), "webhook-messages");
     await received(2);
     expect(await (await adminOf(workspace)).list()).toMatchObject([{ dropped: 3 }]);
   });
