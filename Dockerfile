@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# A host: `acp-edge host`, git, and agents. All it is told comes from the environment, see `acp-edge host --help`.
+# An image of a host with `acp-edge`, git and agents. The environment configures the host, see `acp-edge host --help`.
 #   docker build --build-arg AGENTS="@agentclientprotocol/claude-agent-acp opencode-ai" -t acp-edge-host .
 
 FROM node:24-bookworm-slim AS package

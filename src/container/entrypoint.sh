@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the container runs: the repository it was told about, if its directory is empty, then the host.
+# Clones GIT_URL if the workspace's directory is empty, and then runs the host.
 set -eu
 if [ -n "${GIT_URL:-}" ] && [ -z "$(ls -A "$ACP_EDGE_ROOT")" ]; then
   git clone --quiet ${GIT_REF:+--branch "$GIT_REF"} -- "$GIT_URL" "$ACP_EDGE_ROOT"

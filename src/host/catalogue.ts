@@ -40,7 +40,7 @@ const ENTRY = z
       .optional(),
     /** A command to run instead of a distribution. Paths that begin with a dot are relative to the catalogue file. */
     command: z.array(z.string()).min(1).optional(),
-    /** What the agent needs to start; of each group, any one suffices. */
+    /** Variables and files that the agent needs to start. Any one of a group suffices. */
     requires: z.array(z.union([NEED, z.array(NEED).min(1)])).optional(),
     /** Further variables that the agent receives if they are set. */
     accepts: z.array(VARIABLE).optional(),

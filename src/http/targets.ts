@@ -34,7 +34,7 @@ export function tenantOf(c: Context<AppEnv>) {
 export function requestedWorkspace(c: Context<AppEnv>): string {
   const workspace = c.req.query("workspace") ?? ownWorkspace(c.get("caller"));
   if (workspace !== undefined) return workspace;
-  throw new RefusalException({ reason: "invalid", message: "Say which workspace: ?workspace=" });
+  throw new RefusalException({ reason: "invalid", message: "Name the workspace in ?workspace=" });
 }
 
 export function unknownWorkspace(): RefusalException {

@@ -1,7 +1,7 @@
 import type { WorkspaceIo } from "./methods.ts";
 
 /**
- * What a client wants of a session beyond the messages of canonical ACP. The session tells the connection, by the
+ * The messages that a client wants of a session beyond those of canonical ACP. The session tells the connection, by the
  * notifications of `extensions.ts`, and the connection tells its client in the client's own terms.
  */
 export type Subscriptions = {

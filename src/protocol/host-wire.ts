@@ -67,7 +67,7 @@ export type AgentOffer = {
   version?: string | undefined;
 };
 
-/** What one host may offer. The gateway refuses longer lists and texts, so the host shortens them. */
+/** Limits of the offers of one host. The gateway refuses longer lists and texts, so the host shortens them. */
 export const OFFER_LIMITS = { agents: 100, idChars: 100, nameChars: 200, textChars: 1000 } as const;
 
 export type HostLoad = {

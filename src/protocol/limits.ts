@@ -44,7 +44,7 @@ export const DEFAULT_LIMITS = {
   jwksTimeoutMs: 5_000,
   jwksRetryMs: 5_000,
 
-  /** A client hears this long before the end that its token expires, so that it can renew the token in place. */
+  /** A client is warned this long before its token expires, so that it can renew the token in place. */
   tokenWarningMs: 60_000,
 
   /** Age of a cached answer about a revocation, well under the second that a revocation may take to have effect. */

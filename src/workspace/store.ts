@@ -4,7 +4,7 @@ import type { Settings, SettingsChange } from "../protocol/workspace-settings.ts
 import { WORKSPACE_SCHEMA } from "./schema.ts";
 import { defaultSettings } from "./settings.ts";
 
-/** The workspace's tenant and name. Its object knows only the digest of its own name. */
+/** The workspace's tenant and name. Alarms and sockets carry neither, so the workspace stores both. */
 export type WorkspaceIdentity = { tenant: string; workspace: string };
 
 /**

@@ -300,7 +300,7 @@ describe("acp-edge doctor", () => {
         .split(",")
         .map((name) => [name, "ok"]),
     );
-    expect((await run("doctor")).stdout).toContain("all is well");
+    expect((await run("doctor")).stdout).toContain("no check failed");
   });
 
   test.each([

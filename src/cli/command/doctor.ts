@@ -21,7 +21,7 @@ export function doctorCommand(): Command {
       }
       const failed = steps.find((step) => step.status === "failed");
       if (options.json) printJson({ ok: failed === undefined, steps });
-      else process.stdout.write(failed ? "" : "\nall is well\n");
+      else process.stdout.write(failed ? "" : "\nno check failed\n");
       if (failed) process.exitCode = failed.code;
     });
 }

@@ -149,7 +149,8 @@ export class HttpClient {
     if (lastEventId === undefined) return this.#readers.accept(session, last ? last.cursor : stream.cursor);
     const from = parseEventId(lastEventId);
     if (!from) return { status: 400, reason: "Unknown Last-Event-ID" };
-    if (from.sent < stream.dropped) return { status: 410, reason: "What came next is no longer kept" };
+    if (from.sent < stream.dropped)
+      return { status: 410, reason: "The events after Last-Event-ID are no longer stored" };
     if (from.sent < stream.sent) store.setSent(session, from.sent);
     return this.#readers.accept(session, from.cursor);
   }

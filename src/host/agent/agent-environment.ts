@@ -75,7 +75,7 @@ export class AgentEnvironment {
     return reasons.length === 0 ? undefined : reasons.join("; ");
   }
 
-  /** The harmless variables, and those that `isGranted` names. */
+  /** The plain variables, and those that `isGranted` names. */
   #select(isGranted: (name: string) => boolean): Variables {
     const names = Object.keys({ ...this.#host, ...this.#secrets }).filter((name) => !OWN.test(name));
     const selected = names.filter((name) => isPlainVariable(name) || isGranted(name));

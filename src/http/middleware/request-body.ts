@@ -6,8 +6,8 @@ import { pacedBody } from "../streams/paced-body.ts";
 import { bodyLimitsOf } from "./request-limits.ts";
 
 /**
- * Bounds the body by size and by time: a body that does not arrive would keep the request open. Whatever a route has
- * made of half a body, a late one is answered with 408.
+ * Bounds the body by size and by time, because a body that does not arrive would keep the request open. A late body is
+ * answered with 408, even if the route has already answered the part that arrived.
  */
 export const limitBody = createMiddleware<AppEnv>(async (c, next) => {
   const { raw } = c.req;

@@ -25,8 +25,8 @@ import {
 export type Row = { seq: number; at: number; ids: string; context: string; heads: string; body: string };
 
 /**
- * What a row says of one event; `n` is the length of its text. A bare number is that length for the commonest event, a
- * plain frame from the agent.
+ * The description of one event in a row; `n` is the length of the event's text. A bare number is that length for the
+ * commonest event, a plain frame from the agent.
  */
 type Head =
   | number

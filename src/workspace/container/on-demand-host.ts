@@ -143,7 +143,7 @@ export class OnDemandHost {
 
   async #checkUse(state: ContainerState): Promise<void> {
     if (!this.#callbacks.isContainerExpected())
-      return this.#stop(state, "its host was not heard of any more");
+      return this.#stop(state, "its host has left and has not come back in time");
     // Set before the sessions are asked, so that the container is checked again whatever happens meanwhile.
     this.#timers.set("container", Date.now() + this.#sleepAfterMs);
     const lastUsed = await this.#callbacks.containerLastUsed();

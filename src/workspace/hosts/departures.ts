@@ -65,7 +65,7 @@ export class HostDepartures {
     const pending = this.#hosts.all().filter(({ state, isNotified }) => state === "gone" && !isNotified);
     for (const host of pending.filter((one) => isOverdue(one, hostGraceMs, now))) {
       this.#hosts.setNotified(host.name);
-      const reason = `host ${host.name} is gone since ${new Date(host.lastSeenAt).toISOString()}`;
+      const reason = `host ${host.name} has been gone since ${new Date(host.lastSeenAt).toISOString()}`;
       // No process comes back with a host that has left, even if a host of its name connects.
       const isLost = sharedFiles || host.hasLeft;
       for (const { session, processRequest } of this.#placements.on(host.name)) {

@@ -62,14 +62,15 @@ export class HostTokens {
   async renew(ws: WebSocket, token: string): Promise<GatewayControl> {
     const before = this.callerOf(ws);
     const verified = await verifyToken(this.#env, token);
-    const refused: GatewayControl = { t: "not_renewed", reason: "The token is not good for this host" };
+    const refused: GatewayControl = { t: "not_renewed", reason: "The token is not valid for this host" };
     if (!before || !verified.ok) return refused;
     const caller = verified.value;
     if (!isHost(caller) || caller.subject !== before.subject) return refused;
     const isSame = caller.tenant === before.tenant && caller.workspaces[0] === before.workspaces[0];
     if (!isSame || (await isRevoked(this.#env, this.#limits, caller))) return refused;
     // Otherwise a host without a newer token would be warned, and would try again, until its token expires.
-    if (caller.expires <= before.expires) return { t: "not_renewed", reason: "The token is no newer" };
+    if (caller.expires <= before.expires)
+      return { t: "not_renewed", reason: "The token expires no later than the current one" };
     const id = registrationOf(this.#ctx, ws)?.id as string;
     this.#begin(registrationOfHost(caller, id), caller);
     return { t: "renewed", expiresAt: new Date(caller.expires * 1000).toISOString() };

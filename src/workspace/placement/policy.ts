@@ -87,7 +87,7 @@ function obstacleAt(
 ): { reason: string; isTemporary: boolean } | undefined {
   switch (home.state) {
     case "gone": {
-      const reason = `which is gone since ${new Date(home.lastSeenAt).toISOString()}`;
+      const reason = `which has been gone since ${new Date(home.lastSeenAt).toISOString()}`;
       return { reason, isTemporary: !isOverdue(home, hostGraceMs, now) };
     }
     case "draining":

@@ -120,7 +120,7 @@ describe("placement", () => {
     });
     expect((await client.until(id)).response.error).toMatchObject({
       message: expect.stringMatching(
-        /^No host has started an agent in time: waited for host "h1", which is gone/,
+        /^No host has started an agent in time: waited for host "h1", which has been gone/,
       ),
     });
   });

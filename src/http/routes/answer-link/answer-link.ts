@@ -108,12 +108,12 @@ function wantsJson(c: Context): boolean {
 
 /** A revoked link looks like a link that never existed. */
 function unknownLink(): RefusalException {
-  const message = "There is no such link: it was cut short, or revoked";
+  const message = "This link does not exist. It may be incomplete or revoked";
   return new RefusalException({ reason: "not-found", message });
 }
 
 function settled(): RefusalException {
-  return gone("The request was answered or withdrawn, or its session is gone");
+  return gone("The request was answered or withdrawn, or its session no longer exists");
 }
 
 function gone(message: string): RefusalException {

@@ -19,7 +19,7 @@ export function questionPage(
 ): Content {
   const { tone, means } = meaningOf(option);
   return {
-    title: "Permission wanted",
+    title: "Permission request",
     body: html`
       <p class="eyebrow">An agent asks for permission</p>
       <h1>${nameOf(permission)}</h1>

@@ -15,9 +15,9 @@ import { setTokens, setUsage, type Usage } from "./usage.ts";
 import { noViolations, type Violations } from "./violations.ts";
 
 /**
- * What the agent has reported of the session, in answers and in updates. It is a fold like the whole state: plain JSON,
- * changed in place, no larger after a million updates than after a thousand. A value that is not as ACP says is passed
- * over; nothing throws.
+ * The agent's reports of the session, from answers and updates. The report is a fold like the whole state: plain JSON,
+ * changed in place, no larger after a million updates than after a thousand. A value that ACP does not allow is ignored;
+ * nothing throws.
  */
 export type AgentReport = AgentSettings &
   Plans & {

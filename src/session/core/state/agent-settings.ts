@@ -3,7 +3,7 @@ import type { Bounded } from "./bounded-values.ts";
 import { type BoundedList, bound, boundList, idOf } from "./bounded-values.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 
-/** What a client can set in the agent, and the commands it can use, each list as the agent last sent it. */
+/** The agent's settings that a client can change, and the commands a client can use, as the agent last sent them. */
 export type AgentSettings = {
   modes: Choice | null;
   models: Choice | null;

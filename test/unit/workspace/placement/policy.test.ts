@@ -97,7 +97,7 @@ describe("a session with a home", () => {
   test("waits while its host may come back, even if all hosts have the files", () => {
     for (const sharedFiles of [false, true])
       expect(place("x", [gone("x", GRACE - 1), host("y")], { sharedFiles })).toEqual({
-        waitsFor: expect.stringContaining('host "x", which is gone since 1970-01-01T'),
+        waitsFor: expect.stringContaining('host "x", which has been gone since 1970-01-01T'),
       });
   });
 

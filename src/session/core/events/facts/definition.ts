@@ -20,7 +20,7 @@ export type FactTraits = {
   readonly listed: Listing;
   /** The payload field with the sequence number of the prompt that the fact belongs to. */
   readonly prompt?: "prompt" | "seq";
-  /** What the fact makes of its turn. */
+  /** The status that the fact gives its turn. */
   readonly turn?: "running" | "completed" | "cancelled" | "failed";
   /** The webhook message that may come of the fact. */
   readonly webhook?: WebhookMessageType;
