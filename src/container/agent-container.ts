@@ -3,7 +3,10 @@ import { workspaceObject } from "../durable/object-names.ts";
 import type { HostOrder, HostStarter } from "../protocol/rpc.ts";
 
 /** The stored part of an order: the workspace to report to. The environment is not stored, because it has the token. */
-type Order = Pick<HostOrder, "tenant" | "workspace" | "life">;
+type Order = Pick<HostOrder, "tenant" | "workspace" | "startNumber">;
+
+/** Earlier builds stored the start number as `life`. */
+type OldOrder = Omit<Order, "startNumber"> & { life: number };
 
 const ORDER = "order";
 
@@ -22,10 +25,15 @@ export class AgentContainer extends Container<Env> implements HostStarter {
     await this.start({ envVars });
   }
 
-  async sleep(now: boolean): Promise<boolean> {
+  async drain(): Promise<boolean> {
     if (!this.ctx.container?.running) return false;
-    if (now) await this.destroy();
-    else await this.stop("SIGTERM");
+    await this.stop("SIGTERM");
+    return true;
+  }
+
+  async end(): Promise<boolean> {
+    if (!this.ctx.container?.running) return false;
+    await this.destroy();
     return true;
   }
 
@@ -42,16 +50,18 @@ export class AgentContainer extends Container<Env> implements HostStarter {
   /** Ends the container unless the workspace still wants it. */
   override async onActivityExpired(): Promise<void> {
     const order = await this.#order();
-    if (!order || !(await this.#workspaceOf(order).isHostWanted(order.life))) await this.stop("SIGTERM");
+    if (!order || !(await this.#workspaceOf(order).isHostWanted(order.startNumber)))
+      await this.stop("SIGTERM");
   }
 
   async #report(reason: string): Promise<void> {
     const order = await this.#order();
-    if (order) await this.#workspaceOf(order).hostEnded(order.life, reason);
+    if (order) await this.#workspaceOf(order).hostEnded(order.startNumber, reason);
   }
 
-  #order(): Promise<Order | undefined> {
-    return this.ctx.storage.get<Order>(ORDER);
+  async #order(): Promise<Order | undefined> {
+    const order = await this.ctx.storage.get<Order | OldOrder>(ORDER);
+    return order && "life" in order ? { ...order, startNumber: order.life } : order;
   }
 
   #workspaceOf({ tenant, workspace }: Order) {

@@ -203,15 +203,17 @@ export type HostStatusMessage = { host: string; processRequest: number; reason: 
 export interface HostStarter {
   /** Starts the host unless it runs. Throws when the host cannot be started. */
   wake(order: HostOrder): Promise<void>;
-  /** Ends the host, now or after its turns. False: no host runs. */
-  sleep(now: boolean): Promise<boolean>;
+  /** Ends the host after its turns. False: no host runs. */
+  drain(): Promise<boolean>;
+  /** Ends the host now. False: no host runs. */
+  end(): Promise<boolean>;
 }
 
 export type HostOrder = {
   tenant: string;
   workspace: string;
   /** The workspace's number of this start, so that later reports name the start they concern. */
-  life: number;
+  startNumber: number;
   /** The host's environment. */
   env: Record<string, string>;
 };

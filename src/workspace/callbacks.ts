@@ -7,7 +7,7 @@ export type WorkspaceCallbacks = {
   /** Whether the container's host is connected, or within its grace period. */
   isContainerExpected(): boolean;
   /** The container of that start has ended, or could not be started. */
-  containerEnded(start: number, reason: string): Promise<void>;
+  containerEnded(startNumber: number, reason: string): Promise<void>;
   /** The container is about to be stopped: no more sessions may be placed on it. */
   containerDraining(): void;
   /** The webhooks want other types of messages than before. */

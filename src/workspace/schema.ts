@@ -73,6 +73,10 @@ function fromUnnumbered(sql: SqlStorage): void {
       UPDATE deadline SET name = 'session-messages' WHERE name = 'words';
       UPDATE deadline SET name = 'view' WHERE name = 'show';
     `);
+  if (hasTable(sql, "setting"))
+    sql.exec(
+      `UPDATE setting SET value = replace(value, '"number":', '"startNumber":') WHERE name = 'container-life'`,
+    );
   // The first form knew agents without their hosts.
   if (!hasColumn(sql, "placement", "home"))
     sql.exec(`

@@ -14,7 +14,8 @@ import type { WorkspaceIdentity } from "./store.ts";
 /** How many sessions a view lists. */
 export const SESSIONS_SHOWN = 200;
 
-type Facts = {
+/** The parts of a workspace that its view shows. */
+type ViewSource = {
   hosts: readonly HostRecord[];
   offers: readonly Offer[];
   settings: Settings;
@@ -24,8 +25,8 @@ type Facts = {
   container: ContainerState;
 };
 
-export function viewOf(id: string, facts: Facts, limits: Limits, now: number): WorkspaceView {
-  const { hosts, offers, settings, counts, placements, container } = facts;
+export function viewOf(id: string, source: ViewSource, limits: Limits, now: number): WorkspaceView {
+  const { hosts, offers, settings, counts, placements, container } = source;
   const main = mainHost(hosts);
   return {
     id,

@@ -128,12 +128,12 @@ export class WorkspaceState extends DurableObject<Env> {
   // ---- for containers ---------------------------------------------------------------------------------
 
   /** The container of that start has ended, or could not be started. */
-  async hostEnded(start: number, reason: string): Promise<void> {
-    await this.#workspace.containerEnded(start, reason);
+  async hostEnded(startNumber: number, reason: string): Promise<void> {
+    await this.#workspace.containerEnded(startNumber, reason);
   }
 
-  isHostWanted(start: number): boolean {
-    return this.#workspace.isContainerWanted(start);
+  isHostWanted(startNumber: number): boolean {
+    return this.#workspace.isContainerWanted(startNumber);
   }
 
   // ---- sockets ----------------------------------------------------------------------------------------

@@ -159,7 +159,7 @@ export class Workspace {
   // ---- settings and view ------------------------------------------------------------------------------
 
   view(id: string): WorkspaceView {
-    const facts = {
+    const source = {
       hosts: this.#registry.all(),
       offers: this.#offers.all(),
       settings: this.store.settings(),
@@ -167,7 +167,7 @@ export class Workspace {
       placements: this.#placements.all(SESSIONS_SHOWN),
       container: this.#onDemand.state,
     };
-    return viewOf(id, facts, this.#limits, Date.now());
+    return viewOf(id, source, this.#limits, Date.now());
   }
 
   /** Changes settings, for running sessions too. A session that cannot be reached is told later. */
@@ -241,16 +241,16 @@ export class Workspace {
 
   // ---- container --------------------------------------------------------------------------------------
 
-  async containerEnded(start: number, reason: string): Promise<void> {
-    if (!this.store.exists || !this.#onDemand.markEnded(start, reason)) return;
+  async containerEnded(startNumber: number, reason: string): Promise<void> {
+    if (!this.store.exists || !this.#onDemand.markEnded(startNumber, reason)) return;
     this.hosts.abandon(CONTAINER_HOST, "ended");
     this.#registry.markEnded(CONTAINER_HOST, Date.now());
     this.#departures.notifyOverdue();
     await this.#after("hosts");
   }
 
-  isContainerWanted(start: number): boolean {
-    return this.#onDemand.isWanted(start);
+  isContainerWanted(startNumber: number): boolean {
+    return this.#onDemand.isWanted(startNumber);
   }
 
   #callbacks(): WorkspaceCallbacks {
@@ -260,7 +260,7 @@ export class Workspace {
         const host = this.#registry.get(CONTAINER_HOST);
         return host !== undefined && !isOverdue(host, this.store.settings().hostGraceMs, Date.now());
       },
-      containerEnded: (start, reason) => this.containerEnded(start, reason),
+      containerEnded: (startNumber, reason) => this.containerEnded(startNumber, reason),
       containerDraining: () => this.#departures.markDraining(CONTAINER_HOST),
       wantedWebhookTypesChanged: (types) => this.#sendWantedWebhookTypes(types),
     };

@@ -4,7 +4,7 @@ import type { Limits } from "../../protocol/limits.ts";
 export type ContainerState = {
   state: "asleep" | "starting" | "up" | "stopping";
   /** Counts the starts. A report about an earlier start is out of date. */
-  number: number;
+  startNumber: number;
   since: number;
   /** Consecutive failed starts, and the reason of the last failure. */
   failures: number;
@@ -13,7 +13,7 @@ export type ContainerState = {
 
 export const NEVER_STARTED: ContainerState = {
   state: "asleep",
-  number: 0,
+  startNumber: 0,
   since: 0,
   failures: 0,
   reason: null,
@@ -28,7 +28,7 @@ export function nextStartAt({ failures, since }: ContainerState, limits: Backoff
 }
 
 export function started(container: ContainerState, now: number): ContainerState {
-  return { ...container, state: "starting", number: container.number + 1, since: now };
+  return { ...container, state: "starting", startNumber: container.startNumber + 1, since: now };
 }
 
 /** The container's host has dialled in. */

@@ -83,7 +83,7 @@ export class OnDemandHost {
     if (at > Date.now()) return this.#timers.set("container", at);
     const next = started(state, Date.now());
     this.#enter(next, this.#limits.containerStartMs);
-    this.#ctx.waitUntil(this.#start(next.number));
+    this.#ctx.waitUntil(this.#start(next.startNumber));
   }
 
   /** A host has said hello. */
@@ -102,18 +102,18 @@ export class OnDemandHost {
   }
 
   /** The container of that start has ended. False: the report is out of date. */
-  markEnded(number: number, reason: string): boolean {
+  markEnded(startNumber: number, reason: string): boolean {
     const { state } = this;
-    if (state.number !== number || state.state === "asleep") return false;
+    if (state.startNumber !== startNumber || state.state === "asleep") return false;
     this.#timers.clear("container");
     this.#timers.clear("container-token");
     this.#save(ended(state, Date.now(), reason, this.#limits));
     return true;
   }
 
-  isWanted(number: number): boolean {
+  isWanted(startNumber: number): boolean {
     const { state } = this;
-    return state.number === number && (state.state === "up" || state.state === "starting");
+    return state.startNumber === startNumber && (state.state === "up" || state.state === "starting");
   }
 
   /** The settings have changed: the container is checked against them at once. */
@@ -137,7 +137,7 @@ export class OnDemandHost {
       case "up":
         return this.#checkUse(state);
       case "stopping":
-        return this.#end(state.number, { immediately: true });
+        return this.#end(state.startNumber, { immediately: true });
     }
   }
 
@@ -147,7 +147,7 @@ export class OnDemandHost {
     // Set before the sessions are asked, so that the container is checked again whatever happens meanwhile.
     this.#timers.set("container", Date.now() + this.#sleepAfterMs);
     const lastUsed = await this.#callbacks.containerLastUsed();
-    if (!this.isWanted(state.number)) return;
+    if (!this.isWanted(state.startNumber)) return;
     const now = Date.now();
     const last = Math.max(lastUsed ?? now, this.#store.get<number>(LAST_USED) ?? 0, state.since);
     const until = last + this.#sleepAfterMs;
@@ -163,7 +163,7 @@ export class OnDemandHost {
     return mintHostToken(this.#env, identity, this.#limits.containerTokenMs);
   }
 
-  async #start(number: number): Promise<void> {
+  async #start(startNumber: number): Promise<void> {
     const identity = this.#store.identity();
     const { container } = this.#store.settings();
     if (!identity || !container) return;
@@ -172,11 +172,11 @@ export class OnDemandHost {
       const token = await mintHostToken(this.#env, identity, containerTokenMs);
       const gateway = this.#env.PUBLIC_URL ?? "";
       const env = hostEnvironment(gateway, identity.workspace, token, containerDrainMs, container);
-      await this.#starter(identity).wake({ ...identity, life: number, env });
+      await this.#starter(identity).wake({ ...identity, startNumber, env });
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       console.error("container not started", { ...identity, reason });
-      await this.#callbacks.containerEnded(number, reason);
+      await this.#callbacks.containerEnded(startNumber, reason);
     }
   }
 
@@ -184,17 +184,18 @@ export class OnDemandHost {
     const { containerDrainMs, containerStopMs } = this.#limits;
     this.#enter(stopped(state, Date.now(), failure), containerDrainMs + containerStopMs);
     if (failure === undefined) this.#callbacks.containerDraining();
-    await this.#end(state.number, { immediately: failure !== undefined });
+    await this.#end(state.startNumber, { immediately: failure !== undefined });
   }
 
   /** A container that does not end is told again when the deadline comes. */
-  async #end(number: number, { immediately }: { immediately: boolean }): Promise<void> {
+  async #end(startNumber: number, { immediately }: { immediately: boolean }): Promise<void> {
     const identity = this.#store.identity();
     if (!identity) return;
     if (immediately) this.#timers.set("container", Date.now() + this.#limits.containerStopMs);
     try {
-      const isRunning = await this.#starter(identity).sleep(immediately);
-      if (!isRunning) await this.#callbacks.containerEnded(number, "it is gone");
+      const starter = this.#starter(identity);
+      const isRunning = await (immediately ? starter.end() : starter.drain());
+      if (!isRunning) await this.#callbacks.containerEnded(startNumber, "it is gone");
     } catch (error) {
       console.error("container not stopped", { ...identity, error: String(error) });
     }
@@ -225,5 +226,6 @@ export class OnDemandHost {
   }
 }
 
+/** The names of two rows of the table `setting`. */
 const STATE = "container-life";
 const LAST_USED = "container-used";

@@ -125,6 +125,7 @@ test("a workspace of version 1 keeps its settings, its webhooks and its unsent m
   await runInDurableObject(stub, (_, { storage }) => {
     storage.sql.exec(`${PAST_TABLES.workspace?.[0]}${LATE_TABLES.workspace}`);
     storage.sql.exec(`INSERT INTO setting VALUES ('description', '"kept"')`);
+    storage.sql.exec(`INSERT INTO setting VALUES ('container-life', '{"state":"up","number":3}')`);
     storage.sql.exec(
       "INSERT INTO webhook (id, url, events, links, origin, secret, createdAt) VALUES ('h', 'https://x.test/', '[]', 0, '', '', 1)",
     );
@@ -135,7 +136,10 @@ test("a workspace of version 1 keeps its settings, its webhooks and its unsent m
   });
   await evictDurableObject(stub);
   await runInDurableObject(stub, (_, { storage: { sql } }) => {
-    expect(sql.exec("SELECT value FROM setting").toArray()).toEqual([{ value: '"kept"' }]);
+    expect(sql.exec("SELECT value FROM setting ORDER BY name DESC").toArray()).toEqual([
+      { value: '"kept"' },
+      { value: '{"state":"up","startNumber":3}' },
+    ]);
     expect(sql.exec("SELECT id, isFailureAudited FROM webhook").toArray()).toEqual([
       { id: "h", isFailureAudited: 0 },
     ]);

@@ -16,7 +16,7 @@ const NOW = 1_000_000;
 group("a container", () => {
   test("a container that is needed for the first time may start at once", () => {
     expect(nextStartAt(NEVER_STARTED, DEFAULT_LIMITS)).toBe(0);
-    expect(started(NEVER_STARTED, NOW)).toMatchObject({ state: "starting", number: 1, since: NOW });
+    expect(started(NEVER_STARTED, NOW)).toMatchObject({ state: "starting", startNumber: 1, since: NOW });
   });
 
   test("a container that fails gets longer and longer pauses, up to a limit", () => {
@@ -29,7 +29,7 @@ group("a container", () => {
     const { containerBackoffMs, containerBackoffMaxMs } = DEFAULT_LIMITS;
     expect(pauses.slice(0, 3)).toEqual([1, 2, 4].map((times) => times * containerBackoffMs));
     expect(pauses.at(-1)).toBe(containerBackoffMaxMs);
-    expect(container).toMatchObject({ state: "asleep", number: 12, failures: 12 });
+    expect(container).toMatchObject({ state: "asleep", startNumber: 12, failures: 12 });
     expect(describe(container)).toBe("a container, which could not be started: no room");
   });
 
@@ -68,8 +68,8 @@ group("a container", () => {
   test("a container that is stopped keeps the number of its start", () => {
     const up = connected(started(NEVER_STARTED, NOW), NOW);
     const stopping = stopped(up, NOW + 1);
-    expect(stopping).toMatchObject({ state: "stopping", number: 1, since: NOW + 1 });
-    expect(started(ended(stopping, NOW + 2, "exit code 0", DEFAULT_LIMITS), NOW + 3).number).toBe(2);
+    expect(stopping).toMatchObject({ state: "stopping", startNumber: 1, since: NOW + 1 });
+    expect(started(ended(stopping, NOW + 2, "exit code 0", DEFAULT_LIMITS), NOW + 3).startNumber).toBe(2);
   });
 
   test("a container that ends while it starts has failed once more", () => {
