@@ -197,7 +197,7 @@ describe("files and terminals of the client", () => {
   });
 });
 
-describe("the capabilities of a client reach the agent", () => {
+describe("the capabilities of a client", () => {
   const cwd = "/home/me/project";
   const mcpServers = [{ name: "tools", command: "/bin/tools", args: ["-x"], env: [] }];
   const given = {
@@ -225,7 +225,7 @@ describe("the capabilities of a client reach the agent", () => {
     return { host, client, agent, request, sessionId: (response.result as { sessionId: string }).sessionId };
   }
 
-  test("of a new session", async () => {
+  test("reach the agent of a new session", async () => {
     expect((await opened({})).request).toMatchObject({ method: "session/new", params: got });
   });
 
@@ -233,7 +233,7 @@ describe("the capabilities of a client reach the agent", () => {
     ["session/load", { loadSession: true }],
     ["session/resume", { sessionCapabilities: { resume: {} } }],
     ["session/new", {}],
-  ])("of a session that another process opens with %s", async (method, capabilities) => {
+  ])("reach the next agent process, which opens the session with %s", async (method, capabilities) => {
     const { host, client, agent, sessionId } = await opened(capabilities);
     agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
     client.call("session/prompt", { sessionId, prompt: [] });
@@ -244,7 +244,7 @@ describe("the capabilities of a client reach the agent", () => {
   test.each([
     ["session/fork", { sessionCapabilities: { fork: {} } }],
     ["session/new", {}],
-  ])("of a fork opened with %s", async (method, capabilities) => {
+  ])("reach the agent of a fork opened with %s", async (method, capabilities) => {
     const { host, client, sessionId } = await opened(capabilities);
     const { response } = await client.request("session/fork", { ...given, sessionId });
     const fork = (response.result as { sessionId: string }).sessionId;

@@ -163,7 +163,7 @@ describe("connecting", () => {
     ["/acp", 401],
     ["/host/control", 401],
     [`/host/sessions/${crypto.randomUUID()}`, 401],
-  ])("to %s without a token gets %i", async (path, status) => {
+  ])("without a token to %s gets %i", async (path, status) => {
     const response = await exports.default.fetch(`https://edge.test${path}`, {
       headers: { Upgrade: "websocket" },
     });

@@ -313,7 +313,7 @@ describe("replay", () => {
     expect(before.at(-1)).toMatchObject({ params: { update: { _meta: { x: 1 } } } });
   });
 
-  test("after a cursor gives exactly the missed frames, unmerged", async () => {
+  test("gives exactly the missed frames after a cursor, unmerged", async () => {
     const { client, agent, sessionId, workspace } = await openSession();
     agent.items(...["a", "b", "c", "d"].map((t) => updateText(t)));
     await agent.durable();

@@ -130,7 +130,7 @@ describe("a resumable client", () => {
 });
 
 describe("a resumable client loses nothing", () => {
-  test("of the connection's own answers, however many waited", async () => {
+  test("when many of the connection's own answers wait", async () => {
     setLimits({ deliverChars: 1000 });
     const { client } = await openSession();
     const ids = numbers(30).map((n) => `list-${n}`);
@@ -146,7 +146,7 @@ describe("a resumable client loses nothing", () => {
     expect(client.read.map(({ id }) => id)).toEqual(["r1", "r2", ...ids]);
   });
 
-  test("of its own frames before a session has them", async () => {
+  test("when its frames are not yet in a session", async () => {
     const { client, agent, sessionId } = await openSession();
     const letGo = await holdUp(sessionStub(sessionId));
     client.send([

@@ -22,7 +22,7 @@ async function start(options: Parameters<typeof DemoSession.start>[0]): Promise<
 
 const never = () => new Promise<never>(() => {});
 
-describe("permission", () => {
+describe("/permission of the demo agent", () => {
   const answering = (optionId: string, seen: RequestPermissionRequest[] = []): ClientApp =>
     client().onRequest(methods.client.session.requestPermission, ({ params }) => {
       seen.push(params);
@@ -79,7 +79,7 @@ describe("permission", () => {
   });
 });
 
-describe("files", () => {
+describe("the demo agent's requests for files", () => {
   const withFiles = (files: Map<string, string>): ClientApp =>
     client()
       .onRequest(methods.client.fs.readTextFile, ({ params }) => {
@@ -133,7 +133,7 @@ describe("files", () => {
   });
 });
 
-describe("terminal", () => {
+describe("the demo agent's requests for a terminal", () => {
   const withTerminal = (calls: string[], exit: () => Promise<{ exitCode: number }>): ClientApp =>
     client()
       .onRequest(methods.client.terminal.create, ({ params }) => {
@@ -168,7 +168,7 @@ describe("terminal", () => {
   });
 });
 
-describe("questions", () => {
+describe("the demo agent's questions", () => {
   test("/elicit asks by session, by request, and by url", async () => {
     const seen: CreateElicitationRequest[] = [];
     const app = client().onRequest(methods.client.elicitation.create, ({ params }) => {

@@ -29,7 +29,7 @@ async function stateDirectory(): Promise<string> {
   return directory;
 }
 
-describe("turns", () => {
+describe("the demo agent's turns", () => {
   test.each(["/refuse:refusal", "/max_tokens:max_tokens", "/max_turn_requests:max_turn_requests"])(
     "%s",
     async (pair) => {
@@ -116,7 +116,7 @@ describe("turns", () => {
   });
 });
 
-describe("process", () => {
+describe("the demo agent's process", () => {
   test("/crash exits during the turn, after its message", async () => {
     const session = await start();
     const turn = session.prompt("/crash 9");
@@ -159,8 +159,8 @@ describe("process", () => {
   });
 });
 
-describe("persistence", () => {
-  test("without a directory there is no load", async () => {
+describe("the demo agent's stored sessions", () => {
+  test("cannot be loaded without a directory", async () => {
     const agent = launch();
     const peer = agent.connect();
     const { agentCapabilities } = await peer.request(methods.agent.initialize, { protocolVersion: 1 });
@@ -170,7 +170,7 @@ describe("persistence", () => {
     ).rejects.toMatchObject({ code: -32601 });
   });
 
-  test("load replays the exact lines before it responds, even after a crash", async () => {
+  test("are replayed line for line before session/load is answered, even after a crash", async () => {
     const env = { DEMO_AGENT_STATE: await stateDirectory() };
     const first = await start({ env });
     const one = await first.prompt("/unknown\n/tool\n/mode code\n/notice gone");
@@ -224,7 +224,7 @@ describe("persistence", () => {
   });
 });
 
-describe("bad habits", () => {
+describe("the demo agent's bad habits", () => {
   test("exit ends the process before any answer", async () => {
     const agent = launch("exit");
     expect(await agent.exit()).toEqual([3, null]);

@@ -10,7 +10,7 @@ afterAll(() => session.agent.stop());
 
 const kinds = (updates: { sessionUpdate: string }[]) => updates.map(({ sessionUpdate }) => sessionUpdate);
 
-describe("text", () => {
+describe("the demo agent's text", () => {
   test("any text is echoed in a few chunks that mention /help", async () => {
     const { updates, text, stopReason } = await session.prompt("hello there");
     expect(stopReason).toBe("end_turn");
@@ -83,7 +83,7 @@ describe("text", () => {
   });
 });
 
-describe("tools", () => {
+describe("the demo agent's tool calls", () => {
   test("/tool goes pending, in_progress, completed in sparse updates", async () => {
     const { updates } = await session.prompt("/tool search");
     expect(updates[0]).toMatchObject({ sessionUpdate: "tool_call", kind: "search", status: "pending" });
@@ -111,7 +111,7 @@ describe("tools", () => {
   });
 });
 
-describe("content", () => {
+describe("the demo agent's content blocks", () => {
   test.each([
     ["100kb", 100 * 1024],
     ["3mb", 3 * 1024 * 1024],
@@ -132,7 +132,7 @@ describe("content", () => {
   });
 });
 
-describe("state", () => {
+describe("the demo agent's session state", () => {
   test("/mode and session/set_mode change the mode", async () => {
     expect((await session.prompt("/mode code")).updates).toEqual([
       { sessionUpdate: "current_mode_update", currentModeId: "code" },
@@ -191,7 +191,7 @@ describe("state", () => {
   });
 });
 
-describe("situation", () => {
+describe("the demo agent's reports of its situation", () => {
   test("/env never shows the value", async () => {
     expect((await session.prompt("/env PATH")).text).toBe("PATH is set\n");
     expect((await session.prompt("/env NO_SUCH_VARIABLE")).text).toBe("NO_SUCH_VARIABLE is not set\n");
@@ -206,7 +206,7 @@ describe("situation", () => {
   });
 });
 
-describe("bytes", () => {
+describe("the demo agent's bytes on stdout and stderr", () => {
   test("/unknown is written verbatim", async () => {
     const { lines } = await session.prompt("/unknown");
     const expected = unknownLines({

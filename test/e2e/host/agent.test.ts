@@ -68,7 +68,7 @@ describe("an agent process", () => {
     expect(session.exit).toEqual({ code: 0, signal: null, stderr: "" });
   });
 
-  test("that ignores SIGTERM is killed", async () => {
+  test("is killed if it ignores SIGTERM", async () => {
     const { gateway } = await startHost({ agents: [fixture("fixture", "ignores-sigterm")] });
     const session = await gateway.open("s");
     await gateway.until(() => session.frames.length);
@@ -89,7 +89,7 @@ describe("an agent process", () => {
     expect(isAlive(native as number)).toBe(false);
   });
 
-  test("whose stdout is held by a process outside the group still ends", async () => {
+  test("ends although a process outside the group holds its stdout", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     session.tell("launch", { detached: true });
@@ -100,7 +100,7 @@ describe("an agent process", () => {
     expect(session.exit).toMatchObject({ code: 5 });
   });
 
-  test("that exits on its own leaves no processes behind", async () => {
+  test("leaves no processes behind when it exits on its own", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     session.tell("launch");
@@ -111,7 +111,7 @@ describe("an agent process", () => {
   });
 });
 
-describe("an agent fails with a reason", () => {
+describe("the reason why an agent failed", () => {
   const start = async (...args: string[]) => {
     const { gateway } = await startHost({
       agents: [fixture("fixture", ...args)],
@@ -122,7 +122,7 @@ describe("an agent fails with a reason", () => {
     return session;
   };
 
-  test("if its command does not exist", async () => {
+  test("says that the agent's command does not exist", async () => {
     const { gateway } = await startHost({
       agents: [{ id: "fixture", name: "none", command: ["/no/such/agent"], default: false }],
     });
@@ -138,7 +138,7 @@ describe("an agent fails with a reason", () => {
     await gateway.until(() => gateway.control.find(({ t }) => t === "agent_failed"));
   });
 
-  test("if the host does not offer it", async () => {
+  test("says that the host does not offer the agent", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s", "gemini");
     await gateway.until(() => session.exit);
@@ -146,7 +146,7 @@ describe("an agent fails with a reason", () => {
     expect(session.exit?.error).toContain('this host has no agent "gemini"');
   });
 
-  test("if it exits immediately", async () => {
+  test("says that the agent exited immediately", async () => {
     expect((await start("exits")).exit).toEqual({
       code: 3,
       signal: null,
@@ -155,17 +155,17 @@ describe("an agent fails with a reason", () => {
     });
   });
 
-  test("if it never answers initialize", async () => {
+  test("says that the agent never answered initialize", async () => {
     expect((await start("silent")).exit?.error).toBe("the agent did not answer initialize within 300 ms");
   });
 
-  test("if it refuses to initialize", async () => {
+  test("says that the agent refused to initialize", async () => {
     const session = await start("refuses");
     expect(session.frames).toHaveLength(1);
     expect(session.exit?.error).toContain("not today");
   });
 
-  test("if it speaks another protocol version", async () => {
+  test("says that the agent speaks another protocol version", async () => {
     expect((await start("version-2")).exit?.error).toBe("the agent speaks protocol version 2, not 1");
   });
 });

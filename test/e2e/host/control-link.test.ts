@@ -150,7 +150,7 @@ describe("opening a session", () => {
     expect(session.hellos).toHaveLength(1);
   });
 
-  test("whose run is ending starts the next run after its end", async () => {
+  test("starts the next run of a session after the end of the current run", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
     await gateway.until(() => session.frames.length);

@@ -25,8 +25,8 @@ async function seen(gateway: FakeGateway, is: (state: GitState | null) => boolea
   return message.git;
 }
 
-describe("the host reports its workspace", () => {
-  test("without a repository, and then as a repository is created and changed", async () => {
+describe("the host's report of its workspace", () => {
+  test("has no git state without a repository, and follows a repository that is created and changed", async () => {
     const { gateway, root } = await startHost();
     const session = await gateway.open("s");
     expect(await seen(gateway, () => true)).toBeNull();
@@ -53,7 +53,7 @@ describe("the host reports its workspace", () => {
     await seen(gateway, (state) => state?.branch === "feature/x");
   });
 
-  test("only when its state has changed", async () => {
+  test("is sent only when the state of the workspace has changed", async () => {
     const { gateway, root } = await startHost();
     const session = await gateway.open("s");
     await seen(gateway, () => true);
@@ -68,7 +68,7 @@ describe("the host reports its workspace", () => {
     expect(gateway.said("workspace")).toHaveLength(known + 1);
   });
 
-  test("with the number of its runs", async () => {
+  test("has the number of the host's runs", async () => {
     const { gateway } = await startHost({ agents: [fixture("fixture")] });
     const session = await gateway.open("s");
     await gateway.until(() => gateway.said("load").some(({ runs }) => runs === 1));
@@ -80,7 +80,7 @@ describe("the host reports its workspace", () => {
 });
 
 describe("git status", () => {
-  test("of a real repository with every kind of change", async () => {
+  test("lists every kind of change in a real repository", async () => {
     const { root } = await startHost();
     git(root, "init", "-q", "-b", "main");
     for (const name of ["changed", "renamed", "deleted"]) writeFileSync(join(root, name), name.repeat(50));

@@ -31,7 +31,7 @@ function request(session: FakeSession, frame: object): void {
   session.tell("write", { chunks: [Buffer.from(`${JSON.stringify(frame)}\n`).toString("base64")] });
 }
 
-describe("an agent harms only its own session:", () => {
+describe("an agent", () => {
   const harms: Record<string, (session: FakeSession) => void> = {
     "it prints noise without end": (session) => session.tell("flood", { of: "stdout" }),
     "it complains without end": (session) => session.tell("flood", { of: "stderr" }),
@@ -48,7 +48,7 @@ describe("an agent harms only its own session:", () => {
     "it dies": (session) => session.tell("exit", { code: 1 }),
   };
 
-  test.each(Object.keys(harms))("%s", async (harm) => {
+  test.each(Object.keys(harms))("harms only its own session when %s", async (harm) => {
     const { gateway } = await startHost();
     const bad = await ready(gateway, "bad");
     const others = await Promise.all(["a", "b", "c"].map((id) => ready(gateway, id)));
@@ -75,7 +75,7 @@ describe("an agent process", () => {
     expect((descriptors as string[]).filter((link) => link.startsWith("socket:"))).toEqual([]);
   });
 
-  test("over its memory limit is ended with a reason", async () => {
+  test("is ended with a reason over its memory limit", async () => {
     const agentLimits = { memoryBytes: 250 * 1024 * 1024 };
     const { gateway } = await startHost({ agentLimits, timing: { usageEveryMs: 50 } });
     const other = await ready(gateway, "other");
@@ -89,7 +89,7 @@ describe("an agent process", () => {
     await streams(gateway, other);
   });
 
-  test("over its process limit is ended with all its processes", async () => {
+  test("is ended with all its processes over its process limit", async () => {
     const { gateway } = await startHost({ agentLimits: { processes: 10 }, timing: { usageEveryMs: 50 } });
     const session = await ready(gateway, "s");
     session.tell("multiply", { count: 9 });

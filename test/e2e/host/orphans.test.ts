@@ -134,7 +134,7 @@ describe("a record of process groups", () => {
     expect(isAlive(leader)).toBe(true);
   });
 
-  test("that cannot be written does not keep the host from starting", async () => {
+  test("does not keep the host from starting if it cannot be written", async () => {
     const state = join(temporaryDirectory(), "file");
     mkdirSync(state);
     writeFileSync(join(state, "hosts"), "");

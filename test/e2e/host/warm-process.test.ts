@@ -36,7 +36,7 @@ describe("a warm process", () => {
     expect(session.exit?.error).toContain("version 2");
   });
 
-  test("that cannot start is reported and not retried", async () => {
+  test("is reported and not retried if it cannot start", async () => {
     const { gateway, log } = await startHost({ agents: [asDefault(fixture("fixture", "exits"))] });
     const failed = await gateway.until(() => gateway.control.find((message) => message.t === "agent_failed"));
     expect(failed).toEqual({
@@ -49,12 +49,12 @@ describe("a warm process", () => {
     expect(log.filter((line) => line.startsWith("agent fixture failed"))).toHaveLength(2);
   });
 
-  test("that dies is replaced", async () => {
+  test("is replaced when it dies", async () => {
     const { root } = await startHost({ agents: [asDefault(fixture("fixture", "crashes-later", "10"))] });
     await expect.poll(() => readdirSync(root).length, { timeout: 5000 }).toBeGreaterThan(2);
   });
 
-  test("of another agent is started on request, and waits for its session", async () => {
+  test("is started for another agent on request, and waits for its session", async () => {
     const { gateway } = await startHost({ agents: [fixture("fixture"), fixture("other")] });
     await gateway.until(() => gateway.controlSocket);
     gateway.controlSocket?.send('{"t":"warm","agent":"other"}');

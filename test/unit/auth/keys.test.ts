@@ -68,7 +68,7 @@ const isGood = (token: string) =>
 const pass = (ms: number) => vi.setSystemTime(Date.now() + ms);
 
 describe("the keys an issuer publishes", () => {
-  test("are fetched once", async () => {
+  test("are fetched once for several tokens", async () => {
     const token = await issuer.rotate("a");
     expect([await isGood(token), await isGood(token)]).toEqual([true, true]);
     expect(issuer.asked).toBe(1);

@@ -31,7 +31,7 @@ describe("the claims of a token", () => {
     ["no workspaces", { workspaces: undefined }, { workspaces: [] }],
     ["a pattern", { workspaces: ["team-*"] }, { workspaces: ["team-*"] }],
     ["a host", { scopes: ["host"] }, { scopes: ["host"] }],
-  ])("is refused: %sve rights: %s", (_name, claims, rights) => {
+  ])("give rights: %s", (_name, claims, rights) => {
     expect(rightsOf({ ...CLAIMS, ...claims })).toEqual({ ...RIGHTS, ...rights });
   });
 
@@ -119,7 +119,7 @@ describe("a wrong issuer configuration", () => {
     ["no algorithm", listed({ ...issuer, algorithms: ["none"] }), /algorithms/],
     ["a typing error", listed({ ...issuer, algorithm: ["RS256"] }), /algorithm/],
     ["an unknown scope", listed({ ...issuer, grants: [{ scopes: ["admin"] }] }), /scopes/],
-  ])("is refused: %sve rights: %s", (_name, vars, message) => {
+  ])("is refused: %s", (_name, vars, message) => {
     expect(() => readIssuers(vars)).toThrow(message);
   });
 });

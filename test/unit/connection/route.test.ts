@@ -64,20 +64,20 @@ describe("a frame goes to", () => {
   });
 });
 
-describe("a frame is refused", () => {
+describe("a frame of a client", () => {
   test.each(["session/new", "session/fork", "session/delete", "authenticate", "logout"])(
-    "to an observer: %s",
+    "is refused to an observer: %s",
     (method) => {
       expect(route(request(method, { sessionId: SESSION }), OBSERVER).to).toBe("refusal");
     },
   );
 
-  test("without a session or a known method", () => {
+  test("is refused without a session or a known method", () => {
     expect(route(request("session/prompt"))).toMatchObject({ to: "refusal", error: { code: -32602 } });
     expect(route(request("no/such"))).toMatchObject({ to: "refusal", error: { code: -32601 } });
   });
 
-  test("with a value for an MCP server that no process could get", () => {
+  test("is refused with a value for an MCP server that no process could get", () => {
     const withValue = (value: string) => ({
       sessionId: SESSION,
       mcpServers: [{ name: "m", command: "m", args: [], env: [{ name: "KEY", value }] }],
@@ -87,7 +87,7 @@ describe("a frame is refused", () => {
   });
 });
 
-test("requests that may attach the client to another session", () => {
+test("session/new, load, resume and fork may attach the client to another session, and session/prompt does not", () => {
   const attaching = ["session/new", "session/load", "session/resume", "session/fork"];
   expect(attaching.filter((method) => !mayAttach(frameOf(request(method))))).toEqual([]);
   expect(mayAttach(frameOf(request("session/prompt")))).toBe(false);

@@ -9,7 +9,7 @@ describe("a message of the host link", () => {
     expect(decodeLink(text)).toEqual({ head: { t: "lines", first: 3 }, lines });
   });
 
-  test("without lines is its head alone", () => {
+  test("is its head alone if it has no lines", () => {
     expect(encodeLink({ t: "ack", received: 7 })).toBe('{"t":"ack","received":7}');
     expect(decodeLink('{"t":"ack","received":7}')).toEqual({ head: { t: "ack", received: 7 }, lines: [] });
   });

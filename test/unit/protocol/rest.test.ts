@@ -63,7 +63,7 @@ describe("the name of a secret", () => {
     ["1x", false],
     ["A-B", false],
     ["ACP_EDGE_TOKEN", false],
-  ])("%s", (name, isValid) => {
+  ])("is valid or refused: %s", (name, isValid) => {
     expect(SECRET_NAME.safeParse(name).success).toBe(isValid);
   });
 });
@@ -75,7 +75,7 @@ describe("a revocation request", () => {
     ["a past end", { subject: "s", until: "2001-01-01T00:00:00Z" }, false],
     ["two targets", { jti: "t", subject: "s" }, false],
     ["no target", {}, false],
-  ])("with %s", (_name, request, isValid) => {
+  ])("is accepted or refused with %s", (_name, request, isValid) => {
     expect(REVOCATION_REQUEST.safeParse(request).success).toBe(isValid);
   });
 });

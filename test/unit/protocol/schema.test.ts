@@ -30,7 +30,7 @@ describe("the schema checker", () => {
 });
 
 describe("a message of the gateway", () => {
-  test("that answers initialize is valid with and without an agent", () => {
+  test("is valid as an answer to initialize, with and without an agent", () => {
     for (const agent of [
       null,
       { protocolVersion: 1 },
@@ -39,7 +39,7 @@ describe("a message of the gateway", () => {
       expect(faults(json(resultResponse("1", initializeResult(agent))), "initialize")).toEqual([]);
   });
 
-  test("that is an error is valid under any id", () => {
+  test("is valid as an error under any id", () => {
     for (const id of ["null", "7", '"a"', "-1"]) {
       for (const code of Object.values(ErrorCode))
         expect(faults(json(errorResponse(id, { code, message: "m" })))).toEqual([]);

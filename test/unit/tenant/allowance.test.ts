@@ -146,7 +146,7 @@ describe("allowances", () => {
     expect(grantOf(50, 51, 1)).toBe(0);
   });
 
-  test("of a past hour are worth nothing", () => {
+  test("are worth nothing after their hour", () => {
     const allowance = { hour: 0, left: { chars: 10 } };
     expect(spend(allowance, { chars: 10 }, HOUR - 1)).toEqual({ hour: 0, left: { chars: 0 } });
     expect(spend(allowance, { chars: 10 }, HOUR)).toBeUndefined();

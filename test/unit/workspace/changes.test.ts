@@ -34,11 +34,11 @@ describe("a change of a workspace", () => {
     await applied;
   });
 
-  test("of a host's load is only shown", () => {
+  test("is only shown if it concerns a host's load", () => {
     expect(run("host-load").effects).toEqual(["show"]);
   });
 
-  test("of a process request delivers no messages", () => {
+  test("delivers no messages if it concerns a process request", () => {
     expect(run("process-request").effects).not.toContain("deliver");
   });
 });

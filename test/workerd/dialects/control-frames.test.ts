@@ -47,7 +47,7 @@ describe("a control frame", () => {
     }
   });
 
-  test("that names an unknown agent is answered with the known ones", async () => {
+  test("is answered with the known agents if it names an unknown agent", async () => {
     const workspace = workspaceName();
     await hostOf(workspace, ["one", "two"]);
     const client = await agentSocket(workspace);
@@ -107,7 +107,7 @@ describe("a control frame", () => {
     void opening;
   });
 
-  test("that names an unknown agent leaves the current agent as it is", async () => {
+  test("leaves the current agent as it is if it names an unknown agent", async () => {
     const { client, agent, sessionId } = await printedSession();
     client.send('{"type":"select_agent","agentType":"two"}');
     expect(await client.takeJson()).toMatchObject({ type: "agent_status", status: "error" });

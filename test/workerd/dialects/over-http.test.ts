@@ -128,7 +128,7 @@ describe("a dialect over HTTP", () => {
     expect((await own.until(loaded)).at(-1)?.message.error).toBeUndefined();
   });
 
-  test("carries every message of a client with local MCP servers as printed", async () => {
+  test("carries every message of a client with local MCP servers as in the dialect's example", async () => {
     const workspace = workspaceName();
     const host = await hostOf(workspace, ["opencode"], json(localServers.initializeResult).result as Json);
     const peer = await HttpPeer.open(workspace, localServers.initialize);

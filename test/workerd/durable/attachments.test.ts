@@ -14,7 +14,7 @@ async function replaceAttachments(object: DurableObjectStub, attachment: unknown
   await evictDurableObject(object);
 }
 
-describe("a socket whose attachment is unreadable after a wake is closed", () => {
+describe("a socket whose attachment is unreadable after a wake", () => {
   test.each([null, { kind: "unknown" }, { kind: "client", cursors: 1 }])(
     "when it is a client's: %j",
     async (attachment) => {
@@ -26,7 +26,7 @@ describe("a socket whose attachment is unreadable after a wake is closed", () =>
     },
   );
 
-  test("when it is a resumable client's, which then finds its connection as it was", async () => {
+  test("is closed if it is a resumable client's, which then finds its connection as it was", async () => {
     const client = await Resumable.open(workspaceName());
     await replaceAttachments(client.object, { kind: "resumable", greeted: "yes" });
     client.send([{ id: "list", method: "session/list", params: {} }]);
@@ -36,7 +36,7 @@ describe("a socket whose attachment is unreadable after a wake is closed", () =>
     await client.until(() => client.answers("list").length > 0);
   });
 
-  test("when it is a host's", async () => {
+  test("is closed if it is a host's", async () => {
     const { agent, sessionId } = await openSession();
     await replaceAttachments(sessionStub(sessionId), { kind: "host-link", run: 1 });
     agent.update("hello");

@@ -102,7 +102,7 @@ describe("an upgrade", () => {
       expect(storage.kv.get("schema:example")).toBe(3);
     }));
 
-  test("that fails leaves the tables and the version as they were", () =>
+  test("leaves the tables and the version as they were if it fails", () =>
     withStorage((storage) => {
       storage.sql.exec("CREATE TABLE a (x INTEGER)");
       const broken = { ...schema, upgrades: [schema.upgrades[0] ?? "", "ALTER TABLE missing ADD COLUMN z"] };

@@ -14,7 +14,7 @@ import { LONG, openSession, permission, UNKNOWN } from "./fixtures.ts";
 beforeEach(() => setLimits({ keepAliveMs: 50, readerProbeMs: 300 }));
 
 describe("POST", () => {
-  test("of initialize creates a connection and answers 200 with its id", async () => {
+  test("creates a connection on initialize and answers 200 with its id", async () => {
     const workspace = workspaceName();
     await Host.join(workspace);
     const response = await request("POST", await token({ workspace }), JSON_TYPE, INITIALIZE);
@@ -28,7 +28,7 @@ describe("POST", () => {
     });
   });
 
-  test("of a refused initialize answers 200 with the error, and no other request is served", async () => {
+  test("answers a refused initialize with 200 and the error, and serves no other request", async () => {
     const bearer = await token({ workspace: workspaceName() });
     const response = await request("POST", bearer, JSON_TYPE, INITIALIZE.replace(":1}", ':"x"}'));
     expect(response.status).toBe(200);

@@ -192,7 +192,7 @@ describe("loading a session again over HTTP", () => {
     ["session/load", "whose stream was read before"],
     ["session/resume", "whose stream was never read"],
     ["session/resume", "whose stream was read before"],
-  ])("by %s when the session %s leaves no request unanswered", async (method, how) => {
+  ])("leaves no request unanswered, by %s of a session %s", async (method, how) => {
     const { peer, own, agent, sessionId } = await openSession();
     if (how.endsWith("before")) {
       const reader = await peer.stream(sessionId);
@@ -236,7 +236,7 @@ describe("loading a session again over HTTP", () => {
     for (const id of loads) expect((await own.until(id)).length).toBe(1);
   });
 
-  test.each([3, 11, 29])("at random answers each request once (seed %s)", async (seed) => {
+  test.each([3, 11, 29])("answers each request once at random times (seed %s)", async (seed) => {
     setLimits({ deliverChars: 1500, replayChunkChars: 60 });
     const { peer, own, agent, sessionId } = await openSession();
     const random = randomFrom(seed);

@@ -91,7 +91,7 @@ describe("an HTTP request for a stream", () => {
     expect((await peer.get(LONG)).status).toBe(400);
   });
 
-  test("with DELETE ends all streams and the connection, and the session goes on", async () => {
+  test("ends all streams and the connection with DELETE, and the session goes on", async () => {
     const { peer, own, agent, sessionId, workspace } = await openSession();
     const stream = await peer.stream(sessionId);
     await peer.call("session/prompt", prompt(sessionId));

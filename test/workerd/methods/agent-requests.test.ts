@@ -18,7 +18,7 @@ describe("elicitation", () => {
     return client;
   }
 
-  test("of a session reaches every client, and the first answer wins", async () => {
+  test("reaches every client of its session, and the first answer wins", async () => {
     const opened = await openSession();
     const { client, agent } = opened;
     const other = await second(opened);
@@ -52,7 +52,7 @@ describe("elicitation", () => {
     expect(await agent.line()).toMatchObject({ id: "f", error: { code: -32601 } });
   });
 
-  test("of a request reaches the client that sent the request, under that client's id", async () => {
+  test("reaches the client whose request it belongs to, under that client's id", async () => {
     const opened = await openSession();
     const { client, agent, sessionId } = opened;
     const other = await second(opened);

@@ -25,7 +25,7 @@ describe("authenticate and logout", () => {
     return request;
   }
 
-  test("before there is a session use the process that opens the session later", async () => {
+  test("use, before there is a session, the process that later opens it", async () => {
     const { host, client, workspace } = await connected();
     const id = client.call("authenticate", login);
     const agent = await host.agent();

@@ -151,7 +151,7 @@ describe("an exported archive", () => {
 });
 
 describe("an export", () => {
-  test("as NDJSON is the whole log", async () => {
+  test("is the whole log as NDJSON", async () => {
     const { workspace, sessionId } = await eventful();
     const response = await download(workspace, sessionId, "ndjson");
     expect(response.headers.get("Content-Type")).toBe("application/x-ndjson; charset=utf-8");
@@ -159,7 +159,7 @@ describe("an export", () => {
     expect(text === (await eventsText(workspace, sessionId))).toBe(true);
   });
 
-  test("of an unknown format is refused, and of an unknown session is not found", async () => {
+  test("is refused in an unknown format, and not found for an unknown session", async () => {
     const { workspace, sessionId } = await openSession();
     const bearer = await token({ workspace });
     expect((await get(`/api/sessions/${sessionId}/export?format=pdf`, bearer)).status).toBe(400);

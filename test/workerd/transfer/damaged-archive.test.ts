@@ -15,7 +15,7 @@ const emptyState = (sessionId: string) =>
       .toArray(),
   );
 
-describe("a damaged archive is refused with the place of the damage and leaves nothing behind", () => {
+describe("a damaged archive", () => {
   const FIRST = "events/000000000001.ndjson";
   const SECOND = "events/000000000002.ndjson";
   const lines = (id: string, ...seqs: number[]) => seqs.map((seq) => `${foreign(id, seq)}\n`).join("");
@@ -82,18 +82,21 @@ describe("a damaged archive is refused with the place of the damage and leaves n
     ["an empty log", () => [[FIRST, ""]], { file: null }],
   ];
 
-  test.each(cases)("when it has %s", async (_, files, where) => {
-    const workspace = workspaceName();
-    const id = crypto.randomUUID();
-    const { status, json } = await upload(await tarOf(files(id)), { workspace });
-    expect(status).toBe(400);
-    expect(json.error).toMatchObject({ code: "bad_archive", ...where });
-    expect(await emptyState(id)).toEqual([]);
-    // An undamaged archive is accepted afterwards.
-    expect((await upload(await tarOf([[FIRST, lines(id, 1)]]), { workspace })).status).toBe(201);
-  });
+  test.each(cases)(
+    "is refused with the place of the damage and leaves nothing behind when it has %s",
+    async (_, files, where) => {
+      const workspace = workspaceName();
+      const id = crypto.randomUUID();
+      const { status, json } = await upload(await tarOf(files(id)), { workspace });
+      expect(status).toBe(400);
+      expect(json.error).toMatchObject({ code: "bad_archive", ...where });
+      expect(await emptyState(id)).toEqual([]);
+      // An undamaged archive is accepted afterwards.
+      expect((await upload(await tarOf([[FIRST, lines(id, 1)]]), { workspace })).status).toBe(201);
+    },
+  );
 
-  test("when its text is not UTF-8", async () => {
+  test("is refused and leaves nothing behind when its text is not UTF-8", async () => {
     const workspace = workspaceName();
     const id = crypto.randomUUID();
     const body = new TextEncoder().encode(lines(id, 1, 2));
@@ -108,7 +111,7 @@ describe("a damaged archive is refused with the place of the damage and leaves n
     ["in a file", 700],
     ["between files", 1024 + 512],
     ["before its end mark", -1024],
-  ])("when its tar is cut off %s", async (_, at) => {
+  ])("is refused and leaves nothing behind when its tar is cut off %s", async (_, at) => {
     const workspace = workspaceName();
     const id = crypto.randomUUID();
     const tar = await tarOf([
@@ -126,13 +129,13 @@ describe("a damaged archive is refused with the place of the damage and leaves n
     ["text", "hello, this is not a tar"],
     ["random bytes", crypto.getRandomValues(new Uint8Array(5000))],
     ["nothing", new Uint8Array(0)],
-  ])("when it is %s instead of a tar", async (_, body) => {
+  ])("is refused when it is %s instead of a tar", async (_, body) => {
     const { status, json } = await upload(body, { workspace: workspaceName() });
     expect(status).toBe(400);
     expect(json.error).toBeDefined();
   });
 
-  test("even when the object died in the middle of the import", async () => {
+  test("leaves nothing behind when the object dies in the middle of the import", async () => {
     const id = crypto.randomUUID();
     const stub = sessionStub(id);
     await runInDurableObject(stub, (_, state) => void state.storage.sql.exec(SESSION_SCHEMA.tables));
@@ -140,7 +143,7 @@ describe("a damaged archive is refused with the place of the damage and leaves n
     expect(await emptyState(id)).toEqual([]);
   });
 
-  test("even when its sender disconnects", async () => {
+  test("leaves nothing behind when its sender disconnects", async () => {
     const id = crypto.randomUUID();
     const order = { caller: OWNER, workspace: "w", agent: null, defaultAgent: "", cwd: null };
     const stub = sessionStub(id);
@@ -154,7 +157,7 @@ describe("a damaged archive is refused with the place of the damage and leaves n
     await vi.waitFor(async () => expect(await emptyState(id)).toEqual([]));
   });
 
-  test("even when its log is larger than one call, which is imported whole or not at all", async () => {
+  test("is imported whole or not at all when its log is larger than one call", async () => {
     const workspace = workspaceName();
     const id = crypto.randomUUID();
     const many = Array.from({ length: 12_000 }, (_, i) => `${foreign(id, i + 1)}\n`);

@@ -69,7 +69,7 @@ describe("an imported session", () => {
     expect((await archive(workspace, sessionId)).get("events/000000000001.ndjson")).toBe(original);
   });
 
-  describe("imported with as=new never continues the original's agent session", () => {
+  describe("imported with as=new", () => {
     const able = { loadSession: true, sessionCapabilities: { resume: {}, fork: {} } };
 
     /** The request that opens the agent session of a copy at its first prompt. */
@@ -95,14 +95,14 @@ describe("an imported session", () => {
     }
 
     test.each([
-      ["a new one", {}, "session/new"],
+      ["a new agent session", {}, "session/new"],
       [
-        "a new one, though it could load and resume",
+        "a new agent session, though the agent can load and resume,",
         { ...able, sessionCapabilities: { resume: {} } },
         "session/new",
       ],
-      ["a fork, where the agent can", able, "session/fork"],
-    ])("but opens %s", async (_, capabilities, method) => {
+      ["a fork, if the agent can,", able, "session/fork"],
+    ])("opens %s and never continues the original's agent session", async (_, capabilities, method) => {
       const opened = await openSession(capabilities);
       const { workspace, client, agent, sessionId } = opened;
       const copy = await copyOf(opened, await archive(workspace, sessionId));
@@ -112,7 +112,7 @@ describe("an imported session", () => {
       expect(await agent.line()).toMatchObject({ params: { sessionId: "agent-session" } });
     });
 
-    test("but opens a new one when the original has gone on since", async () => {
+    test("opens a new agent session when the original has gone on since", async () => {
       const opened = await openSession(able);
       const { workspace, agent, sessionId } = opened;
       const files = await archive(workspace, sessionId);
@@ -121,7 +121,7 @@ describe("an imported session", () => {
       expect(await opening(opened, await copyOf(opened, files))).toMatchObject({ method: "session/new" });
     });
 
-    test("even when the copy has moved before it ran", async () => {
+    test("opens a fork even when the copy was moved before it ran", async () => {
       const opened = await openSession(able);
       const { workspace, sessionId } = opened;
       const copy = await copyOf(opened, await archive(workspace, sessionId));

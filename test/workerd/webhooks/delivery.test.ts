@@ -170,7 +170,7 @@ describe("a webhook message", () => {
     await vi.waitUntil(async () => (await info()).waiting === 0);
   });
 
-  test("to a receiver that hangs delays no other receiver", async () => {
+  test("delays no other receiver when its receiver hangs", async () => {
     const workspace = workspaceName();
     const { path, bearer } = await adminOf(workspace);
     const hooks: Made[] = [];

@@ -207,7 +207,7 @@ describe("the webhook messages of a session", () => {
     },
   );
 
-  test("of a copy say nothing about the original's past", async () => {
+  test("say nothing about the original's past in a copy", async () => {
     const opened = await openSession();
     const { workspace, client, sessionId } = opened;
     await make(workspace);

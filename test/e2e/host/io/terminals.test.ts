@@ -67,7 +67,7 @@ describe("a terminal", () => {
     });
   });
 
-  test("that ignores SIGTERM is killed", async () => {
+  test("is killed if it ignores SIGTERM", async () => {
     const of = terminals();
     const [terminal, pid] = await startWaiting(of, "trap '' TERM;");
     of.terminals.kill(terminal);
@@ -94,7 +94,7 @@ describe("a terminal", () => {
     await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
-  test("that is released and ends slowly is awaited when its agent ends", async () => {
+  test("is awaited when its agent ends, if it was released and ends slowly", async () => {
     const of = terminals();
     const [terminal, pid] = await startWaiting(of, "trap '' TERM;");
     of.terminals.release(terminal);
@@ -102,7 +102,7 @@ describe("a terminal", () => {
     await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
-  test("that starts while its agent ends is ended too", async () => {
+  test("is ended with its agent even if it starts while the agent ends", async () => {
     const { terminals: terms, root } = terminals();
     const starting = terms.create({ command: "echo $$ > tmp; mv tmp pid; sleep 60 & wait" });
     await terms.close();
@@ -120,7 +120,7 @@ describe("a terminal", () => {
     expect(await of.terminals.waitForExit(terminal)).toEqual({ exitCode: null, signal: "SIGTERM" });
   });
 
-  test("that writes without end does not block others, and keeps the end of its output", async () => {
+  test("does not block other terminals by writing without end, and keeps the end of its output", async () => {
     const of = terminals();
     const flood = await of.terminals.create({ command: "yes flood", outputByteLimit: 1000 });
     const other = await of.terminals.create({ command: "echo other" });

@@ -37,20 +37,20 @@ describe("reading a file", () => {
     [{ line: null, limit: null }, "one\ntwo\nthree\n"],
     [{ line: 99 }, ""],
     [{ limit: 0 }, ""],
-  ])("with %j", async (range, content) => {
+  ])("returns the lines of the range %j", async (range, content) => {
     const { root } = workspace();
     expect(await readTextFile(root, { path: "file", ...range })).toEqual({ content });
     expect(await readTextFile(root, { path: join(root, "file"), ...range })).toEqual({ content });
   });
 
-  test("that does not exist is refused", async () => {
+  test("is refused if the file does not exist", async () => {
     const { root } = workspace();
     const missing = { code: -32002, message: expect.stringContaining("no such file") };
     await expect(readTextFile(root, { path: "none" })).rejects.toMatchObject(missing);
     await expect(readTextFile(root, { path: "file/none" })).rejects.toMatchObject(missing);
   });
 
-  test("that is not a regular file or too large is refused", async () => {
+  test("is refused if the file is too large or not a regular file", async () => {
     const { root } = workspace();
     const wrong = { code: -32602 };
     await expect(readTextFile(root, { path: "." })).rejects.toMatchObject(wrong);
@@ -61,7 +61,7 @@ describe("reading a file", () => {
     await expect(readTextFile(root, { path: "huge" })).rejects.toMatchObject(wrong);
   });
 
-  test("that is binary returns its readable part", async () => {
+  test("returns the readable part of a binary file", async () => {
     const { root } = workspace();
     writeFileSync(join(root, "binary"), Buffer.from([0, 0xff, 0x61]));
     expect(await readTextFile(root, { path: "binary" })).toEqual({ content: "\0\ufffda" });
@@ -85,7 +85,7 @@ describe("writing a file", () => {
     expect(readdirSync(root)).toEqual(["file"]);
   });
 
-  test("through a link within the workspace writes to the target of the link", async () => {
+  test("follows a link within the workspace to the link's target", async () => {
     const { root } = workspace();
     mkdirSync(join(root, "directory"));
     symlinkSync("file", join(root, "link"));
@@ -122,7 +122,7 @@ describe("writing a file", () => {
   });
 });
 
-describe("a path cannot leave the workspace", () => {
+describe("the limits of a workspace's directory", () => {
   const outside = { code: -32602, message: expect.stringContaining("outside the workspace") };
 
   async function refused(root: string, path: string, fault: object = outside): Promise<void> {
@@ -130,7 +130,7 @@ describe("a path cannot leave the workspace", () => {
     await expect(writeTextFile(root, { path, content: "x" })).rejects.toMatchObject(fault);
   }
 
-  test("by an absolute path", async () => {
+  test("an absolute path cannot leave the workspace", async () => {
     const { root, secret } = workspace();
     await refused(root, secret);
     await refused(root, `${root}-twin/file`);
@@ -138,14 +138,14 @@ describe("a path cannot leave the workspace", () => {
     expect(readFileSync(secret, "utf8")).toBe("secret");
   });
 
-  test("by going up", async () => {
+  test("a path with `..` cannot leave the workspace", async () => {
     const { root } = workspace();
     await refused(root, "../secret");
     await refused(root, "a/../../secret");
     await refused(root, "..");
   });
 
-  test("by a symbolic link to a file, a directory, or nothing yet", async () => {
+  test("a symbolic link to a file, a directory or nothing cannot leave the workspace", async () => {
     const { root, secret } = workspace();
     symlinkSync(secret, join(root, "link"));
     symlinkSync(join(root, ".."), join(root, "up"));
@@ -157,14 +157,14 @@ describe("a path cannot leave the workspace", () => {
     expect(readFileSync(secret, "utf8")).toBe("secret");
   });
 
-  test("by a null character, or by /proc/self", async () => {
+  test("a path with a null character or to /proc/self is refused", async () => {
     const { root } = workspace();
     await refused(root, "file\0/../../secret", { code: -32602 });
     await refused(root, "/proc/self/environ");
     await refused(root, `/proc/${process.pid}/root/etc/hostname`);
   });
 
-  test("by links that form a circle", async () => {
+  test("links that form a circle are refused", async () => {
     const { root } = workspace();
     symlinkSync("b", join(root, "a"));
     symlinkSync("a", join(root, "b"));
@@ -172,7 +172,7 @@ describe("a path cannot leave the workspace", () => {
     await expect(writeTextFile(root, { path: "a", content: "x" })).rejects.toThrow();
   });
 
-  test("by a directory that becomes a link between the check and the use", async () => {
+  test("a directory that becomes a link between the check and the use is not followed", async () => {
     const { root, outside, place, swap } = await checked();
     swap();
     await expect(openDirectoryBeneath(root, dirname(place), false)).rejects.toThrow();
@@ -183,7 +183,7 @@ describe("a path cannot leave the workspace", () => {
     expect(readdirSync(outside)).toEqual(["file"]);
   });
 
-  test("by a directory that becomes a link while it is open", async () => {
+  test("a directory that becomes a link while it is open is not followed", async () => {
     const { root, place, swap } = await checked();
     const held = await openDirectoryBeneath(root, dirname(place), false);
     swap();
@@ -207,7 +207,7 @@ describe("a path cannot leave the workspace", () => {
     return { root, outside, place, swap };
   }
 
-  test("but a name may begin with two dots, and links may stay within", async () => {
+  test("a name may begin with two dots, and links may stay within the workspace", async () => {
     const { root } = workspace();
     symlinkSync(join(root, "file"), join(root, "link"));
     await writeTextFile(root, { path: "..hidden", content: "x" });

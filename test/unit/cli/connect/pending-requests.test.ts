@@ -7,7 +7,7 @@ const response = (id: unknown) => JSON.stringify({ jsonrpc: "2.0", id, result: {
 const idsOf = (errors: string[]) => errors.map((error) => (JSON.parse(error) as { id: unknown }).id);
 
 describe("requests of the editor", () => {
-  test("that were answered get no error", () => {
+  test("get no error after they were answered", () => {
     const pending = new PendingRequests();
     for (const id of [1, "two", 3]) pending.add(request(id));
     expect(pending.settle(response("two"))).toBe(true);
@@ -17,7 +17,7 @@ describe("requests of the editor", () => {
     expect(pending.fail("gone")).toEqual([]);
   });
 
-  test("of one session fail without those of others", () => {
+  test("of one session can fail without those of other sessions", () => {
     const pending = new PendingRequests();
     pending.add(request(1, "a"));
     pending.add(request(2, "b"));
@@ -25,7 +25,7 @@ describe("requests of the editor", () => {
     expect(idsOf(pending.fail("gone"))).toEqual([1]);
   });
 
-  test("that got an error drop a late response, once", () => {
+  test("drop a late response, once, after they got an error", () => {
     const pending = new PendingRequests();
     pending.add(request(1));
     pending.fail("gone");

@@ -18,7 +18,7 @@ describe("the options of npm start", () => {
     });
   });
 
-  test("that concern agents are passed on to the host", () => {
+  test("are passed on to the host if they concern agents", () => {
     const args = ["--agents", "gemini,demo", "--npx", "--pass-env", "A,B"];
     expect(parseStartOptions(args, temporaryDirectory())).toMatchObject({
       host: ["--agents=gemini,demo", "--npx", "--pass-env=A,B"],

@@ -30,7 +30,7 @@ describe("the environment of an agent", () => {
   const environment = () => new AgentEnvironment(host, [claude, codex, custom]);
   const names = (variables: Record<string, string>) => Object.keys(variables).sort();
 
-  test("has the harmless variables and those that its entry declares", () => {
+  test("has the plain variables and those that its entry declares", () => {
     const env = environment();
     expect(names(env.ofAgent(claude))).toEqual([
       "ANTHROPIC_API_KEY",
@@ -43,7 +43,7 @@ describe("the environment of an agent", () => {
     expect(env.ofAgent(codex).PATH).toMatch(/:\/bin$/);
   });
 
-  test("of a custom command is the environment of the host without the variables that configure the host", () => {
+  test("is, for a custom command, the environment of the host without the variables that configure the host", () => {
     const given = names(environment().ofAgent(custom));
     expect(given).toContain("OPENAI_API_KEY");
     expect(given).toContain("EDITOR");

@@ -24,7 +24,7 @@ describe("a line on stdout", () => {
     expect(readOutput(line)).toBeNull();
   });
 
-  test("that is noise is cut to 4 KiB", () => {
+  test("is cut to 4 KiB if it is noise", () => {
     expect(readOutput("x".repeat(10_000))).toEqual({ noise: "x".repeat(4096) });
     expect(readOutput({ noise: "x".repeat(10_000) })).toEqual({ noise: "x".repeat(4096) });
   });

@@ -5,7 +5,7 @@ describe("noise", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  test("over the limit is counted and reported once a second", () => {
+  test("is counted and reported once a second over the limit", () => {
     const reports: string[] = [];
     const limit = new NoiseLimit(2, (text) => reports.push(text));
     expect([limit.admit(), limit.admit(), limit.admit(), limit.admit()]).toEqual([true, true, false, false]);

@@ -42,8 +42,8 @@ describe("the options of a host", () => {
   });
 });
 
-describe("an agent is started", () => {
-  test("by the command named after its package", () => {
+describe("the command that starts an agent", () => {
+  test("is named after the agent's package", () => {
     const on = machine("some-agent");
     expect(offer(REGISTERED, on)).toMatchObject({
       command: [join(on.path[0]!, "some-agent"), "--acp"],
@@ -51,7 +51,7 @@ describe("an agent is started", () => {
     });
   });
 
-  test("by the command that its installed package declares", () => {
+  test("is the command that the agent's installed package declares", () => {
     const on = machine("other-name");
     const modules = temporaryDirectory();
     mkdirSync(join(modules, "@scope/some-agent"), { recursive: true });
@@ -67,7 +67,7 @@ describe("an agent is started", () => {
     expect(offer(REGISTERED, on).command).toEqual([join(on.path[0]!, "some-binary")]);
   });
 
-  test("by npx only if downloads are allowed", () => {
+  test("uses npx only if downloads are allowed", () => {
     const on = machine("npx");
     const entry = { ...REGISTERED, distribution: { npx: REGISTERED.distribution.npx } };
     expect(offer(entry, on).missing).toBe(
@@ -88,7 +88,7 @@ describe("an agent is started", () => {
     ]);
   });
 
-  test("by uvx only if downloads are allowed", () => {
+  test("uses uvx only if downloads are allowed", () => {
     const entry = { ...REGISTERED, distribution: { uvx: { package: "py-agent==1.0", args: ["serve"] } } };
     const on = machine("uvx");
     expect(offer(entry, on).missing).toBe("not installed: uv tool install py-agent");

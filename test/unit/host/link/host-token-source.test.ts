@@ -26,7 +26,7 @@ describe("a host's token", () => {
   test.each([
     ["is requested again before it expires", "30 seconds", 3],
     ["is kept while it is valid", "1 hour", 1],
-  ])("from a command %s", (_, lifetime, runs) => {
+  ])("printed by a command %s", (_, lifetime, runs) => {
     const jwt = new UnsecuredJWT({}).setExpirationTime(lifetime).encode();
     const counter = join(temporaryDirectory(), "count");
     const token = hostTokenSource({ command: `echo x >> ${counter}; echo ${jwt}` });
@@ -35,7 +35,7 @@ describe("a host's token", () => {
     expect(hostTokenSource({ command: `wc -l < ${counter}` })()).toBe(String(runs));
   });
 
-  test("from a command is requested again when it is refused, once for all sockets", () => {
+  test("printed by a command is requested again when it is refused, once for all sockets", () => {
     const jwt = (jti: string) => new UnsecuredJWT({ jti }).setExpirationTime("1 hour").encode();
     const file = join(temporaryDirectory(), "token");
     writeFileSync(file, jwt("one"));

@@ -18,7 +18,7 @@ describe("originOf", () => {
     ["an opaque origin", { Origin: "null" }, "foreign"],
     ["a same-origin fetch", { "Sec-Fetch-Site": "same-origin" }, "own"],
     ["a same-site fetch", { "Sec-Fetch-Site": "same-site" }, "foreign"],
-  ])("with %s", (_title, headers, origin) => {
+  ])("classifies a request with %s", (_title, headers, origin) => {
     expect(originOf(request(headers))).toBe(origin);
   });
 });

@@ -14,14 +14,14 @@ function opened(raw: string): Json {
 }
 
 describe("session/new", () => {
-  test("of the web gateway is translated as printed", () => {
+  test("translates the example of the web gateway", () => {
     expect(forwarded("web-gateway", webGateway.newSession)).toEqual({
       ...json(webGateway.newSession),
       params: { cwd: "/workspace", mcpServers: [] },
     });
   });
 
-  test("of the container data model is translated as printed", () => {
+  test("translates the example of the container data model", () => {
     expect(forwarded("container", container.newSession)).toEqual({
       ...json(container.newSession),
       params: { cwd: "/path/to/repo", mcpServers: [], _meta: { "acp-edge/mode": "development" } },
@@ -41,7 +41,7 @@ describe("session/new", () => {
     ["file:///a%20b/c", "/a b/c"],
     ["file://localhost/a", "/a"],
     ["FILE:///a", "/a"],
-  ])("with the workspaceUri %s has the directory %s", (workspaceUri, cwd) => {
+  ])("translates the workspaceUri %s to the directory %s", (workspaceUri, cwd) => {
     expect(forwarded("container", request("session/new", { workspaceUri })).params).toMatchObject({ cwd });
   });
 
@@ -76,7 +76,7 @@ describe("session/new", () => {
 });
 
 describe("local MCP servers", () => {
-  test("are translated as printed for an otherwise canonical client", () => {
+  test("are translated as in the dialect's example for an otherwise canonical client", () => {
     expect(opened(localServers.newSession)).toEqual({
       jsonrpc: "2.0",
       id: 2,
@@ -129,7 +129,7 @@ describe("local MCP servers", () => {
 });
 
 describe("session/prompt", () => {
-  test("of the web gateway is translated as printed", () => {
+  test("translates the example of the web gateway", () => {
     expect(forwarded("web-gateway", webGateway.prompt)).toEqual({
       jsonrpc: "2.0",
       id: 3,
@@ -141,7 +141,7 @@ describe("session/prompt", () => {
     });
   });
 
-  test("of the container data model is translated as printed", () => {
+  test("translates the example of the container data model", () => {
     expect(forwarded("container", container.prompt).params).toEqual({
       sessionId: "session-abc123",
       prompt: [
@@ -172,7 +172,7 @@ describe("session/prompt", () => {
     [{ message: "a" }, [{ type: "text", text: "a" }]],
     [{ content: "a" }, [{ type: "text", text: "a" }]],
     [{ content: [{ type: "text", text: "a" }], prompt: [] }, []],
-  ])("with %j says %j", (params, prompt) => {
+  ])("translates %j to the prompt %j", (params, prompt) => {
     for (const name of ["container", "web-gateway"] as const)
       expect(forwarded(name, request("session/prompt", params)).params).toMatchObject({ prompt });
   });
@@ -242,7 +242,7 @@ describe("session/prompt", () => {
 });
 
 describe("any other frame of a client", () => {
-  test("set_mode of the web gateway is translated as printed", () => {
+  test("set_mode of the web gateway is translated as in the dialect's example", () => {
     expect(forwarded("web-gateway", webGateway.setMode)).toEqual({
       jsonrpc: "2.0",
       id: 5,
@@ -251,7 +251,7 @@ describe("any other frame of a client", () => {
     });
   });
 
-  test("respond_to_permission of the web gateway is translated as printed", () => {
+  test("respond_to_permission of the web gateway is translated as in the dialect's example", () => {
     expect(translate("web-gateway", frame(webGateway.respondToPermission))).toEqual({
       permission: { requestId: "perm-xyz789", kind: "allow_once" },
     });
@@ -272,7 +272,7 @@ describe("any other frame of a client", () => {
     webGateway.cancel,
     localServers.permissionResponse,
     '{"jsonrpc":"2.0", "id":1.0,"method":"_vendor/x","params":{"big":12345678901234567890}}',
-  ])("that is canonical keeps its text: %s", (raw) => {
+  ])("keeps its text if it is canonical: %s", (raw) => {
     for (const name of ["container", "web-gateway"] as const) {
       const translation = translate(name, frame(raw));
       expect("frame" in translation && translation.frame.raw).toBe(raw);

@@ -9,7 +9,7 @@ import { forwarded, json, paramsOf, updated } from "./fixtures.ts";
 describe("an update in the container data model", () => {
   const text = (words: string) => ({ type: "text", text: words });
 
-  test("is thinking or working, as printed", () => {
+  test("has the status thinking or working, as in the dialect's example", () => {
     expect(
       updated("container", { sessionUpdate: "agent_thought_chunk", content: text("Let me see") }),
     ).toEqual(json(container.thinking));
@@ -18,13 +18,13 @@ describe("an update in the container data model", () => {
     ).toEqual(json(container.working));
   });
 
-  test("is completed, as printed, before the prompt's response", () => {
+  test("has the status completed before the prompt's response, as in the dialect's example", () => {
     const [completed, response] = translateBack("container", webGateway.promptResponse, "session-abc123");
     expect(json(completed as string)).toEqual(json(container.completed));
     expect(response).toBe(webGateway.promptResponse);
   });
 
-  test("is a status before an error itself", () => {
+  test("has the status error before the error response", () => {
     const [failed, response] = translateBack("container", localServers.error, "s");
     expect(json(failed as string)).toEqual({
       jsonrpc: "2.0",
@@ -44,7 +44,7 @@ describe("an update in the container data model", () => {
     expect(response).toBe(localServers.error);
   });
 
-  test("does not come with any other response", () => {
+  test("is not added to any other response", () => {
     expect(translateBack("container", localServers.newSessionResult, "s")).toEqual([
       localServers.newSessionResult,
     ]);
@@ -148,7 +148,7 @@ describe("an update in the container data model", () => {
     });
   });
 
-  test("that is no progress has another name, so that no client takes it for work", () => {
+  test("has another name if it is no progress, so that no client takes it for work", () => {
     const update = { sessionUpdate: "session_info_update", title: "T" };
     expect(updated("container", update)).toEqual({
       jsonrpc: "2.0",
@@ -176,7 +176,7 @@ describe("a diff in the container data model", () => {
     ],
     ["a", "a\n", "--- a/w/a\n+++ b/w/a\n@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+a\n"],
     ["same\n", "same\n", ""],
-  ])("of %j and %j", (before, after, text) => {
+  ])("compares %j and %j", (before, after, text) => {
     expect(diff(before, after)).toBe(text);
   });
 });

@@ -42,7 +42,7 @@ describe("initialize", () => {
     authMethods: [],
   };
 
-  test("of the web gateway is translated both ways as printed", () => {
+  test("translates the web gateway's example both ways", () => {
     const offered = paramsOf(webGateway.initialize);
     expect(readOffer(offered).offer).toEqual({
       protocolVersion: 1,
@@ -54,14 +54,14 @@ describe("initialize", () => {
     expect(answer).toMatchObject({ agentCapabilities: canonical.agentCapabilities, authMethods: [] });
   });
 
-  test("of the web gateway echoes the version in the type it came in", () => {
+  test("echoes the version to the web gateway in the type that the client sent", () => {
     for (const protocolVersion of ["1", "0.9", 1])
       expect(readOffer({ protocolVersion, capabilities: {} }).answered(canonical)).toMatchObject({
         protocolVersion,
       });
   });
 
-  test("of the container data model is translated both ways as printed", () => {
+  test("translates the container data model's example both ways", () => {
     const offered = paramsOf(container.initialize);
     expect(readOffer(offered).offer).toEqual({
       protocolVersion: 1,
@@ -73,14 +73,14 @@ describe("initialize", () => {
     expect(answer).toMatchObject({ agentCapabilities: { loadSession: true, githubIntegration: false } });
   });
 
-  test("of the container data model keeps what an agent says about itself", () => {
+  test("keeps, in the container data model, what an agent says about itself", () => {
     const agentCapabilities = { githubIntegration: true, editWorkspace: false };
     expect(readOffer({ protocolVersion: "0.1" }).answered({ agentCapabilities })).toMatchObject({
       agentCapabilities: { githubIntegration: true, editWorkspace: false, filesRead: true },
     });
   });
 
-  test("of the container data model offers the files the client names", () => {
+  test("offers, in the container data model, the files that the client names", () => {
     const fs = (clientCapabilities: object) =>
       (readOffer({ protocolVersion: "0.1", clientCapabilities }).offer as Json).clientCapabilities;
     expect(fs({ filesRead: true })).toEqual({ fs: { readTextFile: true, writeTextFile: false } });

@@ -23,7 +23,7 @@ describe("any message in a dialect", () => {
   ]);
   const blocks = fc.oneof(block, fc.array(block));
 
-  test("from a client is translated or refused, and keeps its id", () => {
+  test("is translated or refused when a client sends it, and keeps its id", () => {
     const methods = fc.constantFrom(
       ...[
         "session/new",
@@ -71,7 +71,7 @@ describe("any message in a dialect", () => {
     );
   });
 
-  test("from an agent becomes messages of its session", () => {
+  test("becomes messages of its session when an agent sends it", () => {
     const sorts = [
       "agent_message_chunk",
       "agent_thought_chunk",

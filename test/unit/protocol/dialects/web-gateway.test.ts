@@ -39,7 +39,7 @@ describe("an update for the web gateway", () => {
       },
       webGateway.toolCallUpdate,
     ],
-  ])("%s is translated as printed", (_, update, printed) => {
+  ])("translates %s as in the dialect's example", (_, update, printed) => {
     expect(updated("web-gateway", update)).toEqual(json(printed));
   });
 
@@ -71,7 +71,7 @@ describe("an update for the web gateway", () => {
     });
   });
 
-  test("of any other sort has its name as kind", () => {
+  test("has its ACP name as kind if the dialect has no kind for it", () => {
     const entries = [{ content: "a", priority: "high", status: "pending" }];
     expect(updated("web-gateway", { sessionUpdate: "plan", entries }).params).toMatchObject({
       update: { kind: "plan", entries },
@@ -81,7 +81,7 @@ describe("an update for the web gateway", () => {
     });
   });
 
-  test("for a permission request is translated as printed, beside the canonical request", () => {
+  test("tells of a permission request as in the dialect's example, beside the canonical request", () => {
     const printed = json(webGateway.permissionRequest);
     const { toolName, description, input } = printed.params as Json;
     const params = {
@@ -95,7 +95,7 @@ describe("an update for the web gateway", () => {
     expect(paramsOf(message as string)).toMatchObject(params);
   });
 
-  test("that is anything else keeps its text", () => {
+  test("leaves the text of every other message unchanged", () => {
     for (const raw of [webGateway.promptResponse, localServers.error, '{"method":"_x","params":{"n":1.0}}'])
       expect(translateBack("web-gateway", raw, "s")).toEqual([raw]);
   });

@@ -61,7 +61,7 @@ describe("the agents of a workspace", () => {
     ]);
   });
 
-  test("of a host long gone are remembered, but not offered while another host is there", () => {
+  test("are remembered from a host long gone, but not offered while another host is there", () => {
     const old = host("x", { state: "gone", lastSeenAt: 0 });
     const offers = [offer("x", "a"), offer("y", "b")];
     expect(agents([old, host("y")], offers).map(({ id }) => id)).toEqual(["b"]);

@@ -49,7 +49,7 @@ describe("the end of a process", () => {
     expect(session.state.queue).toHaveLength(1);
   });
 
-  test("before it opened the session fails the client's request", () => {
+  test("fails the client's request if the process had not opened the session", () => {
     const session = new SessionScript();
     session.open();
     startProcess(session);
@@ -58,7 +58,7 @@ describe("the end of a process", () => {
     expect(session.state.agent).toBe("failed");
   });
 
-  test("that keeps happening delays the next process, and then stops asking for one", () => {
+  test("delays the next process when it keeps happening, and then stops the session from asking for one", () => {
     const session = openSession({ crashLimit: 3, crashBackoffMs: 100 });
     const attempts: unknown[] = [];
     for (const run of ["run-2", "run-3"]) {
@@ -87,7 +87,7 @@ describe("a host that goes", () => {
     expect(session.state.turn).not.toBeNull();
   });
 
-  test("for long pauses the session, until it is back", () => {
+  test("pauses the session after the grace period, until the host is back", () => {
     const session = openSession();
     const away = session.step((batch) => hostAbsent(batch, "h1", "host h1 is away"));
     expect(brief(away)).toEqual(["runtime.disconnected", "runtime.paused", "gateway in session/update"]);
@@ -96,7 +96,7 @@ describe("a host that goes", () => {
     expect(session.state.run?.absent).toBe(false);
   });
 
-  test("for good takes the process with it, which is no crash of the agent", () => {
+  test("takes the process with it for good, which is no crash of the agent", () => {
     const session = openSession();
     session.prompt("go");
     const events = session.step((batch) => processLost(batch, "host h1 was started anew"));
@@ -105,7 +105,7 @@ describe("a host that goes", () => {
     expect(session.state.crashes).toBe(0);
   });
 
-  test("before its process began makes the session ask again", () => {
+  test("makes the session ask again if its process had not begun", () => {
     const session = new SessionScript();
     session.open();
     const before = session.state.processRequest;
@@ -114,7 +114,7 @@ describe("a host that goes", () => {
     expect(session.state.processRequest).toBeGreaterThan(before);
   });
 
-  test("because it drains ends an idle process at once", () => {
+  test("ends an idle process at once if it drains", () => {
     const session = openSession();
     expect(brief(session.step((batch) => drain(batch, "h1")))).toEqual([
       "queue.owner.draining",

@@ -67,7 +67,7 @@ describe("a permission request", () => {
     });
   });
 
-  test("that the agent takes back is answered and withdrawn", () => {
+  test("is answered and withdrawn when the agent cancels it", () => {
     const { session, seq } = asking();
     const events = session.agent({ method: "$/cancel_request", params: { requestId: "p" } });
     expect(brief(events)).toEqual([
@@ -109,7 +109,7 @@ describe("the workspace's policy", () => {
     ]);
   });
 
-  test("that changes settles the requests that are open", () => {
+  test("settles the open requests when it changes", () => {
     const { session } = asking();
     const events = session.step((batch) => setPolicy(batch, { ...ASK_ALWAYS, default: "reject" }));
     expect(payloadOf(events, "permission.responded")).toMatchObject({ outcome: { optionId: "no" } });

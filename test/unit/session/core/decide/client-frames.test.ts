@@ -72,7 +72,7 @@ describe("a prompt", () => {
 describe("a prompt with an idempotency key", () => {
   const KEY = { "acp-edge/idempotencyKey": "k" };
 
-  test("that comes again while it runs gets the answer of the first", () => {
+  test("gets the first prompt's answer if it comes again while that prompt runs", () => {
     const session = openSession();
     const [first] = session.prompt("Do this", KEY);
     const again = session.prompt("Do this", KEY, "c2");
@@ -83,7 +83,7 @@ describe("a prompt with an idempotency key", () => {
     expect(session.state.turns.total).toBe(1);
   });
 
-  test("that comes again after its end gets the logged answer", () => {
+  test("gets the logged answer if it comes again after the turn", () => {
     const session = openSession();
     const [first] = session.prompt("Do this", KEY);
     session.answer(first?.seq as number, { stopReason: "end_turn" });
@@ -92,7 +92,7 @@ describe("a prompt with an idempotency key", () => {
     expect(lastMessage(events)).toMatchObject({ id: 2, result: { stopReason: "end_turn" } });
   });
 
-  test("that is no short string is refused", () => {
+  test("is refused if the key is no short string", () => {
     const events = openSession().prompt("x", { "acp-edge/idempotencyKey": "k".repeat(201) });
     expect(lastMessage(events)).toMatchObject({ error: { code: -32602 } });
   });
@@ -145,7 +145,7 @@ describe("$/cancel_request", () => {
     expect(session.state.queue).toEqual([]);
   });
 
-  test("for an unknown request goes no further", () => {
+  test("goes no further if the request is unknown", () => {
     const [event] = openSession().client({ method: "$/cancel_request", params: { requestId: 9 } });
     expect(event).toMatchObject({ route: { stop: "stray" } });
   });

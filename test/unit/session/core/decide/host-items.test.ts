@@ -12,7 +12,7 @@ import {
 } from "../session-script.ts";
 
 describe("a host's hello", () => {
-  test("for the requested process connects it", () => {
+  test("connects the requested process", () => {
     const session = new SessionScript();
     session.open();
     expect(payloadOf(session.hello(), "runtime.connected")).toMatchObject({
@@ -23,12 +23,12 @@ describe("a host's hello", () => {
     expect(session.state.run).toMatchObject({ id: "run-1", connected: true });
   });
 
-  test("for the known process reconnects it", () => {
+  test("reconnects the known process", () => {
     const session = openSession();
     expect(brief(session.hello())).toEqual(["runtime.disconnected", "runtime.reconnected"]);
   });
 
-  test("of a host that is draining lets the turn end first", () => {
+  test("lets the turn end first if the host is draining", () => {
     const session = openSession();
     const [prompt] = session.prompt("go");
     expect(brief(session.hello("run-1", "h1", { draining: true }))).toContain("queue.owner.draining");
@@ -90,7 +90,7 @@ describe("a process that starts", () => {
     expect(session.state.agent).toBe("failed");
   });
 
-  test("after a restart loads the agent session, and its replay is no news", () => {
+  test("loads the agent session after a restart, and its replay is no news", () => {
     const session = openSession();
     session.update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text: "hi" } });
     session.exit(0);
@@ -205,7 +205,7 @@ describe("a file request of the agent", () => {
     expect(lastMessage(events)).toMatchObject({ id: "f", error: { code: -32601 } });
   });
 
-  test("for a terminal goes to the client that has the terminal", () => {
+  test("goes to the client that has the terminal, if it is for a terminal", () => {
     const session = openSession({}, { io: "client" });
     session.serving = [
       { connection: "c1", serves: ["terminal"], cwd: "/editor" },

@@ -11,7 +11,7 @@ const CONTEXT = { acpSessionId: "a", agentSessionId: null, turnId: "turn_9" };
 const BASE = { seq: 3, at: 1000, source: "acpx", context: CONTEXT };
 
 describe("a line from elsewhere", () => {
-  test("of our own export is the fact that it was", () => {
+  test("is a fact again if it comes from our own export", () => {
     const session = openSession();
     session.prompt("go");
     session.askPermission();
@@ -31,7 +31,7 @@ describe("a line from elsewhere", () => {
     });
   });
 
-  test("without a field that its kind cannot do without is foreign, and changes nothing", () => {
+  test("is foreign and changes nothing if it lacks a required field of its kind", () => {
     const event = readFact(BASE, "queue.enqueued", { turnId: "t" });
     expect(event).toEqual({ ...BASE, kind: "queue.enqueued", payload: { turnId: "t" }, foreign: true });
     const state = initialState("s");
@@ -40,7 +40,7 @@ describe("a line from elsewhere", () => {
     expect(state.lastSeq).toBe(3);
   });
 
-  test("with a field of another type has null, or nothing, in its place", () => {
+  test("has null or nothing in place of a field of another type", () => {
     const exit = { run: 7, code: "1", signal: null, reason: "gone", expected: "yes", error: 5, extra: [1] };
     expect(readFact(BASE, "queue.owner.stopped", exit)).toMatchObject({
       payload: { run: null, code: null, signal: null, reason: "gone", expected: null, extra: [1] },

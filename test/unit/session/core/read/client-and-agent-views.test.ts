@@ -180,14 +180,14 @@ describe("an attachment", () => {
   const frame = (method: string, meta?: object) =>
     mustReadFrame(message({ id: 1, method, params: { ...(meta && { _meta: meta }) } }));
 
-  test("by session/load reads from the beginning, by session/resume from here", () => {
+  test("reads from the beginning with session/load, and from the end with session/resume", () => {
     expect(attachmentFor(frame("session/load"), 10, false, [4])).toEqual({
       ...{ seq: 10, start: 0, merge: true, offers: [4] },
     });
     expect(attachmentFor(frame("session/resume"), 10, false, [])).toMatchObject({ start: 10, merge: false });
   });
 
-  test("after a cursor reads from there", () => {
+  test("reads from its cursor on, if it has one", () => {
     expect(attachmentFor(frame("session/load", { "acp-edge/after": 7 }), 10, true, [])).toMatchObject({
       start: 7,
       merge: false,
@@ -196,7 +196,7 @@ describe("an attachment", () => {
     expect(badCursor(frame("session/load", { "acp-edge/after": 10 }), 10)).toContain("at most 9");
   });
 
-  test("that continues a lost connection gets no offers twice", () => {
+  test("gets no offers twice when it continues a lost connection", () => {
     const meta = { "acp-edge/after": 7, "acp-edge/as": "lost" };
     expect(attachmentFor(frame("session/resume", meta), 10, false, [4])).toMatchObject({
       as: "lost",
@@ -204,7 +204,7 @@ describe("an attachment", () => {
     });
   });
 
-  test("is implied by any first frame, whose answer the client will want", () => {
+  test("is implied by any first frame, because the client wants its answer", () => {
     expect(attachmentFor(frame("session/prompt"), 10, false, [])).toMatchObject({ seq: 9, start: 9 });
     expect(attachmentFor(frame("session/prompt"), 10, true, [])).toBeUndefined();
   });

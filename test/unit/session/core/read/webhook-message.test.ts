@@ -133,14 +133,14 @@ describe("turn.ended", () => {
     ["end_turn", "completed"],
     ["cancelled", "cancelled"],
     ["refusal", "completed"],
-  ])("for %s is %s", (stopReason, outcome) => {
+  ])("reports %s as %s", (stopReason, outcome) => {
     const { batch, messages, prompt } = running();
     answer(batch, prompt, { result: { stopReason } });
     const data = { ...ABOUT, turnId: "turn_1", outcome, stopReason };
     expect(messages()).toEqual([{ type: "turn.ended", timestamp: TIME, data }]);
   });
 
-  test("for a failed turn has the error's code and message, and nothing else of it", () => {
+  test("has the code and message of a failed turn's error, and nothing else of the error", () => {
     const { batch, messages, prompt } = running();
     const error = { code: -32000, message: "Out of luck", data: { stderr: "a secret" } };
     answer(batch, prompt, { error });

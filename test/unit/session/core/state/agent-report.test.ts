@@ -368,7 +368,7 @@ describe("an update", () => {
     });
   });
 
-  test("of messages, notices or an unknown kind changes nothing", () => {
+  test("changes nothing if it has messages, notices or an unknown kind", () => {
     const acp = after(
       { sessionUpdate: "agent_message_chunk", content: text("a") },
       { sessionUpdate: "agent_thought_chunk", content: text("a") },
