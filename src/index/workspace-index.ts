@@ -1,4 +1,5 @@
 import type { Caller } from "../protocol/caller.ts";
+import { isoTime } from "../protocol/iso-time.ts";
 import type { WorkspaceList, WorkspaceSummary } from "../protocol/rest.ts";
 import { ofCallersWorkspaces } from "./caller-filter.ts";
 import { type KeysetTable, readPage } from "./keyset-page.ts";
@@ -41,7 +42,7 @@ export async function listWorkspaces(
 }
 
 export async function writeWorkspace(index: D1Database, row: WorkspaceRow, updatedAt: number): Promise<void> {
-  const line = { ...row, updatedAt: new Date(updatedAt).toISOString() };
+  const line = { ...row, updatedAt: isoTime(updatedAt) };
   await index
     .prepare(
       `INSERT OR REPLACE INTO workspaces (${Object.values(COLUMNS).join(", ")})

@@ -1,4 +1,5 @@
 import type { WorkspaceRow } from "../index/workspace-index.ts";
+import { isoTime } from "../protocol/iso-time.ts";
 import type { Limits } from "../protocol/limits.ts";
 import type { ContainerView, HostView, WorkspaceView } from "../protocol/rest.ts";
 import type { Settings } from "../protocol/workspace-settings.ts";
@@ -53,10 +54,10 @@ function containerView(container: ContainerState, limits: Limits): ContainerView
   const isWaiting = state === "asleep" && failures > 0;
   return {
     state,
-    since: new Date(since).toISOString(),
+    since: isoTime(since),
     failures,
     reason,
-    retryAt: isWaiting ? new Date(nextStartAt(container, limits)).toISOString() : null,
+    retryAt: isWaiting ? isoTime(nextStartAt(container, limits)) : null,
   };
 }
 
@@ -66,8 +67,8 @@ function hostView(host: HostRecord, offers: readonly Offer[], sessions: number):
     state: host.state,
     root: host.root,
     ...host.about,
-    connectedAt: new Date(host.connectedAt).toISOString(),
-    lastSeenAt: new Date(host.lastSeenAt).toISOString(),
+    connectedAt: isoTime(host.connectedAt),
+    lastSeenAt: isoTime(host.lastSeenAt),
     load: { sessions, capacity: host.capacity, ...host.load },
     git: host.git,
     agents: offers.filter((offer) => offer.host === host.name && offer.available).map(({ id }) => id),

@@ -3,6 +3,7 @@ import { type Caller, isReader, mayUseWorkspace } from "../../protocol/caller.ts
 import type { ClientState } from "../../protocol/client-state.ts";
 import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
 import { type Frame, paramsOf } from "../../protocol/frame.ts";
+import { isoTime } from "../../protocol/iso-time.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import { isRevoked } from "../../tenant/client/revocation-cache.ts";
 import type { Client } from "../client.ts";
@@ -35,7 +36,7 @@ export async function renewToken(
 }
 
 export function expiresAt({ expires }: Caller): string {
-  return new Date(expires * 1000).toISOString();
+  return isoTime(expires * 1000);
 }
 
 /** The caller of a token that is valid for this connection: the same subject, for the same workspace or link. */

@@ -1,5 +1,6 @@
 import { type Context, Hono } from "hono";
 import { isHost } from "../../protocol/caller.ts";
+import { isoTime } from "../../protocol/iso-time.ts";
 import { LOGIN_REQUEST, type LoggedIn } from "../../protocol/rest.ts";
 import type { AppEnv } from "../app-env.ts";
 import { parseBody } from "../input.ts";
@@ -19,7 +20,7 @@ loginRoutes.post("/login", async (c) => {
     throw new RefusalException({ reason: "forbidden", message: "A host's token cannot log in a person" });
   const { tenant, subject, workspaces, scopes, expires } = caller;
   setCookie(c, token, Math.max(0, expires - Math.floor(Date.now() / 1000)));
-  const expiresAt = new Date(expires * 1000).toISOString();
+  const expiresAt = isoTime(expires * 1000);
   return c.json<LoggedIn>({ tenant, subject, workspaces, scopes, expiresAt });
 });
 

@@ -3,6 +3,7 @@ import { makeAnswerLinks } from "../../auth/answer-link.ts";
 import { listPermissions } from "../../index/permission-index.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { type AgentRequest, parseClientRequestId } from "../../protocol/ids.ts";
+import { isoTime } from "../../protocol/iso-time.ts";
 import { type PermissionOption, redactOptions } from "../../protocol/permission.ts";
 import { unknownPermission } from "../../protocol/refusal.ts";
 import {
@@ -63,7 +64,7 @@ permissionRoutes.post(
     const link = { tenant, workspace, session, seq, by: subject, id, expires };
     const links = await makeAnswerLinks(c.env, origin, link, options, c.get("limits"));
     if (!links) throw noLinks();
-    const expiresAt = new Date(expires * 1000).toISOString();
+    const expiresAt = isoTime(expires * 1000);
     const detail = { id, request: seq, expiresAt };
     await audit(c.env, tenant, { kind: "link.made", subject, workspace, session, detail });
     return c.json<AnswerLinks>({ id, permission: c.req.param("id"), expiresAt, links }, 201);

@@ -1,5 +1,6 @@
 import type { Caller, Role } from "../../protocol/caller.ts";
 import type { EventCursor } from "../../protocol/cursor.ts";
+import { isoTime } from "../../protocol/iso-time.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { ClientPort } from "../../protocol/rpc.ts";
 import type { IoClient } from "../core/decide/client-files.ts";
@@ -99,7 +100,7 @@ export class Clients {
       connection,
       subject,
       role,
-      since: new Date(since).toISOString(),
+      since: isoTime(since),
     }));
   }
 

@@ -1,4 +1,5 @@
 import { type Caller, mayUseWorkspace } from "../../protocol/caller.ts";
+import { isoTime } from "../../protocol/iso-time.ts";
 import type { AuditEntry } from "../../protocol/rest.ts";
 import type { Act } from "../client/audit.ts";
 
@@ -53,7 +54,7 @@ export class AuditLog {
 function entryOf({ at, kind, detail, ...row }: Row): AuditEntry {
   return {
     ...row,
-    at: new Date(at).toISOString(),
+    at: isoTime(at),
     kind,
     detail: JSON.parse(detail) as unknown,
   };

@@ -1,3 +1,4 @@
+import { isoTime } from "../../protocol/iso-time.ts";
 import type { Revocation } from "../../protocol/rest.ts";
 import type { RevocationKind } from "../../protocol/rpc.ts";
 
@@ -40,7 +41,7 @@ export class Revocations {
         until,
       )
       .one();
-    return { id, kind, value, by, at: iso(at), until: until === null ? null : iso(until) };
+    return { id, kind, value, by, at: isoTime(at), until: until === null ? null : isoTime(until) };
   }
 
   find(id: string): Revocation | undefined {
@@ -74,10 +75,6 @@ export class Revocations {
 }
 
 function revocationOf({ id, kind, value, by_subject, at, until }: Row): Revocation {
-  const end = until === null ? null : iso(until);
-  return { id, kind: kind as RevocationKind, value, by: by_subject, at: iso(at), until: end };
-}
-
-function iso(ms: number): string {
-  return new Date(ms).toISOString();
+  const end = until === null ? null : isoTime(until);
+  return { id, kind: kind as RevocationKind, value, by: by_subject, at: isoTime(at), until: end };
 }

@@ -1,4 +1,5 @@
 import { type Caller, mayUseWorkspace } from "../../protocol/caller.ts";
+import { isoTime } from "../../protocol/iso-time.ts";
 import type { Share } from "../../protocol/rest.ts";
 import type { ShareOrder } from "../../protocol/rpc.ts";
 
@@ -78,9 +79,8 @@ export function bearerName(id: string): string {
 }
 
 function shareOf({ id, session, workspace, by_subject, at, expires, redact }: Row): Share {
-  const iso = (ms: number) => new Date(ms).toISOString();
   return {
-    ...{ id, session, workspace, by: by_subject, at: iso(at), expiresAt: iso(expires) },
+    ...{ id, session, workspace, by: by_subject, at: isoTime(at), expiresAt: isoTime(expires) },
     redact: redact !== 0,
   };
 }

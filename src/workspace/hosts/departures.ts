@@ -1,4 +1,5 @@
 import type { Deadlines } from "../../durable/deadlines.ts";
+import { isoTime } from "../../protocol/iso-time.ts";
 import type { Placements } from "../placement/placements.ts";
 import { isOverdue } from "../placement/policy.ts";
 import type { SessionOutbox } from "../session-outbox.ts";
@@ -65,7 +66,7 @@ export class HostDepartures {
     const pending = this.#hosts.all().filter(({ state, isNotified }) => state === "gone" && !isNotified);
     for (const host of pending.filter((one) => isOverdue(one, hostGraceMs, now))) {
       this.#hosts.setNotified(host.name);
-      const reason = `host ${host.name} has been gone since ${new Date(host.lastSeenAt).toISOString()}`;
+      const reason = `host ${host.name} has been gone since ${isoTime(host.lastSeenAt)}`;
       // No process comes back with a host that has left, even if a host of its name connects.
       const isLost = sharedFiles || host.hasLeft;
       for (const { session, processRequest } of this.#placements.on(host.name)) {

@@ -11,6 +11,7 @@ import {
 } from "../../durable/socket-registration.ts";
 import { type Caller, isHost } from "../../protocol/caller.ts";
 import type { GatewayControl } from "../../protocol/host-wire.ts";
+import { isoTime } from "../../protocol/iso-time.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { SocketRegistration } from "../../protocol/rpc.ts";
 import { isRevoked } from "../../tenant/client/revocation-cache.ts";
@@ -73,7 +74,7 @@ export class HostTokens {
       return { t: "not_renewed", reason: "The token expires no later than the current one" };
     const id = registrationOf(this.#ctx, ws)?.id as string;
     this.#begin(registrationOfHost(caller, id), caller);
-    return { t: "renewed", expiresAt: new Date(caller.expires * 1000).toISOString() };
+    return { t: "renewed", expiresAt: isoTime(caller.expires * 1000) };
   }
 
   /** The socket is closed. */
@@ -99,8 +100,7 @@ export class HostTokens {
 
   #warn(id: string, sockets: readonly WebSocket[], expires: number): void {
     this.#ctx.storage.sql.exec("UPDATE host_token SET warned = 1 WHERE id = ?", id);
-    for (const ws of sockets)
-      sendControl(ws, { t: "expiring", expiresAt: new Date(expires * 1000).toISOString() });
+    for (const ws of sockets) sendControl(ws, { t: "expiring", expiresAt: isoTime(expires * 1000) });
   }
 
   #begin(registration: SocketRegistration, caller: Caller): void {

@@ -1,3 +1,4 @@
+import { isoTime } from "../../protocol/iso-time.ts";
 /**
  * The placement policy: on which host a session's agent runs. Files decide: a session stays with the host it began
  * on, unless all hosts share the same files. A session without a home, or one that may leave its home, goes to the
@@ -87,7 +88,7 @@ function obstacleAt(
 ): { reason: string; isTemporary: boolean } | undefined {
   switch (home.state) {
     case "gone": {
-      const reason = `which has been gone since ${new Date(home.lastSeenAt).toISOString()}`;
+      const reason = `which has been gone since ${isoTime(home.lastSeenAt)}`;
       return { reason, isTemporary: !isOverdue(home, hostGraceMs, now) };
     }
     case "draining":

@@ -1,3 +1,4 @@
+import { isoTime } from "../../protocol/iso-time.ts";
 import { accepted, type Refusal, type Result, refused } from "../../protocol/refusal.ts";
 import type { SecretInfo } from "../../protocol/rest.ts";
 import type { WorkspaceStore } from "../store.ts";
@@ -21,7 +22,7 @@ export class SecretStore {
     return this.#sql
       .exec<{ name: string; at: number }>("SELECT name, at FROM secret ORDER BY name")
       .toArray()
-      .map(({ name, at }) => ({ name, updatedAt: new Date(at).toISOString() }));
+      .map(({ name, at }) => ({ name, updatedAt: isoTime(at) }));
   }
 
   async put(name: string, value: string): Promise<Result<undefined>> {

@@ -1,3 +1,4 @@
+import { isoTime } from "../../protocol/iso-time.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { WebhookInfo } from "../../protocol/rest.ts";
 import { WEBHOOK_MESSAGE_TYPES, type WebhookMessageType } from "../../protocol/webhook-messages.ts";
@@ -89,10 +90,10 @@ export class WebhookStore {
         url: withoutQuery(url),
         events: eventsOf(row),
         links: row.links === 1,
-        createdAt: iso(createdAt),
+        createdAt: isoTime(createdAt),
         waiting: this.#countWaiting(id),
-        lastDelivery: lastAt === null ? null : { at: iso(lastAt), status },
-        failingSince: failingSince === null ? null : iso(failingSince),
+        lastDelivery: lastAt === null ? null : { at: isoTime(lastAt), status },
+        failingSince: failingSince === null ? null : isoTime(failingSince),
         dropped,
       };
     });
@@ -193,8 +194,4 @@ function eventsOf({ events }: Row): WebhookMessageType[] {
 function withoutQuery(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;
-}
-
-function iso(at: number): string {
-  return new Date(at).toISOString();
 }

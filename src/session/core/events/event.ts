@@ -1,4 +1,5 @@
 import { type Frame, oneLine } from "../../../protocol/frame.ts";
+import { isoTime } from "../../../protocol/iso-time.ts";
 import type { FactKind, Facts } from "./catalogue.ts";
 
 /**
@@ -104,7 +105,7 @@ export function envelope(event: LogEvent, sessionId: string, id: string): string
     schema: "acpx.event.v1",
     seq: event.seq,
     eventId: id,
-    at: new Date(event.at).toISOString(),
+    at: isoTime(event.at),
     acpxRecordId: sessionId,
     acpSessionId,
     agentSessionId,

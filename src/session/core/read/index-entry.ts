@@ -1,3 +1,4 @@
+import { isoTime } from "../../../protocol/iso-time.ts";
 import type { SessionState } from "../state/state.ts";
 import { pendingPermissions, sessionStatus } from "./projection.ts";
 
@@ -14,8 +15,8 @@ export function indexEntry(state: SessionState) {
     clientCwd: identity.cwd,
     title: state.report.info.title,
     state: sessionStatus(state),
-    createdAt: new Date(state.createdAt).toISOString(),
-    updatedAt: new Date(state.lastAt).toISOString(),
+    createdAt: isoTime(state.createdAt),
+    updatedAt: isoTime(state.lastAt),
     lastSeq: state.lastSeq,
     permissions: JSON.stringify(pendingPermissions(state)),
   };

@@ -1,3 +1,4 @@
+import { isoTime } from "../../../protocol/iso-time.ts";
 import type { Choice } from "../state/agent-settings.ts";
 import type { Bounded } from "../state/bounded-values.ts";
 import type { Queued, RequestOfAgent, SessionState } from "../state/state.ts";
@@ -18,13 +19,13 @@ export function project(state: SessionState): Record<string, unknown> {
     workspace: { cwd: run?.root ?? identity?.cwd ?? null, name: identity?.workspace ?? null },
     identity: { acpSessionId: context.acpSessionId, agentSessionId: context.agentSessionId },
     lifecycle: {
-      createdAt: iso(state.createdAt),
-      lastUsedAt: iso(state.lastAt),
+      createdAt: isoTime(state.createdAt),
+      lastUsedAt: isoTime(state.lastAt),
       closed: state.closed,
       closedAt: isoOrNull(state.closedAt),
       pid: run?.pid ?? null,
       agentStartedAt: isoOrNull(run?.startedAt ?? null),
-      lastAgentExit: state.lastExit && { ...state.lastExit, at: iso(state.lastExit.at) },
+      lastAgentExit: state.lastExit && { ...state.lastExit, at: isoTime(state.lastExit.at) },
     },
     log: {
       firstSeq: 1,
@@ -50,13 +51,16 @@ export function project(state: SessionState): Record<string, unknown> {
       items: report.toolCalls.items.map(toolCall),
     },
     usage: report.usage,
-    compaction: report.compaction && { ...report.compaction, startedAt: iso(report.compaction.startedAt) },
+    compaction: report.compaction && {
+      ...report.compaction,
+      startedAt: isoTime(report.compaction.startedAt),
+    },
     ...metaOf(report.meta),
     violations: report.violations,
     turn: state.turn && {
       turnId: state.turn.turnId,
       prompt: state.turn.prompt,
-      startedAt: iso(state.turn.startedAt),
+      startedAt: isoTime(state.turn.startedAt),
     },
     turns: { total: state.turns.total, recent: state.turns.recent.map(turn) },
     queue: state.queue.map((item) => queued(state, item)),
@@ -65,7 +69,7 @@ export function project(state: SessionState): Record<string, unknown> {
       seq: Number(seq),
       method,
       by,
-      since: iso(since),
+      since: isoTime(since),
     })),
     lastError: state.lastError,
   };
@@ -86,7 +90,7 @@ function choice(from: Choice | null) {
 function toolCall({ details, announced: _, ...call }: ToolCall) {
   const shown: Record<string, unknown> = {
     ...call,
-    startedAt: iso(call.startedAt),
+    startedAt: isoTime(call.startedAt),
     endedAt: isoOrNull(call.endedAt),
   };
   const truncated: Record<string, number> = {};
@@ -111,7 +115,7 @@ function metaOf(kept: Bounded | null): Record<string, unknown> {
 function turn(record: TurnRecord) {
   return {
     ...record,
-    queuedAt: iso(record.queuedAt),
+    queuedAt: isoTime(record.queuedAt),
     startedAt: isoOrNull(record.startedAt),
     endedAt: isoOrNull(record.endedAt),
   };
@@ -122,7 +126,7 @@ function queued({ turns }: SessionState, { seq, turnId }: Queued) {
   return {
     seq,
     turnId,
-    ...(record && { since: iso(record.queuedAt), promptPreview: record.promptPreview }),
+    ...(record && { since: isoTime(record.queuedAt), promptPreview: record.promptPreview }),
   };
 }
 
@@ -134,7 +138,7 @@ export function pendingPermissions({ awaitingClient, report }: SessionState) {
     const known = findToolCall(report, toolCallId);
     return {
       seq: Number(seq),
-      since: iso(since),
+      since: isoTime(since),
       toolCallId,
       title: permission.title ?? known?.title ?? null,
       kind: permission.kind ?? known?.kind ?? null,
@@ -143,10 +147,6 @@ export function pendingPermissions({ awaitingClient, report }: SessionState) {
   });
 }
 
-function iso(at: number): string {
-  return new Date(at).toISOString();
-}
-
 function isoOrNull(at: number | null): string | null {
-  return at === null ? null : iso(at);
+  return at === null ? null : isoTime(at);
 }

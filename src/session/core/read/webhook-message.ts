@@ -1,4 +1,5 @@
 import { clientRequestId } from "../../../protocol/ids.ts";
+import { isoTime } from "../../../protocol/iso-time.ts";
 import { isRecord } from "../../../protocol/json-value.ts";
 import type {
   AnnouncedPermission,
@@ -41,7 +42,7 @@ function webhookMessageOf(
   event: FactEvent,
   maxOptions: number,
 ): WebhookMessage | undefined {
-  const timestamp = new Date(event.at).toISOString();
+  const timestamp = isoTime(event.at);
   const about = { workspace, sessionId: state.sessionId, sessionTitle: state.report.info.title };
   switch (event.kind) {
     case "permission.requested": {

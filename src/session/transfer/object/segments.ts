@@ -1,3 +1,4 @@
+import { isoTime } from "../../../protocol/iso-time.ts";
 import type { SegmentCursor, SegmentPage, TurnMark } from "../../../protocol/rpc.ts";
 import { FACTS, type FactKind } from "../../core/events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "../../core/events/event.ts";
@@ -58,7 +59,7 @@ function turnMark({ kind, payload, seq, at }: TurnFact): TurnMark {
   return {
     status: FACTS[kind].turn ?? "running",
     seq,
-    at: new Date(at).toISOString(),
+    at: isoTime(at),
     turnId: payload.turnId,
     prompt: payload.prompt,
     stopReason: "stopReason" in payload ? payload.stopReason : null,
