@@ -35,6 +35,11 @@ export class Deadlines<Name extends string> {
     if (!this.#pending().has(name)) this.set(name, at);
   }
 
+  /** For the earliest of many times: sets the deadline unless it is set for an earlier time. */
+  setAtMost(name: Name, at: number): void {
+    if (at < (this.#pending().get(name) ?? Number.POSITIVE_INFINITY)) this.set(name, at);
+  }
+
   /** Leaves the alarm as it is: an alarm that finds nothing due costs less than moving the alarm. */
   clear(name: Name): void {
     if (this.#pending().delete(name)) this.#delete(name);

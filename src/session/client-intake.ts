@@ -151,7 +151,7 @@ export class ClientIntake {
     const { clients } = this.#parts;
     if (!clients.has(connection)) return;
     if (mayRead) clients.renew(connection, caller);
-    else clients.detach(connection);
+    else clients.drop(connection);
   }
 }
 

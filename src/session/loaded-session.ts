@@ -253,7 +253,7 @@ export class LoadedSession {
     this.#context.access.revoke();
     watchers.dismiss("session revoked");
     const connections = clients.present().map(({ connection }) => connection);
-    for (const connection of connections) clients.detach(connection);
+    for (const connection of connections) clients.drop(connection);
     const { ACP_CONNECTION_DO } = this.#context.env;
     await Promise.all([
       ...connections.map((id) => ACP_CONNECTION_DO.getByName(id).endSocket(id, "session revoked")),

@@ -1,4 +1,5 @@
 import { DurableObject } from "cloudflare:workers";
+import { Deadlines } from "../durable/deadlines.ts";
 import { sessionObject } from "../durable/object-names.ts";
 import { Tables } from "../durable/schema.ts";
 import type { Caller, Scope } from "../protocol/caller.ts";
@@ -35,6 +36,7 @@ export class TenantState extends DurableObject<Env> {
   readonly #audit: AuditLog;
   readonly #quotas: Quotas;
   readonly #shares: Shares;
+  readonly #deadlines: Deadlines<"revocations">;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -46,6 +48,7 @@ export class TenantState extends DurableObject<Env> {
     this.#audit = new AuditLog(sql, this.#limits.auditEntries);
     this.#quotas = new Quotas(sql, this.#limits);
     this.#shares = new Shares(sql);
+    this.#deadlines = new Deadlines(ctx.storage);
   }
 
   // ---- tokens and sockets -----------------------------------------------------------------------------
@@ -97,14 +100,14 @@ export class TenantState extends DurableObject<Env> {
     this.#checkScope(caller, "workspace:admin");
     if ((kind === "subject" && value === caller.subject) || (kind === "jti" && value === caller.jti))
       return refused({ reason: "conflict", message: "That would lock you out" });
-    if (kind === "session" && !(await this.#session(value).revoke(caller)).ok)
-      return refused(unknownSession(value));
     this.#tables.create();
     const { revocations: max } = this.#limits;
-    if (this.#revocations.count >= max)
+    if (this.#revocations.count >= max && !this.#revocations.has(kind, value))
       return refused({ reason: "conflict", message: `A tenant has at most ${max} revocations: lift some` });
+    if (kind === "session" && !(await this.#session(value).revoke(caller)).ok)
+      return refused(unknownSession(value));
     const revocation = this.#revocations.add(kind, value, caller.subject, Date.now(), until);
-    if (until !== null) await this.#setAlarm();
+    this.#setDeadline();
     this.recordAct({ kind: "revocation.made", subject: caller.subject, detail: { [kind]: value } });
     if (kind !== "session") await this.#closeSockets(kind, value);
     return accepted(revocation);
@@ -127,19 +130,35 @@ export class TenantState extends DurableObject<Env> {
     return this.#tables.exist ? this.#revocations.list() : [];
   }
 
-  /** Ends the revocations whose time is over. */
   override async alarm(): Promise<void> {
     if (!this.#tables.exist) return;
-    for (const { kind, value } of this.#revocations.takeEnded(Date.now())) {
-      const tenant = this.ctx.id.name;
-      if (kind === "session" && tenant !== undefined) await this.#session(value).restore({ tenant });
-    }
-    await this.#setAlarm();
+    this.#setDeadline();
+    await this.#deadlines.run(Date.now(), { revocations: () => this.#endRevocations() });
   }
 
-  async #setAlarm(): Promise<void> {
+  /**
+   * Ends the revocations whose time is over. A session is restored before its row goes: a session that cannot be
+   * restored now keeps its row, holds up no other, and is tried again.
+   */
+  async #endRevocations(): Promise<void> {
+    const tenant = this.ctx.id.name ?? "";
+    const failures: unknown[] = [];
+    for (const { id, kind, value } of this.#revocations.ended(Date.now())) {
+      try {
+        if (kind === "session") await this.#session(value).restore({ tenant });
+        this.#revocations.remove(id);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw new AggregateError(failures, `${failures.length} revocations not ended`);
+    this.#setDeadline();
+  }
+
+  #setDeadline(): void {
     const next = this.#revocations.nextEnd();
-    if (next !== null) await this.ctx.storage.setAlarm(next);
+    if (next === null) this.#deadlines.clear("revocations");
+    else this.#deadlines.setAtMost("revocations", next);
   }
 
   async #closeSockets(key: "jti" | "subject", value: string): Promise<void> {

@@ -44,31 +44,26 @@ export class SessionOutbox {
     );
   }
 
-  /** False: some sessions could not be reached, and their messages are still stored. */
+  /** False: messages are still stored. Some sessions could not be reached, or messages came meanwhile. */
   async deliver(): Promise<boolean> {
     const rows = this.#sql.exec<Row>("SELECT * FROM session_message ORDER BY rowid").toArray();
-    let isEmpty = true;
-    for (let at = 0; at < rows.length; at += MAX_CONCURRENT) {
-      const batch = rows.slice(at, at + MAX_CONCURRENT);
-      const delivered = await Promise.all(batch.map((row) => this.#deliver(row)));
-      isEmpty &&= delivered.every(Boolean);
-    }
-    return isEmpty;
+    for (let at = 0; at < rows.length; at += MAX_CONCURRENT)
+      await Promise.all(rows.slice(at, at + MAX_CONCURRENT).map((row) => this.#deliver(row)));
+    return this.#sql.exec("SELECT 1 FROM session_message LIMIT 1").toArray().length === 0;
   }
 
-  async #deliver({ session, kind, body }: Row): Promise<boolean> {
+  async #deliver({ session, kind, body }: Row): Promise<void> {
     try {
       await send(this.#session(session), { kind, body: JSON.parse(body) } as SessionMessage);
     } catch (error) {
       console.error("session message not delivered", { session, kind, error: String(error) });
-      return false;
+      return;
     }
     // A newer message may have taken the row's place meanwhile.
     this.#sql.exec(
       "DELETE FROM session_message WHERE session = ? AND kind = ? AND body = ?",
       ...[session, kind, body],
     );
-    return true;
   }
 }
 

@@ -157,7 +157,7 @@ describe("the credentials of MCP servers", () => {
     expect(await everything(workspace, sessionId)).not.toContain(MARK);
     // Credentials no agent will see are not stored at all.
     const kept = await runInDurableObject(sessionStub(sessionId), (_, { storage }) =>
-      storage.sql.exec("SELECT * FROM hidden").toArray(),
+      storage.sql.exec("SELECT * FROM concealed_value").toArray(),
     );
     expect(kept).toHaveLength(4);
   });

@@ -128,6 +128,12 @@ export class Clients {
     return !cursor || (cursor.position ?? 0) >= seq;
   }
 
+  /** Detaches a client that has not said goodbye: the agent's requests to its files and terminals fail. */
+  drop(connection: string): void {
+    this.detach(connection);
+    this.#reportGone(connection);
+  }
+
   detach(connection: string): void {
     this.#cursors.delete(connection);
     this.#ports.delete(connection);
@@ -176,9 +182,7 @@ export class Clients {
       try {
         const isPresent = await cursor.pump(sessionId, this.#portOf(connection), this.#reader);
         if (isPresent || this.#cursors.get(connection) !== cursor) return;
-        this.detach(connection);
-        this.#reportGone(connection);
-        return;
+        return this.drop(connection);
       } catch (error) {
         this.#ports.delete(connection);
         // The connection's object was reset. If it does not come back soon, the next event tries again.

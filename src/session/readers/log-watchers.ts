@@ -4,6 +4,7 @@ import { textChunks } from "../../durable/text-chunks.ts";
 import { oneLine } from "../../protocol/frame.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { HistoryArchive } from "../log/history-archive.ts";
+import { HistoryGone } from "../log/history-gone.ts";
 import type { Journal } from "../log/journal.ts";
 
 /** The readers of the live log. A reader asks for a page and gets the page as soon as there are events. */
@@ -29,9 +30,12 @@ export class LogWatchers {
   async next(ws: WebSocket): Promise<void> {
     const watcher = readAttachment(ws, "log-watcher");
     if (!watcher) return;
+    // Without a wait where none is needed: a reader that waits for a page must not be fed twice.
     const reaching = this.#archive.reach(watcher.seq);
-    if (reaching) await reaching;
-    const { text, last } = this.#page(watcher.seq, watcher.redact);
+    const gone = reaching && (await goneIn(reaching));
+    const { text, last } = gone
+      ? { text: `: ${gone.message}\n\n`, last: gone.last }
+      : this.#page(watcher.seq, watcher.redact);
     writeAttachment(ws, { ...watcher, seq: last, waiting: text === "" });
     for (const piece of text === "" ? [] : textChunks(text, this.#limits.rowChars)) ws.send(piece);
   }
@@ -58,5 +62,16 @@ export class LogWatchers {
       last = seq;
     }
     return { text, last };
+  }
+}
+
+/** The part of the history that turned out to be gone; undefined when the events are within reach. */
+async function goneIn(reaching: Promise<unknown>): Promise<HistoryGone | undefined> {
+  try {
+    await reaching;
+    return undefined;
+  } catch (error) {
+    if (error instanceof HistoryGone) return error;
+    throw error;
   }
 }

@@ -62,11 +62,14 @@ export class Revocations {
     return this.#sql.exec<{ n: number }>("SELECT count(*) AS n FROM revocation").one().n;
   }
 
-  /** Removes and returns the revocations whose time is over. */
-  takeEnded(now: number): Revocation[] {
-    const rows = this.#sql.exec<Row>("SELECT * FROM revocation WHERE until <= ?", now).toArray();
-    for (const { id } of rows) this.remove(id);
-    return rows.map(revocationOf);
+  has(kind: RevocationKind, value: string): boolean {
+    const found = this.#sql.exec("SELECT 1 FROM revocation WHERE kind = ? AND value = ?", kind, value);
+    return found.toArray().length > 0;
+  }
+
+  /** The revocations whose time is over. */
+  ended(now: number): Revocation[] {
+    return this.#sql.exec<Row>("SELECT * FROM revocation WHERE until <= ?", now).toArray().map(revocationOf);
   }
 
   nextEnd(): number | null {

@@ -136,6 +136,16 @@ describe("deadlines over the one alarm of an object", () => {
       expect(rows(storage)).toEqual([{ name: "release", at: 99 }]);
     }));
 
+  test("set for the earliest of many times keep an earlier time", () =>
+    withStorage((storage) => {
+      const deadlines = new Deadlines<Name>(storage);
+      deadlines.setAtMost("index", 20);
+      deadlines.setAtMost("index", 30);
+      expect(rows(storage)).toEqual([{ name: "index", at: 20 }]);
+      deadlines.setAtMost("index", 10);
+      expect(rows(storage)).toEqual([{ name: "index", at: 10 }]);
+    }));
+
   test("end with the storage that a handler deletes, and can be set again afterwards", () =>
     withStorage(async (storage) => {
       const deadlines = new Deadlines<Name>(storage);

@@ -1,6 +1,7 @@
-import { runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import type { Caller } from "../../../src/protocol/caller.ts";
 import { connectionStub, events, type Opened, openSession, sessionStub, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
 import { HELLO } from "../peers/host.ts";
@@ -112,6 +113,47 @@ describe("revoking", () => {
       revocations: { value: string }[];
     };
     expect(revocations.filter(({ value }) => value === sub || value === sessionId)).toEqual([]);
+  });
+
+  test("of a session that cannot be restored at its end holds up no other, and is tried again", async () => {
+    const brokenId = crypto.randomUUID();
+    const broken = sessionStub(brokenId);
+    // An owner without a log: the object throws whenever the session is asked for anything.
+    await runInDurableObject(broken, (_, { storage }) =>
+      storage.kv.put("owner", { tenant: "acme", workspace: "w", sessionId: brokenId }),
+    );
+    await evictDurableObject(broken);
+    fakeTime();
+    const { workspace, sessionId } = await openSession();
+    const bearer = await mint({ workspaces: [workspace] });
+    const until = Date.now() + 60_000;
+    await revoke({ session: sessionId, until: new Date(until).toISOString() });
+    const tenant = env.TENANT_DO.getByName("acme");
+    await runInDurableObject(tenant, (_, { storage }) => {
+      const row = [crypto.randomUUID(), "session", brokenId, "admin", Date.now(), until - 1];
+      storage.sql.exec("INSERT INTO revocation VALUES (?, ?, ?, ?, ?, ?)", ...row);
+    });
+    await pass(61_000, tenant);
+    expect((await ask("GET", `/api/sessions/${sessionId}`, bearer)).status).toBe(200);
+    const left = await runInDurableObject(tenant, (_, { storage: { sql } }) => {
+      const rows = sql.exec("SELECT value FROM revocation WHERE kind = 'session'").toArray();
+      const [deadline] = sql.exec<{ at: number }>("SELECT at FROM deadline").toArray();
+      sql.exec("DELETE FROM revocation WHERE value = ?", brokenId);
+      return { rows, isTriedAgain: (deadline?.at ?? 0) > Date.now() };
+    });
+    expect(left).toEqual({ rows: [{ value: brokenId }], isTriedAgain: true });
+  });
+
+  test("beyond the tenant's limit is refused before the session is asked; known revocations can be renewed", async () => {
+    setLimits({ revocations: 1 });
+    const tenant = crypto.randomUUID();
+    const stub = env.TENANT_DO.getByName(tenant);
+    const scopes: Caller["scopes"] = ["workspace:admin"];
+    const caller: Caller = { tenant, subject: "admin", workspaces: ["*"], scopes, expires: 0 };
+    expect((await stub.revoke(caller, { kind: "jti", value: "a", until: null })).ok).toBe(true);
+    const session = { kind: "session", value: crypto.randomUUID(), until: null } as const;
+    expect(await stub.revoke(caller, session)).toMatchObject({ ok: false, refusal: { reason: "conflict" } });
+    expect((await stub.revoke(caller, { kind: "jti", value: "a", until: null })).ok).toBe(true);
   });
 
   test("is refused for invalid orders", async () => {

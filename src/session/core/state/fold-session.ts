@@ -39,6 +39,7 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
       return stopRun(state);
     case "log.archived":
       state.historyChars -= event.payload.chars;
+      state.archivedChars += event.payload.chars;
       state.archivedUpTo = event.payload.last;
       return;
     case "agent.login":
@@ -53,6 +54,10 @@ function foldImport(state: SessionState, payload: Facts["session.imported"]): vo
   const { whole } = payload.from;
   state.identity = identityIn(payload);
   state.agent = "gone";
+  // A copy has its whole log in its own storage, also the part that the original had moved to its archive.
+  state.historyChars += state.archivedChars;
+  state.archivedChars = 0;
+  state.archivedUpTo = 0;
   state.policy = ASK_ALWAYS;
   // A fork that is moved before its agent has run is still a fork.
   if (whole !== undefined) state.fork = { whole };

@@ -23,6 +23,8 @@ export type SessionState = {
   historyChars: number;
   /** The last event that is in the archive. */
   archivedUpTo: number;
+  /** Length of the frames in the archive. */
+  archivedChars: number;
   closed: boolean;
   closedAt: number | null;
   /**
@@ -158,6 +160,7 @@ export function initialState(sessionId: string): SessionState {
     activeAt: 0,
     historyChars: 0,
     archivedUpTo: 0,
+    archivedChars: 0,
     closed: false,
     closedAt: null,
     fork: null,
