@@ -8,7 +8,7 @@ import { inlineKeys, type KeySet, RemoteKeys } from "./keys.ts";
 /** A party that may sign tokens, and how to read its tokens. */
 export type Issuer = Omit<IssuerConfig, "jwks" | "jwksUrl"> & { keys: KeySet };
 
-/** The configuration is invalid. No caller is let in until it is corrected. */
+/** The configuration is invalid. Every caller is refused until it is corrected. */
 export class AuthConfigError extends Error {}
 
 /** The variables that configure issuers. */

@@ -220,7 +220,7 @@ export const DEFAULT_LIMITS = {
 
   // ---- Workspaces: hosts, containers, views
 
-  /** Absence of a host before its sessions hear of it, unless the workspace's settings say otherwise. */
+  /** Absence of a host before its sessions are told, unless the workspace's settings say otherwise. */
   hostGraceMs: 120_000,
 
   /** Silence after which a host is probed: four of its pings. */

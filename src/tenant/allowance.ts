@@ -1,7 +1,7 @@
 import type { Limits } from "../protocol/limits.ts";
 import type { Allowance, Amounts, Quota } from "../protocol/rpc.ts";
 
-/** The arithmetic of allowances, which the tenant and those who spend them share. */
+/** The arithmetic of allowances, which the tenant and the connections that spend them share. */
 
 type QuotaLimits = Pick<Limits, "sessionsPerHour" | "promptsPerHour" | "charsPerHour">;
 

@@ -201,7 +201,7 @@ describe("an issuer", () => {
       }
     }
     expect(logged.mock.calls[0]).toEqual([
-      "authentication is misconfigured, nobody is let in",
+      "authentication is misconfigured: every caller is refused",
       { reason: "AUTH_ISSUERS is not JSON" },
     ]);
     expect((await app.request("/healthz", {}, { ...env, AUTH_ISSUERS: "nonsense" })).status).toBe(200);

@@ -29,7 +29,7 @@ export async function renewToken(
     return { error: { code: ErrorCode.internal, message: "Tokens cannot be checked now" } };
   }
   if (!caller)
-    return { error: { code: ErrorCode.forbidden, message: "The token is not good for this connection" } };
+    return { error: { code: ErrorCode.forbidden, message: "The token is not valid for this connection" } };
   lifetime.renew(client, caller);
   await announceCaller(env, client);
   return { result: { expiresAt: expiresAt(caller) } };

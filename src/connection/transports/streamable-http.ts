@@ -107,7 +107,7 @@ export class HttpClient {
   }
 
   async #receive(frame: Frame, exchange: Exchange): Promise<HttpOutcome> {
-    // An answer by the connection itself, be it a refusal, cancels the debt.
+    // An answer by the connection itself, even a refusal, cancels the debt.
     if (frame.method === "session/load" && frame.kind === "request" && frame.sessionId !== undefined)
       this.#parts.store.owe(frame.sessionId, frame.idText);
     const result = await this.#intake.receiveFrame(frame, frame.raw.length, exchange);

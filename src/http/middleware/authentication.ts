@@ -52,13 +52,13 @@ export async function verifyCaller(c: Context<AppEnv>, token: string): Promise<C
   throw unauthorized();
 }
 
-/** While tokens cannot be verified, nobody is let in. The reason is logged; the caller learns only that it is so. */
+/** While tokens cannot be verified, every caller is refused. The reason is logged, and not told to the caller. */
 export async function failClosed<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (error instanceof AuthConfigError) {
-      console.error("authentication is misconfigured, nobody is let in", { reason: error.message });
+      console.error("authentication is misconfigured: every caller is refused", { reason: error.message });
       throw unavailable("This gateway's authentication is not set up");
     }
     if (error instanceof KeysUnavailable) throw unavailable("The issuer of the token cannot be reached");

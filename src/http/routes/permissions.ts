@@ -84,6 +84,6 @@ function optionsFor({ redacted }: Caller, options: string): PermissionOption[] {
 }
 
 function noLinks(): RefusalException {
-  const message = "This gateway makes no such links: SECRETS_KEY is not set";
+  const message = "This gateway makes no answer links: SECRETS_KEY is not set";
   return new RefusalException({ reason: "not-configured", message });
 }

@@ -48,7 +48,7 @@ export class ProcessRequests {
         if (reason !== null) unavailable(batch, reason);
       });
     } catch (error) {
-      // The deadline for the start is set: if the workspace does not hear of the request, the client hears of that.
+      // The deadline for the start is set: if the request does not reach the workspace, the client gets an error.
       console.error("place failed", { sessionId, error: String(error) });
     }
   }

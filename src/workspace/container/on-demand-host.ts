@@ -195,7 +195,7 @@ export class OnDemandHost {
     try {
       const starter = this.#starter(identity);
       const isRunning = await (immediately ? starter.end() : starter.drain());
-      if (!isRunning) await this.#callbacks.containerEnded(startNumber, "it is gone");
+      if (!isRunning) await this.#callbacks.containerEnded(startNumber, "it has ended");
     } catch (error) {
       console.error("container not stopped", { ...identity, error: String(error) });
     }

@@ -17,7 +17,7 @@ export async function encrypt(
   );
 }
 
-/** Throws if there is no key, if the value was encrypted under another key, or if the value was encrypted for another name. */
+/** Throws if there is no key, or if the value was encrypted under another key or for another name. */
 export async function decrypt(key: string | undefined, name: string, encrypted: string): Promise<string> {
   if (!key) throw new Error("SECRETS_KEY is not set");
   const { plaintext, protectedHeader } = await compactDecrypt(encrypted, base64url.decode(key));

@@ -195,7 +195,7 @@ function leftHost(batch: Batch): void {
   if (batch.state.queue.length > 0) requestProcess(batch);
 }
 
-/** The host wants to leave: the process ends after its turn, or at once if no turn is running. */
+/** The host is draining: the process ends after its turn, or at once if no turn is running. */
 export function drain(batch: Batch, host: string): void {
   const { run, agent, turn } = batch.state;
   if (run?.host !== host || run.draining || run.stopping) return;

@@ -55,7 +55,7 @@ export function drainQueue(batch: Batch): void {
   }
 }
 
-/** Ends the process because its host wants to leave. The queue waits for the next process. */
+/** Ends the process because its host is draining. The queue waits for the next process. */
 export function stopForDrain(batch: Batch): void {
   const { run } = batch.state;
   if (run) batch.fact("gateway", "queue.owner.drained", { run: run.id, host: run.host });

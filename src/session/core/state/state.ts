@@ -39,7 +39,7 @@ export type SessionState = {
   agent: AgentStatus;
   /** The agent process that serves the session, until it has ended. */
   run: Run | null;
-  /** The event that last asked for a process: only the process that was started for it is let in. */
+  /** The event that last asked for a process: only the process that was started for it may connect. */
   processRequest: number;
   /** The host that has the session's files: the host of the last process. */
   home: string | null;
@@ -105,7 +105,7 @@ export type Run = {
   canFork: boolean;
   /** The process has been told to end: its end is no failure. */
   stopping: boolean;
-  /** The host wants to leave: no turn begins in this process any more. */
+  /** The host is draining: no further turn begins in this process. */
   draining: boolean;
   /** The side that serves files and terminals. */
   io: IoServer;

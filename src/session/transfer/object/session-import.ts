@@ -85,7 +85,7 @@ export class SessionImport extends RpcTarget {
   }
 
   #try(step: () => void): ImportFault | null {
-    if (this.#isOver) throw new Error("The import is over");
+    if (this.#isOver) throw new Error("The import has ended");
     try {
       step();
       return null;

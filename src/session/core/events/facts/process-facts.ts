@@ -71,7 +71,7 @@ export const PROCESS_FACTS = {
   }),
   "queue.owner.stopped": fact({
     meaning:
-      "The process ended: as it was told to (`expected`), with its host (`lost`), or by itself. What it had not answered fails.",
+      "The process ended: on request (`expected`), with its host (`lost`), or on its own. Its unanswered requests fail.",
     source: "host or gateway",
     listed: "soon",
     freesPlacement: true,
@@ -93,15 +93,14 @@ export const PROCESS_FACTS = {
     },
   }),
   "queue.owner.draining": fact({
-    meaning: "The host wants to leave: no turn begins in the process any more.",
+    meaning: "The host is draining: no further turn begins in the process.",
     source: "gateway",
     listed: "never",
     payload: ON_HOST,
     visible: shown("run", "host"),
   }),
   "queue.owner.drained": fact({
-    meaning:
-      "The process is told to end because its host wants to leave; the queue waits for the next process.",
+    meaning: "The process is told to end because its host is draining; the queue waits for the next process.",
     source: "gateway",
     listed: "never",
     stopsProcess: "the host is being drained",

@@ -54,7 +54,7 @@ export const REQUEST_FACTS = {
     visible: { ...shown("request", "answer", "by", "subject", "why"), outcome: OUTCOME },
   }),
   "permission.withdrawn": fact({
-    meaning: "The permission request needs no answer any more.",
+    meaning: "The permission request no longer needs an answer.",
     source: "gateway",
     listed: "with-permissions",
     payload: { request: SEQ, why: TEXT_OR_NULL },
