@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,31 +14,45 @@ const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
 const FORBIDDEN: readonly (readonly [file: string, source: string])[] = [
   ["protocol/a.ts", "node:fs"],
   ["protocol/a.ts", "cloudflare:workers"],
+  ["protocol/a.ts", "hono"],
+  ["protocol/a.ts", "jose"],
   ["protocol/dialects/a.ts", "../../session/core/state/state.ts"],
   ["durable/a.ts", "../tenant/client/audit.ts"],
+  ["durable/a.ts", "../index/keyset-page.ts"],
   ["index/a.ts", "../session/acp-session.ts"],
   ["auth/a.ts", "../http/app.ts"],
+  ["auth/a.ts", "../durable/deadlines.ts"],
   ["session/a.ts", "../workspace/workspace-state.ts"],
   ["session/a.ts", "../connection/acp-connection.ts"],
   ["session/a.ts", "../tenant/tenant-state.ts"],
+  ["session/a.ts", "../worker.ts"],
   ["session/log/a.ts", "../../http/app.ts"],
   ["session/core/decide/a.ts", "../../log/journal.ts"],
   ["session/core/decide/a.ts", "../../loaded-session.ts"],
+  ["session/core/decide/a.ts", "../../host-intake.ts"],
+  ["session/core/events/facts/a.ts", "../../../session-parts.ts"],
   ["session/core/read/redaction/a.ts", "../../../../durable/deadlines.ts"],
   ["session/core/state/a.ts", "cloudflare:workers"],
   ["session/core/state/a.ts", "ulid"],
+  ["session/core/state/a.ts", "jose"],
   ["connection/a.ts", "../session/acp-session.ts"],
+  ["connection/a.ts", "../demo-agent/main.ts"],
   ["connection/transports/a.ts", "../../http/app.ts"],
   ["workspace/a.ts", "../session/loaded-session.ts"],
   ["workspace/a.ts", "../container/agent-container.ts"],
-  ["workspace/hosts/a.ts", "../../tenant/quotas.ts"],
+  ["workspace/hosts/a.ts", "../../tenant/storage/quotas.ts"],
   ["tenant/a.ts", "../workspace/workspace-state.ts"],
   ["tenant/client/a.ts", "../tenant-state.ts"],
+  ["tenant/client/a.ts", "../storage/quotas.ts"],
+  ["container/a.ts", "../workspace/workspace-state.ts"],
+  ["container/a.ts", "../http/app.ts"],
   ["http/routes/a.ts", "../../session/acp-session.ts"],
-  ["http/routes/a.ts", "../../tenant/quotas.ts"],
-  ["host/a.ts", "../cli/exit.ts"],
+  ["http/routes/a.ts", "../../tenant/storage/quotas.ts"],
+  ["host/a.ts", "../cli/cli-error.ts"],
   ["host/a.ts", "../durable/deadlines.ts"],
   ["node/a.ts", "../session/core/state/state.ts"],
+  ["node/a.ts", "../host/host.ts"],
+  ["demo-agent/a.ts", "../host/host.ts"],
   ["cli/a.ts", "../http/app.ts"],
 ];
 
@@ -50,7 +64,10 @@ const ALLOWED: readonly (readonly [file: string, source: string])[] = [
   ["session/log/a.ts", "../core/state/state.ts"],
   ["connection/a.ts", "../durable/deadlines.ts"],
   ["workspace/hosts/a.ts", "../container/on-demand-host.ts"],
-  ["http/routes/a.ts", "../../session/transfer/worker/markdown.ts"],
+  ["http/routes/a.ts", "../../session/transfer/worker/transcript.ts"],
+  ["http/routes/a.ts", "./tenant/audit.ts"],
+  ["protocol/a.ts", "zod"],
+  ["tenant/client/a.ts", "../allowance.ts"],
   ["http/routes/a.ts", "../../tenant/client/audit.ts"],
   ["cli/command/a.ts", "../../host/main.ts"],
 ];
@@ -69,6 +86,7 @@ function lint(name: string, files: Readonly<Record<string, string>>): Map<string
   }
   const config = readFileSync(join(PROJECT, "biome.jsonc"), "utf8").replace(/"vcs": \{[^}]*\},/, "");
   writeFileSync(join(root, "biome.jsonc"), config);
+  cpSync(join(PROJECT, "test/lint"), join(root, "test/lint"), { recursive: true });
   symlinkSync(join(PROJECT, "node_modules"), join(root, "node_modules"));
   const biome = join(PROJECT, "node_modules/@biomejs/biome/bin/biome");
   const args = [biome, "lint", "--reporter=json", "--max-diagnostics=none", "src"];
@@ -119,8 +137,12 @@ describe("the walls between the rooms of src/", () => {
     const globals = lint("globals", {
       "src/session/core/a.ts": "export const id = () => crypto.randomUUID();\n",
       "src/session/core/b.ts": 'export const log = () => console.log("x");\n',
+      "src/session/core/c.ts": "export const now = () => Date.now();\n",
+      "src/session/core/d.ts": "export const date = (at: number) => new Date(at);\n",
     });
     expect(globals.get("src/session/core/a.ts")).toContain("lint/style/noRestrictedGlobals");
     expect(globals.get("src/session/core/b.ts")).toContain("lint/style/noRestrictedGlobals");
+    expect(globals.get("src/session/core/c.ts")).toEqual(["plugin"]);
+    expect(globals.get("src/session/core/d.ts")).toBeUndefined();
   });
 });
