@@ -142,7 +142,7 @@ describe("files and terminals of the client", () => {
     ask(1, method, { path: "/workspace/a" });
     expect(await agent.line()).toMatchObject({
       id: 1,
-      error: { code: -32601, message: expect.stringContaining(`none that is here offers ${method}`) },
+      error: { code: -32601, message: expect.stringContaining(`no attached client offers ${method}`) },
     });
   });
 

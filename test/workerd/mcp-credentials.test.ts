@@ -199,7 +199,7 @@ describe("the credentials of MCP servers", () => {
     const { sessionId: copy } = (await response.json()) as { sessionId: string };
     const client = await Client.open(elsewhere);
     const { before } = await client.request("session/load", { sessionId: copy, cwd: "/", mcpServers: [] });
-    expect(JSON.stringify(before)).toContain("came without 2 secret values");
+    expect(JSON.stringify(before)).toContain("lacks 2 secret values");
     client.call("session/prompt", prompt(copy, "go"));
     const agent = await host.agent();
     expect((await agent.line()).params).toMatchObject({

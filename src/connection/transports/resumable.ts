@@ -206,7 +206,7 @@ export class ResumableClient {
     this.#parts.deadlines.set("idle", Date.now() + this.#parts.limits.resumeMs);
   }
 
-  /** Closes a socket without heartbeat: the network may be gone without a word. The client comes back on another. */
+  /** Closes a socket whose client sends no heartbeat. The client comes back on another socket. */
   async checkLiveness(): Promise<void> {
     const { ctx, deadlines, limits } = this.#parts;
     const socket = this.#client.socket();

@@ -42,7 +42,7 @@ type Activity =
 /**
  * One client's cursor over the log. The receiver owns the position; this cursor keeps a copy, and asks for it again
  * after it has lost it. A client that attaches again first reads the rest of its earlier attachment, up to the request
- * by which it attached again: so it gets everything it was owed, and its cursor alone tells what that is.
+ * by which it attached again. The cursor alone determines which events are still due.
  */
 export class ClientCursor {
   readonly connection: string;
@@ -182,7 +182,7 @@ export class ClientCursor {
     return true;
   }
 
-  /** A client that reads what no longer exists learns so, and gets the rest. */
+  /** Tells the client that part of its history is gone. Reading continues after that part. */
   #goneNotice(at: Located, { message, last }: HistoryGone, sessionId: string): Page {
     const frames = [gatewayNotice(sessionId, "history.gone", message)];
     const end = { attachment: at.span.seq, seq: last };

@@ -84,7 +84,7 @@ export class HostLink {
     }
   }
 
-  /** Closes sockets without heartbeat: the host has gone without a word. */
+  /** Closes sockets whose host sends no heartbeat. */
   hangUp(): void {
     for (const ws of this.#ctx.getWebSockets(TAG)) {
       const ponged = this.#ctx.getWebSocketAutoResponseTimestamp(ws)?.getTime() ?? 0;

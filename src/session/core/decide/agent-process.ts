@@ -27,7 +27,7 @@ export function requestProcess(batch: Batch): void {
   // After a while even a broken agent gets another chance.
   const crashes = batch.at - (state.lastExit?.at ?? 0) > batch.limits.crashMemoryMs ? 0 : state.crashes;
   if (crashes >= batch.limits.crashLimit) {
-    const message = `The agent ended ${crashes} times in a row; it is started again after a pause, or when the cause is mended`;
+    const message = `The agent ended ${crashes} times in a row. A prompt after a pause starts it again`;
     return unavailable(batch, message, state.lastExit?.reason, "crash_loop");
   }
   const delayMs = crashes < 2 ? 0 : batch.limits.crashBackoffMs * 2 ** (crashes - 2);

@@ -48,7 +48,7 @@ const RULES: Readonly<Record<keyof Violations, { detailCode: string; message: st
   },
   changedContent: {
     detailCode: "changed_tool_content",
-    message: "The agent changed what a tool call had brought after it was over",
+    message: "The agent changed the content of a finished tool call",
   },
   noMessage: {
     detailCode: "no_message",

@@ -29,7 +29,7 @@ export function routeToClient(
   const turnOf = state.turn ? state.awaitingAgent[state.turn.prompt]?.connection : undefined;
   const client = able.find(({ connection }) => connection === turnOf) ?? able.at(-1);
   if (!client)
-    return unavailable(`This workspace's files are its clients', and none that is here offers ${method}`);
+    return unavailable(`Clients serve this workspace's files, and no attached client offers ${method}`);
   const path = rebasePath(
     String(method === "terminal/create" ? params.cwd : params.path),
     state.run?.root ?? "",

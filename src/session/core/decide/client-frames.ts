@@ -164,7 +164,7 @@ function repeatPrompt(
   const refusal = tooMany(
     batch.limits,
     batch.state.awaitingAgent[seq]?.also?.length ?? 0,
-    "The same prompt is waited for by",
+    "This prompt is already awaited by",
   );
   if (answer === null && refusal) return refuse(batch, connection, frame, refusal);
   if (answer === null) {

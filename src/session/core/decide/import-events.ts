@@ -77,9 +77,9 @@ export function takeOverImport(
 
 /** Tells clients that the agent's MCP servers start without their credentials. */
 function tellConcealed(batch: Batch, count: number): void {
-  const message = `The settings of its MCP servers came without ${count} secret values: open a new session to give them again`;
+  const message = `The import lacks ${count} secret values of MCP servers: open a new session to supply them`;
   batch.frame("gateway", "in", gatewayNotice(batch.state.sessionId, "session.imported", message));
 }
 
-const FORKED = "The session was forked while this was going on";
-const MOVED = "The session was exported while this was going on";
+const FORKED = "The session was forked before this request was answered";
+const MOVED = "The session was exported before this request was answered";

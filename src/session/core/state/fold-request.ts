@@ -3,7 +3,7 @@ import type { FactEvent } from "../events/event.ts";
 import type { REQUEST_FACTS } from "../events/facts/request-facts.ts";
 import type { SessionState } from "./state.ts";
 
-/** Folds what happened to the agent's requests. That a request is open, or answered, its frames say. */
+/** Folds decisions about the agent's requests. Frames, not these facts, open and settle requests. */
 export function foldRequestFact(state: SessionState, event: FactEvent<keyof typeof REQUEST_FACTS>): void {
   switch (event.kind) {
     case "permission.policy": {

@@ -22,7 +22,7 @@ export function redacted(event: LogEvent): LogEvent {
   const raw = applyAllowList(event.frame.raw, messageOf(event));
   if (raw === event.frame.raw) return event;
   const frame = readFrame(raw);
-  if (isFault(frame)) throw new Error("A frame was no frame without what it had to hide");
+  if (isFault(frame)) throw new Error("Redaction made a frame invalid");
   return { ...event, frame };
 }
 
