@@ -1,12 +1,14 @@
 import { DurableObject } from "cloudflare:workers";
 import { closeUnreadable, socketKind } from "../durable/attachments.ts";
 import { Deadlines } from "../durable/deadlines.ts";
+import { socketResponse } from "../durable/socket-response.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose, CloseCode } from "../protocol/close-codes.ts";
 import { notification } from "../protocol/errors.ts";
 import { ExtensionMethod } from "../protocol/extensions.ts";
 import { HANDOVER, RESUMPTION, STREAM, type StreamRequest } from "../protocol/internal-headers.ts";
 import { type Limits, readLimits } from "../protocol/limits.ts";
+import type { Result } from "../protocol/refusal.ts";
 import { RESUMABLE } from "../protocol/resumable-wire.ts";
 import type { ClientPort, DeliveryResult, Handover, Page, ReaderPosition } from "../protocol/rpc.ts";
 import { detachFrom } from "./client-sessions.ts";
@@ -15,7 +17,7 @@ import { expiresAt } from "./methods/renew-token.ts";
 import type { ConnectionParts } from "./stored-client.ts";
 import { type ConnectionDeadline, EXPIRED, REVOKED, TokenLifetime } from "./token-lifetime.ts";
 import { ResumableClient } from "./transports/resumable.ts";
-import { HttpClient, type HttpOutcome, type Post } from "./transports/streamable-http.ts";
+import { HttpClient, type Post } from "./transports/streamable-http.ts";
 import { SocketClient } from "./transports/web-socket.ts";
 
 /**
@@ -49,9 +51,8 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     const resumption = RESUMPTION.read(request.headers);
     if (!resumption) return this.#accept(handover);
     const socket = this.#resumable().accept(handover, resumption);
-    if (!socket) return new Response("Unknown Acp-Connection-Id", { status: 404 });
     const headers = { "Acp-Connection-Id": handover.connection, "Sec-WebSocket-Protocol": RESUMABLE };
-    return new Response(null, { status: 101, webSocket: socket, headers });
+    return socketResponse(socket, headers);
   }
 
   async #accept(handover: Handover): Promise<Response> {
@@ -63,10 +64,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
   }
 
   async #openStream(request: StreamRequest): Promise<Response> {
-    const opened = await this.#http().open(request);
-    return opened instanceof WebSocket
-      ? new Response(null, { status: 101, webSocket: opened })
-      : new Response(opened.reason, { status: opened.status });
+    return socketResponse(await this.#http().open(request));
   }
 
   // ---- sockets ----------------------------------------------------------------------------------------
@@ -126,11 +124,11 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     return this.#http().initialize(handover, raw);
   }
 
-  post(post: Post): Promise<HttpOutcome> {
+  post(post: Post): Promise<Result<undefined>> {
     return this.#http().post(post);
   }
 
-  remove(caller: Caller): Promise<HttpOutcome> {
+  remove(caller: Caller): Promise<Result<undefined>> {
     return this.#http().remove(caller);
   }
 

@@ -2,6 +2,7 @@ import type { Deadlines } from "../durable/deadlines.ts";
 import type { ClientState } from "../protocol/client-state.ts";
 import { translateBack } from "../protocol/dialects/index.ts";
 import type { Limits } from "../protocol/limits.ts";
+import type { Refusal } from "../protocol/refusal.ts";
 import { detachFrom } from "./client-sessions.ts";
 import type { ConnectionStore } from "./connection-store.ts";
 import type { ConnectionDeadline, TokenLifetime } from "./token-lifetime.ts";
@@ -67,3 +68,6 @@ export class StoredClient {
     await Promise.allSettled([lifetime.end(last), ...detachFrom(env, last, sessions)]);
   }
 }
+
+/** The connection does not exist, or belongs to another caller. */
+export const UNKNOWN_CONNECTION: Refusal = { reason: "not-found", message: "Unknown Acp-Connection-Id" };

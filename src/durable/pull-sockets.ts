@@ -1,4 +1,5 @@
 import { CloseCode } from "../protocol/close-codes.ts";
+import { accepted, type Result, refused } from "../protocol/refusal.ts";
 import { type AttachmentOf, readAttachment, type SocketKind, writeAttachment } from "./attachments.ts";
 
 /** The kinds of sockets whose reader asks for each message. */
@@ -15,23 +16,30 @@ export class PullSockets<Kind extends PullKind> {
   readonly #ctx: DurableObjectState;
   readonly #kind: Kind;
   readonly #max: number;
+  readonly #source: string;
 
-  constructor(ctx: DurableObjectState, kind: Kind, max: number) {
+  /** `source` names the thing that is read, for the refusal of a reader too many. */
+  constructor(ctx: DurableObjectState, kind: Kind, max: number, source: string) {
     this.#ctx = ctx;
     this.#kind = kind;
     this.#max = max;
+    this.#source = source;
   }
 
   get isEmpty(): boolean {
     return this.#all().length === 0;
   }
 
-  accept(attachment: AttachmentOf<Kind>, tags: readonly string[]): Response {
-    if (this.#all().length >= this.#max) return new Response("Too many watchers", { status: 429 });
+  accept(attachment: AttachmentOf<Kind>, tags: readonly string[]): Result<WebSocket> {
+    if (this.#all().length >= this.#max)
+      return refused({
+        reason: "too-many",
+        message: `A ${this.#source} has at most ${this.#max} live readers`,
+      });
     const { 0: client, 1: server } = new WebSocketPair();
     this.#ctx.acceptWebSocket(server, [TAG, ...tags]);
     writeAttachment(server, attachment);
-    return new Response(null, { status: 101, webSocket: client });
+    return accepted(client);
   }
 
   /** The open sockets whose readers have asked for a message and not got one. */

@@ -49,12 +49,17 @@ export function httpErrorOf(refusal: Refusal): { status: ContentfulStatusCode; b
   }
 }
 
+/** The refusal as a response of the Streamable HTTP transport, which reports its errors as plain text. */
+export function respondInText(c: Context, refusal: Refusal): Response {
+  setRetryAfter(c, refusal);
+  return c.text(refusal.message, httpErrorOf(refusal).status);
+}
+
 /** Answers a request that ended with an exception. Only an HTTPException has a message that the caller may read. */
 export function respondToError(c: Context, error: Error): Response {
   if (error instanceof RefusalException) {
     const { status, body } = httpErrorOf(error.refusal);
-    if (error.refusal.reason === "too-many" && error.refusal.retryAfterMs !== undefined)
-      setRetryAfter(c, error.refusal.retryAfterMs);
+    setRetryAfter(c, error.refusal);
     return c.json(body, status);
   }
   if (error instanceof HTTPException) {
@@ -66,8 +71,9 @@ export function respondToError(c: Context, error: Error): Response {
 }
 
 /** Tells the client when a retry can succeed. */
-export function setRetryAfter(c: Context, ms: number): void {
-  c.header("Retry-After", String(Math.ceil(ms / 1000)));
+function setRetryAfter(c: Context, refusal: Refusal): void {
+  if (refusal.reason === "too-many" && refusal.retryAfterMs !== undefined)
+    c.header("Retry-After", String(Math.ceil(refusal.retryAfterMs / 1000)));
 }
 
 function httpError(status: ContentfulStatusCode, message: string) {

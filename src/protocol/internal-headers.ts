@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type Caller, SCOPES } from "./caller.ts";
-import { parseJson } from "./json-value.ts";
+import { isRecord, parseJson } from "./json-value.ts";
+import type { Refusal } from "./refusal.ts";
 import type { Handover } from "./rpc.ts";
 
 /**
@@ -72,6 +73,16 @@ export const WATCH_WORKSPACE = header<WorkspaceWatchRequest>(
 );
 
 export const HOST = header<Caller>("X-Acp-Host", CALLER);
+
+/** In an object's response: why it refuses a socket. */
+export const REFUSAL = header<Refusal>(
+  "X-Acp-Refusal",
+  z.custom<Refusal>((value) => isRecord(value) && [value.reason, value.message].every(isText)),
+);
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
 
 function header<Value>(name: string, schema: z.ZodType<Value>): InternalHeader<Value> {
   return {

@@ -1,6 +1,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { sessionObject } from "../durable/object-names.ts";
 import { Tables } from "../durable/schema.ts";
+import { socketResponse } from "../durable/socket-response.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose } from "../protocol/close-codes.ts";
 import { type AgentRequest, clientRequestId } from "../protocol/ids.ts";
@@ -231,12 +232,11 @@ export class AcpSession extends DurableObject<Env> {
     if (watch) return this.#watch(watch);
     const host = HOST.read(request.headers);
     const session = host && this.#access.mayServe(host) ? await this.#session() : undefined;
-    return host && session ? session.host.accept(host) : notFound();
+    return socketResponse(host && session ? accepted(session.host.accept(host)) : this.#unknown());
   }
 
   async #watch({ caller, after }: LogWatchRequest): Promise<Response> {
-    const watching = await this.#read(caller, (session) => accepted(session.watch(caller, after)));
-    return watching.ok ? watching.value : notFound();
+    return socketResponse(await this.#read(caller, (session) => session.watch(caller, after)));
   }
 
   override async webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): Promise<void> {
@@ -349,8 +349,4 @@ type Outcome<T> = Result<T> | Promise<Result<T>>;
 
 function notPending({ sessionId, seq }: AgentRequest): Refused {
   return refused(unknownPermission(clientRequestId(sessionId, seq)));
-}
-
-function notFound(): Response {
-  return new Response("Unknown session", { status: 404 });
 }

@@ -30,12 +30,12 @@ export class HostIntake {
   // ---- the socket -------------------------------------------------------------------------------------
 
   /** Accepts a socket of the host, which is authorised before it gets here. */
-  accept(host: Caller): Response {
+  accept(host: Caller): WebSocket {
     const { registration, tags } = this.#sockets.prepare(host, "host", this.#state.sessionId);
     const webSocket = this.#parts.link.accept(tags);
     this.#sockets.register(registration);
     this.endExpiredSockets();
-    return new Response(null, { status: 101, webSocket });
+    return webSocket;
   }
 
   /** Ends the sockets of expired tokens. The host reconnects with a newer token, unnoticed by the agent process. */

@@ -228,11 +228,11 @@ export class LoadedSession {
   // ---- sockets and access -----------------------------------------------------------------------------
 
   /** A socket that gets the log from the event after `after` on. */
-  watch(caller: Caller, after: number): Response {
+  watch(caller: Caller, after: number): Result<WebSocket> {
     const { registration, tags } = this.#context.sockets.prepare(caller, "watcher", this.#state.sessionId);
-    const response = this.#parts.watchers.accept(after, tags, caller.redacted);
-    if (response.webSocket) this.#context.sockets.register(registration);
-    return response;
+    const result = this.#parts.watchers.accept(after, tags, caller.redacted);
+    if (result.ok) this.#context.sockets.register(registration);
+    return result;
   }
 
   async receiveSocketMessage(ws: WebSocket, message: string): Promise<void> {

@@ -1,5 +1,6 @@
 import { readAttachment, writeAttachment } from "../durable/attachments.ts";
 import { PullSockets } from "../durable/pull-sockets.ts";
+import type { Result } from "../protocol/refusal.ts";
 
 /**
  * Readers of the workspace's view as it changes. A slow reader misses the views in between, but always gets the
@@ -11,7 +12,7 @@ export class ViewWatchers {
 
   /** `view` returns the current view of the workspace with that id as JSON. */
   constructor(ctx: DurableObjectState, max: number, view: (id: string) => string) {
-    this.#sockets = new PullSockets(ctx, "workspace-watcher", max);
+    this.#sockets = new PullSockets(ctx, "workspace-watcher", max, "workspace");
     this.#view = view;
   }
 
@@ -19,7 +20,7 @@ export class ViewWatchers {
     return this.#sockets.isEmpty;
   }
 
-  accept(id: string, tags: readonly string[]): Response {
+  accept(id: string, tags: readonly string[]): Result<WebSocket> {
     return this.#sockets.accept({ kind: "workspace-watcher", id, seen: "", waiting: false }, tags);
   }
 

@@ -9,6 +9,7 @@ import {
   registrationTags,
   unregister,
 } from "../durable/socket-registration.ts";
+import { socketResponse } from "../durable/socket-response.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose, CloseCode } from "../protocol/close-codes.ts";
 import type { GitState } from "../protocol/host-wire.ts";
@@ -90,8 +91,7 @@ export class WorkspaceState extends DurableObject<Env> {
     return this.#workspace.putSecret({ tenant: caller.tenant, workspace }, name, value);
   }
 
-  /** False: there is no such secret. */
-  async deleteSecret(caller: Caller, name: string): Promise<boolean> {
+  async deleteSecret(caller: Caller, name: string): Promise<Result<undefined>> {
     checkRight(this.ctx.id, caller, "workspace:admin");
     return this.#workspace.deleteSecret(name);
   }
@@ -153,10 +153,10 @@ export class WorkspaceState extends DurableObject<Env> {
     checkRight(this.ctx.id, caller, "session:read");
     const holder = { class: "workspace", name: objectName(caller.tenant, id) } as const;
     const registration = registrationFor(caller, "watcher", holder);
-    const response = this.#workspace.watchers.accept(id, registrationTags(registration));
-    if (response.webSocket)
+    const result = this.#workspace.watchers.accept(id, registrationTags(registration));
+    if (result.ok)
       register(this.ctx, this.env, registration, () => this.endSocket(registration.id, "token revoked"));
-    return response;
+    return socketResponse(result);
   }
 
   override async webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): Promise<void> {

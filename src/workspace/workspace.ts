@@ -205,11 +205,10 @@ export class Workspace {
     return result;
   }
 
-  /** False: there is no such secret. */
-  async deleteSecret(name: string): Promise<boolean> {
-    const isRemoved = this.secrets.remove(name);
-    if (isRemoved) await this.#sendSecrets();
-    return isRemoved;
+  async deleteSecret(name: string): Promise<Result<undefined>> {
+    const result = this.secrets.remove(name);
+    if (result.ok) await this.#sendSecrets();
+    return result;
   }
 
   async #sendSecrets(): Promise<void> {

@@ -5,6 +5,7 @@ import { cursorAfter, type EventCursor, isSameCursor, parseCursor } from "../../
 import { errorResponse } from "../../protocol/errors.ts";
 import type { Resumption } from "../../protocol/internal-headers.ts";
 import { FAULTS } from "../../protocol/jsonrpc-faults.ts";
+import { accepted, type Result, refused } from "../../protocol/refusal.ts";
 import { RESUMABLE, readClientHead, splitMessage } from "../../protocol/resumable-wire.ts";
 import type { DeliveryResult, FrameMark, Handover, Page, ReaderPosition } from "../../protocol/rpc.ts";
 import { Admission } from "../admission.ts";
@@ -12,7 +13,7 @@ import { adoptCaller, type Exchange } from "../client.ts";
 import { announceCaller, relayToOthers, wakeSessions } from "../client-sessions.ts";
 import { Intake, type IntakeResult, refuseUninitialized } from "../intake.ts";
 import { Router } from "../router.ts";
-import { type ConnectionParts, StoredClient } from "../stored-client.ts";
+import { type ConnectionParts, StoredClient, UNKNOWN_CONNECTION } from "../stored-client.ts";
 import { EXPIRED, isExpired } from "../token-lifetime.ts";
 import { OWN, ResumableSocket } from "./resumable-socket.ts";
 import { ResumableState } from "./resumable-state.ts";
@@ -45,9 +46,10 @@ export class ResumableClient {
   }
 
   /** Makes a connection, or gives it another socket. Undefined when the caller has no such connection. */
-  accept(handover: Handover, resumption: Resumption): WebSocket | undefined {
+  accept(handover: Handover, resumption: Resumption): Result<WebSocket> {
     const { ctx, store, deadlines, lifetime, limits } = this.#parts;
-    if (resumption === "again" && !store.isFor(handover.caller, "resumable")) return undefined;
+    if (resumption === "again" && !store.isFor(handover.caller, "resumable"))
+      return refused(UNKNOWN_CONNECTION);
     if (resumption === "new")
       store.create({ ...handover, initialized: false, dialect: null, sent: 0, resumable: true }, Date.now());
     for (const old of ctx.getWebSockets(RESUMABLE)) old.close(CloseCode.abandoned, "replaced");
@@ -72,7 +74,7 @@ export class ResumableClient {
     lifetime.begin(this.#client.state);
     deadlines.set("idle", Date.now() + limits.resumeMs);
     void this.checkLiveness();
-    return client;
+    return accepted(client);
   }
 
   get client(): ResumableState {

@@ -3,13 +3,15 @@ import type { Caller } from "../../protocol/caller.ts";
 import { type Cursor, cursorAfter, isSameCursor } from "../../protocol/cursor.ts";
 import { type Frame, mustReadFrame, oneLine } from "../../protocol/frame.ts";
 import type { StreamRequest } from "../../protocol/internal-headers.ts";
+import type { Limits } from "../../protocol/limits.ts";
+import { accepted, type Refusal, type Result, refused } from "../../protocol/refusal.ts";
 import type { DeliveryResult, FrameMark, Handover, Page, ReaderPosition } from "../../protocol/rpc.ts";
 import { Admission } from "../admission.ts";
 import { adoptCaller, type Client, type Exchange } from "../client.ts";
 import { announceCaller, relayToOthers } from "../client-sessions.ts";
 import { Intake, type IntakeResult, refuseUninitialized } from "../intake.ts";
 import { Router } from "../router.ts";
-import { type ConnectionParts, StoredClient } from "../stored-client.ts";
+import { type ConnectionParts, StoredClient, UNKNOWN_CONNECTION } from "../stored-client.ts";
 import { type StreamReader, StreamReaders } from "./event-stream-readers.ts";
 import { isAnsweredOnConnection, postError } from "./post-validation.ts";
 import { cursorAfterFrame, parseEventId, type StreamPosition, streamEventId } from "./stream-position.ts";
@@ -17,12 +19,6 @@ import { HttpState } from "./streamable-http-state.ts";
 
 /** A client's message, and the session that the client names in a header. */
 export type Post = { caller: Caller; session: string | undefined; raw: string };
-/** An HTTP status, the reason for a failure, and the time after which to try again, if that is known. */
-export type HttpOutcome = {
-  status: 202 | 400 | 404 | 409 | 410 | 429;
-  reason: string;
-  retryAfterMs?: number;
-};
 
 /**
  * A client of Streamable HTTP. It posts its messages and reads event streams: the connection's own, and one per
@@ -76,14 +72,15 @@ export class HttpClient {
     return answer;
   }
 
-  async post({ caller, session, raw }: Post): Promise<HttpOutcome> {
+  async post({ caller, session, raw }: Post): Promise<Result<undefined>> {
     const { store, limits } = this.#parts;
-    if (!store.isFor(caller, "http")) return UNKNOWN;
+    if (!store.isFor(caller, "http")) return refused(UNKNOWN_CONNECTION);
     const frame = mustReadFrame(raw);
     const reason = postError(frame, session, limits.idChars, (id) => store.isAttached(id));
-    if (reason !== undefined) return { status: 400, reason };
+    if (reason !== undefined) return refused({ reason: "invalid", message: reason });
     const asks = frame.kind === "request" || frame.kind === "invalid";
-    if (asks && store.isFull()) return { status: 429, reason: "Read your event streams first" };
+    if (asks && store.isFull())
+      return refused({ reason: "too-many", message: "Read your event streams first" });
     this.#adoptCaller(caller);
     const handedOver: Promise<void>[] = [];
     const exchange: Exchange = {
@@ -91,68 +88,68 @@ export class HttpClient {
       answer: (text) => this.#answer(frame, session, text),
       waitFor: (promise) => handedOver.push(promise),
     };
-    let outcome: HttpOutcome;
+    let result: Result<undefined>;
     try {
-      outcome = await this.#inOrder(() => this.#receive(frame, exchange));
+      result = await this.#inOrder(() => this.#receive(frame, exchange));
       await Promise.all(handedOver);
     } catch (error) {
       // The connection may have been ended in between.
       if (this.#stored.exists) throw error;
-      return UNKNOWN;
+      return refused(UNKNOWN_CONNECTION);
     }
     // The answer may come from a session whose cursor rests, because nobody reads the session's stream.
     if (frame.kind === "request" && (session === undefined || isAnsweredOnConnection(frame)))
       for (const sessionId of store.sessionsOwing()) this.#searchAnswers(sessionId);
-    return outcome;
+    return result;
   }
 
-  async #receive(frame: Frame, exchange: Exchange): Promise<HttpOutcome> {
+  async #receive(frame: Frame, exchange: Exchange): Promise<Result<undefined>> {
     // An answer by the connection itself, even a refusal, cancels the debt.
     if (frame.method === "session/load" && frame.kind === "request" && frame.sessionId !== undefined)
       this.#parts.store.owe(frame.sessionId, frame.idText);
     const result = await this.#intake.receiveFrame(frame, frame.raw.length, exchange);
-    return this.#outcomeOf(result, exchange);
+    return this.#resultOf(result, exchange);
   }
 
-  #outcomeOf(result: IntakeResult, exchange: Exchange): HttpOutcome {
+  #resultOf(result: IntakeResult, exchange: Exchange): Result<undefined> {
     switch (result.kind) {
       case "taken":
       case "too-long":
-        return ACCEPTED;
+        return accepted();
       case "id-too-long":
-        return { status: 400, reason: `Ids have at most ${this.#parts.limits.idChars} characters` };
+        return refused(idTooLong(this.#parts.limits));
       case "uninitialized":
         refuseUninitialized(result.frame, exchange);
-        return ACCEPTED;
+        return accepted();
       case "quota-exceeded":
-        return { status: 429, reason: result.message, retryAfterMs: result.retryAfterMs };
+        return refused({ reason: "too-many", message: result.message, retryAfterMs: result.retryAfterMs });
     }
   }
 
   /**
    * Opens a stream: the reader's end of a socket, or a refusal. A reader that presents `lastEventId` takes the stream
-   * over, because only the reader before it can know the id. A reader without one gets 409 while the current reader is
-   * alive.
+   * over, because only the reader before it can know the id. A reader without one is refused while the current reader
+   * is alive.
    */
-  async open({ caller, session = "", lastEventId }: StreamRequest): Promise<WebSocket | HttpOutcome> {
+  async open({ caller, session = "", lastEventId }: StreamRequest): Promise<Result<WebSocket>> {
     const { store, limits } = this.#parts;
-    if (!store.isFor(caller, "http")) return UNKNOWN;
-    if (session.length > limits.idChars)
-      return { status: 400, reason: `Ids have at most ${limits.idChars} characters` };
-    if (lastEventId === undefined && (await this.#isRead(session))) return TAKEN;
-    if (!store.isFor(caller, "http")) return UNKNOWN;
+    if (!store.isFor(caller, "http")) return refused(UNKNOWN_CONNECTION);
+    if (session.length > limits.idChars) return refused(idTooLong(limits));
+    if (lastEventId === undefined && (await this.#isRead(session))) return refused(TAKEN);
+    if (!store.isFor(caller, "http")) return refused(UNKNOWN_CONNECTION);
     if (!this.#readers.of(session) && this.#readers.count > limits.sessionsPerConnection)
-      return { status: 429, reason: "Too many event streams" };
+      return refused({ reason: "too-many", message: "Too many event streams" });
     if (caller.expires > this.#client.state.caller.expires) this.#adoptCaller(caller);
     const stream = store.stream(session);
     const last = this.#readers.last(session);
-    if (lastEventId === undefined) return this.#readers.accept(session, last ? last.cursor : stream.cursor);
+    if (lastEventId === undefined)
+      return accepted(this.#readers.accept(session, last ? last.cursor : stream.cursor));
     const from = parseEventId(lastEventId);
-    if (!from) return { status: 400, reason: "Unknown Last-Event-ID" };
+    if (!from) return refused({ reason: "invalid", message: "Unknown Last-Event-ID" });
     if (from.sent < stream.dropped)
-      return { status: 410, reason: "The events after Last-Event-ID are no longer stored" };
+      return refused({ reason: "gone", message: "The events after Last-Event-ID are no longer stored" });
     if (from.sent < stream.sent) store.setSent(session, from.sent);
-    return this.#readers.accept(session, from.cursor);
+    return accepted(this.#readers.accept(session, from.cursor));
   }
 
   /** Whether the stream has a reader that is alive, or that came while the one before it was probed. */
@@ -164,10 +161,10 @@ export class HttpClient {
   }
 
   /** Ends the connection. Its sessions go on: a client that leaves decides nothing. */
-  async remove(caller: Caller): Promise<HttpOutcome> {
-    if (!this.#parts.store.isFor(caller, "http")) return UNKNOWN;
+  async remove(caller: Caller): Promise<Result<undefined>> {
+    if (!this.#parts.store.isFor(caller, "http")) return refused(UNKNOWN_CONNECTION);
     await this.end();
-    return ACCEPTED;
+    return accepted();
   }
 
   /** Ends the connection if nobody has used it for long; until then, sets the deadline again. */
@@ -361,9 +358,11 @@ export class HttpClient {
   }
 }
 
-const ACCEPTED: HttpOutcome = { status: 202, reason: "" };
-const TAKEN: HttpOutcome = { status: 409, reason: "Outbound stream already has an active receiver" };
-const UNKNOWN: HttpOutcome = { status: 404, reason: "Unknown Acp-Connection-Id" };
+const TAKEN: Refusal = { reason: "conflict", message: "Outbound stream already has an active receiver" };
+
+function idTooLong({ idChars }: Limits): Refusal {
+  return { reason: "invalid", message: `Ids have at most ${idChars} characters` };
+}
 
 function event(position: StreamPosition, frame: string): string {
   return `id: ${streamEventId(position)}\ndata: ${oneLine(frame)}\n\n`;

@@ -2,11 +2,11 @@ import { type Context, Hono } from "hono";
 import { workspaceObject } from "../../durable/object-names.ts";
 import { mayUseWorkspace, ownWorkspace } from "../../protocol/caller.ts";
 import { HOST } from "../../protocol/internal-headers.ts";
-import { unknownSession } from "../../protocol/refusal.ts";
 import type { AppEnv } from "../app-env.ts";
 import { requireScope } from "../middleware/authentication.ts";
 import { requireUpgrade, withSubprotocol } from "../middleware/upgrade.ts";
-import { RefusalException } from "../refusal-response.ts";
+import { requestSocket } from "../object-socket.ts";
+import { unwrap } from "../refusal-response.ts";
 import { sessionOf, unknownWorkspace } from "../targets.ts";
 
 /** Where agent hosts connect: with one control socket, and one socket for each session they run. */
@@ -16,15 +16,13 @@ hostRoutes.use(requireScope("host"), requireUpgrade);
 
 hostRoutes.get("/control", async (c) => {
   const object = workspaceObject(c.env, c.get("caller").tenant, hostWorkspace(c));
-  return withSubprotocol(c.req.raw, await object.fetch("https://workspace/", asHost(c)));
+  return withSubprotocol(c.req.raw, unwrap(await requestSocket(object, asHost(c))));
 });
 
 hostRoutes.get("/sessions/:id", async (c) => {
   hostWorkspace(c);
-  const id = c.req.param("id");
-  const response = await sessionOf(c, id).fetch("https://session/", asHost(c));
-  if (!response.webSocket) throw new RefusalException(unknownSession(id));
-  return withSubprotocol(c.req.raw, response);
+  const session = sessionOf(c, c.req.param("id"));
+  return withSubprotocol(c.req.raw, unwrap(await requestSocket(session, asHost(c))));
 });
 
 /** The workspace of the host's token. The request may name it, but no other. */
@@ -35,6 +33,6 @@ function hostWorkspace(c: Context<AppEnv>): string {
   return workspace;
 }
 
-function asHost(c: Context<AppEnv>): RequestInit {
-  return { headers: { Upgrade: "websocket", ...HOST.write(c.get("caller")) } };
+function asHost(c: Context<AppEnv>): Record<string, string> {
+  return HOST.write(c.get("caller"));
 }

@@ -1,5 +1,7 @@
 import type { Context } from "hono";
+import { accepted, type Result } from "../../protocol/refusal.ts";
 import type { AppEnv } from "../app-env.ts";
+import { requestSocket } from "../object-socket.ts";
 import { eventStream } from "./event-stream.ts";
 
 export function acceptsEventStream(c: Context<AppEnv>): boolean {
@@ -8,29 +10,29 @@ export function acceptsEventStream(c: Context<AppEnv>): boolean {
 
 /**
  * An event stream from an object. The object reads the request from `headers` and answers with a socket that sends one
- * page at a time. A refusal of the object is returned unchanged. The stream ends when the caller's token expires,
- * unless the object ends it.
+ * page at a time. The stream ends when the caller's token expires, unless the object ends it.
  */
 export async function objectStream(
   c: Context<AppEnv>,
   object: Pick<Fetcher, "fetch">,
   headers: Record<string, string>,
   endsAt = c.get("caller").expires * 1000,
-): Promise<Response> {
+): Promise<Result<Response>> {
   const { keepAliveMs, socketIdleMs } = c.get("limits");
-  const response = await object.fetch("https://object/stream", {
-    headers: { Upgrade: "websocket", ...headers },
-  });
-  if (!response.webSocket) return new Response(response.body, response);
-  response.webSocket.accept();
-  const body = eventStream(response.webSocket, {
+  const response = await requestSocket(object, headers);
+  if (!response.ok) return response;
+  const { webSocket } = response.value;
+  webSocket.accept();
+  const body = eventStream(webSocket, {
     keepAliveMs,
     stallMs: socketIdleMs,
     endsAt,
     signal: c.req.raw.signal,
   });
-  return c.body(body, 200, {
-    "Content-Type": "text/event-stream",
-    "Cache-Control": "no-cache, no-transform",
-  });
+  return accepted(
+    c.body(body, 200, {
+      "Content-Type": "text/event-stream",
+      "Cache-Control": "no-cache, no-transform",
+    }),
+  );
 }

@@ -3,6 +3,7 @@ import { PullSockets } from "../../durable/pull-sockets.ts";
 import { textChunks } from "../../durable/text-chunks.ts";
 import { oneLine } from "../../protocol/frame.ts";
 import type { Limits } from "../../protocol/limits.ts";
+import type { Result } from "../../protocol/refusal.ts";
 import type { HistoryArchive } from "../log/history-archive.ts";
 import { HistoryGone } from "../log/history-gone.ts";
 import type { Journal } from "../log/journal.ts";
@@ -15,14 +16,14 @@ export class LogWatchers {
   readonly #limits: Limits;
 
   constructor(ctx: DurableObjectState, journal: Journal, archive: HistoryArchive, limits: Limits) {
-    this.#sockets = new PullSockets(ctx, "log-watcher", limits.watchersPerSession);
+    this.#sockets = new PullSockets(ctx, "log-watcher", limits.watchersPerSession, "session");
     this.#journal = journal;
     this.#archive = archive;
     this.#limits = limits;
   }
 
   /** Accepts a reader of the events after `after`. */
-  accept(after: number, tags: readonly string[], redact?: boolean): Response {
+  accept(after: number, tags: readonly string[], redact?: boolean): Result<WebSocket> {
     return this.#sockets.accept({ kind: "log-watcher", seq: after, waiting: false, redact }, tags);
   }
 

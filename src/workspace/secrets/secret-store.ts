@@ -39,8 +39,10 @@ export class SecretStore {
   }
 
   /** False: there is no such secret. */
-  remove(name: string): boolean {
-    return this.#store.exists && this.#sql.exec("DELETE FROM secret WHERE name = ?", name).rowsWritten > 0;
+  remove(name: string): Result<undefined> {
+    const isRemoved =
+      this.#store.exists && this.#sql.exec("DELETE FROM secret WHERE name = ?", name).rowsWritten > 0;
+    return isRemoved ? accepted() : refused({ reason: "not-found", message: "Unknown secret" });
   }
 
   /** All secrets in clear text, without those that were encrypted under another key. */

@@ -8,6 +8,8 @@ import type { AppEnv } from "../../app-env.ts";
 import { requireScope } from "../../middleware/authentication.ts";
 import { limitConnections } from "../../middleware/rate-limits.ts";
 import { isWebSocketUpgrade, withSubprotocol } from "../../middleware/upgrade.ts";
+import { requestSocket } from "../../object-socket.ts";
+import { respondInText } from "../../refusal-response.ts";
 import { requestedWorkspace, unknownWorkspace } from "../../targets.ts";
 import { postMessage } from "./post.ts";
 import { openStream } from "./stream.ts";
@@ -54,10 +56,8 @@ async function passSocket(
   more: Record<string, string> = {},
 ): Promise<Response> {
   const connection = c.env.ACP_CONNECTION_DO.getByName(handover.connection);
-  const response = await connection.fetch("https://connection/", {
-    headers: { Upgrade: "websocket", ...HANDOVER.write(handover), ...more },
-  });
-  return withSubprotocol(c.req.raw, response);
+  const response = await requestSocket(connection, { ...HANDOVER.write(handover), ...more });
+  return response.ok ? withSubprotocol(c.req.raw, response.value) : respondInText(c, response.refusal);
 }
 
 function offersResumable(c: Context<AppEnv>): boolean {
@@ -69,8 +69,8 @@ async function removeConnection(c: Context<AppEnv>): Promise<Response> {
   const connection = c.req.header("Acp-Connection-Id");
   if (!connection) return c.text("Missing Acp-Connection-Id", 400);
   if (!isUuid(connection)) return c.text("Unknown Acp-Connection-Id", 404);
-  const { status, reason } = await c.env.ACP_CONNECTION_DO.getByName(connection).remove(c.get("caller"));
-  return status === 202 ? c.body(null, status) : c.text(reason, status);
+  const result = await c.env.ACP_CONNECTION_DO.getByName(connection).remove(c.get("caller"));
+  return result.ok ? c.body(null, 202) : respondInText(c, result.refusal);
 }
 
 /** A new connection in the requested workspace. A client may ask to observe only, whatever its token allows. */

@@ -4,10 +4,11 @@ import { type Frame, isFault, readFrame } from "../../../protocol/frame.ts";
 import { isUuid } from "../../../protocol/ids.ts";
 import { FAULTS, isIdTooLong } from "../../../protocol/jsonrpc-faults.ts";
 import type { Limits } from "../../../protocol/limits.ts";
+import { accepted, type Result, refused } from "../../../protocol/refusal.ts";
 import type { Handover } from "../../../protocol/rpc.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { limitConnections } from "../../middleware/rate-limits.ts";
-import { setRetryAfter } from "../../refusal-response.ts";
+import { respondInText } from "../../refusal-response.ts";
 
 /**
  * The client-to-server half of Streamable HTTP. `initialize` creates the connection and is answered in the response; all
@@ -15,9 +16,9 @@ import { setRetryAfter } from "../../refusal-response.ts";
  */
 export async function postMessage(c: Context<AppEnv>, newHandover: () => Handover): Promise<Response> {
   if (!isJson(c.req.header("Content-Type"))) return c.text("Unsupported Media Type", 415);
-  const raw = await readBody(c.req.raw, c.get("limits"));
-  if (raw === "too long") return c.text("Payload Too Large", 413);
-  const frame = raw === "not text" ? ({ fault: "parse" } as const) : readFrame(raw.text);
+  const body = await readBody(c.req.raw, c.get("limits"));
+  if (!body.ok && body.refusal === "too-long") return c.text("Payload Too Large", 413);
+  const frame = body.ok ? readFrame(body.value) : ({ fault: "parse" } as const);
   if (isFault(frame)) {
     if (frame.fault === "batch") return json(c, errorResponse("null", FAULTS.batch), 400);
     return c.text(frame.fault === "parse" ? "Invalid JSON" : "Invalid JSON-RPC message", 400);
@@ -29,13 +30,12 @@ export async function postMessage(c: Context<AppEnv>, newHandover: () => Handove
   }
   if (!connection) return c.text("Missing Acp-Connection-Id", 400);
   if (!isUuid(connection)) return c.text("Unknown Acp-Connection-Id", 404);
-  const { status, reason, retryAfterMs } = await c.env.ACP_CONNECTION_DO.getByName(connection).post({
+  const result = await c.env.ACP_CONNECTION_DO.getByName(connection).post({
     caller: c.get("caller"),
     session: c.req.header("Acp-Session-Id") || undefined,
     raw: frame.raw,
   });
-  if (retryAfterMs !== undefined) setRetryAfter(c, retryAfterMs);
-  return status === 202 ? c.body(null, status) : c.text(reason, status);
+  return result.ok ? c.body(null, 202) : respondInText(c, result.refusal);
 }
 
 async function initialize(c: Context<AppEnv>, frame: Frame, newHandover: () => Handover): Promise<Response> {
@@ -69,23 +69,23 @@ function isJson(contentType: string | undefined): boolean {
 async function readBody(
   request: Request,
   { frameChars }: Limits,
-): Promise<{ text: string } | "too long" | "not text"> {
+): Promise<Result<string, "too-long" | "not-text">> {
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
   let text = "";
-  if (!request.body) return { text };
+  if (!request.body) return accepted(text);
   const reader = request.body.getReader();
   try {
     for (;;) {
       const { done, value } = await reader.read();
       text += decoder.decode(value, { stream: !done });
-      if (done) return { text };
+      if (done) return accepted(text);
       if (text.length > frameChars) {
         await reader.cancel();
-        return "too long";
+        return refused("too-long");
       }
     }
   } catch (error) {
-    if (error instanceof TypeError) return "not text";
+    if (error instanceof TypeError) return refused("not-text");
     throw error;
   }
 }

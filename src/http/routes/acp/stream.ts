@@ -2,6 +2,7 @@ import type { Context } from "hono";
 import { isUuid } from "../../../protocol/ids.ts";
 import { STREAM } from "../../../protocol/internal-headers.ts";
 import type { AppEnv } from "../../app-env.ts";
+import { respondInText } from "../../refusal-response.ts";
 import { acceptsEventStream, objectStream } from "../../streams/object-stream.ts";
 
 /** The server-to-client half of Streamable HTTP: one stream per session, and one for the connection itself. */
@@ -17,5 +18,6 @@ export async function openStream(c: Context<AppEnv>): Promise<Response> {
   });
   // The client may renew its token while the stream is open, so the connection ends the stream.
   const endsAt = Number.POSITIVE_INFINITY;
-  return objectStream(c, c.env.ACP_CONNECTION_DO.getByName(connection), request, endsAt);
+  const stream = await objectStream(c, c.env.ACP_CONNECTION_DO.getByName(connection), request, endsAt);
+  return stream.ok ? stream.value : respondInText(c, stream.refusal);
 }

@@ -21,10 +21,10 @@ eventRoutes.get("/sessions/:id/events", liveEvents, async (c) => {
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
-      if (page?.ok === false && page.refusal.reason === "gone")
-        return controller.error(new Error(page.refusal.message));
-      if (!page?.ok || page.value.count === 0) return controller.close();
-      const { text, count, last } = page.value;
+      // A stream that ended without an error would look like the whole log.
+      const value = page && unwrap(page);
+      if (!value || value.count === 0) return controller.close();
+      const { text, count, last } = value;
       controller.enqueue(encoder.encode(text));
       left -= count;
       page = left > 0 ? await session.events(caller, last, left) : null;

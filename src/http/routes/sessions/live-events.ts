@@ -1,10 +1,9 @@
 import { createMiddleware } from "hono/factory";
 import { WATCH_LOG } from "../../../protocol/internal-headers.ts";
-import { unknownSession } from "../../../protocol/refusal.ts";
 import { LIVE_EVENTS_QUERY } from "../../../protocol/rest.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { parse } from "../../input.ts";
-import { RefusalException } from "../../refusal-response.ts";
+import { unwrap } from "../../refusal-response.ts";
 import { acceptsEventStream, objectStream } from "../../streams/object-stream.ts";
 import { sessionOf } from "../../targets.ts";
 
@@ -16,13 +15,6 @@ export const liveEvents = createMiddleware<AppEnv>(async (c, next) => {
   const { after } = parse(LIVE_EVENTS_QUERY, {
     after: c.req.header("Last-Event-ID") ?? c.req.query("after"),
   });
-  const response = await objectStream(
-    c,
-    sessionOf(c, id),
-    WATCH_LOG.write({ caller: c.get("caller"), after }),
-  );
-  if (response.ok) return response;
-  if (response.status !== 429) throw new RefusalException(unknownSession(id));
-  const message = `A session has at most ${c.get("limits").watchersPerSession} live readers`;
-  throw new RefusalException({ reason: "too-many", message });
+  const watch = WATCH_LOG.write({ caller: c.get("caller"), after });
+  return unwrap(await objectStream(c, sessionOf(c, id), watch));
 });

@@ -32,9 +32,10 @@ secretRoutes.put(`${PATH}/:name`, async (c) => {
 secretRoutes.delete(`${PATH}/:name`, async (c) => {
   const { id, name } = c.req.param();
   const caller = c.get("caller");
-  const isRemoved = await workspaceOf(c, id).deleteSecret(caller, name);
+  const removed = await workspaceOf(c, id).deleteSecret(caller, name);
   const { tenant, subject } = caller;
-  if (isRemoved)
+  // The caller wants the secret to be gone, so a secret that never existed is no failure.
+  if (removed.ok)
     await audit(c.env, tenant, { kind: "secret.deleted", subject, workspace: id, detail: { name } });
   return c.body(null, 204);
 });

@@ -8,7 +8,7 @@ import { type Act, audit } from "../../../tenant/client/audit.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { parseBody, parseQuery } from "../../input.ts";
 import { requireScope } from "../../middleware/authentication.ts";
-import { RefusalException, unwrap } from "../../refusal-response.ts";
+import { unwrap } from "../../refusal-response.ts";
 import { acceptsEventStream, objectStream } from "../../streams/object-stream.ts";
 import { workspaceOf } from "../../targets.ts";
 
@@ -25,10 +25,7 @@ const liveView = createMiddleware<AppEnv>(async (c, next) => {
   if (!acceptsEventStream(c)) return next();
   const id = c.req.param("id") ?? "";
   const watch = WATCH_WORKSPACE.write({ caller: c.get("caller"), id });
-  const response = await objectStream(c, workspaceOf(c, id), watch);
-  if (response.ok) return response;
-  const message = `A workspace has at most ${c.get("limits").watchersPerWorkspace} live readers`;
-  throw new RefusalException({ reason: "too-many", message });
+  return unwrap(await objectStream(c, workspaceOf(c, id), watch));
 });
 
 workspaceRoutes.get("/workspaces/:id", liveView, async (c) => {
