@@ -1,7 +1,8 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
-import { events, eventsText, openSession, sessionStub } from "./fixtures.ts";
+import { events, eventsText, get, openSession, sessionStub } from "./fixtures.ts";
+import { token } from "./tokens.ts";
 
 /** A frame whose text is exactly `length` characters long, filled with the given character. */
 function frameOf(length: number, fill = "x"): string {
@@ -75,6 +76,21 @@ describe("the log with frames of any size", () => {
     );
     expect(largest.n).toBeLessThan(MB2);
   });
+});
+
+test("a reader whose session is deleted in mid-read gets an error, not a short log", async () => {
+  const { client, agent, sessionId, workspace } = await openSession();
+  // Each frame is a page of its own.
+  agent.items(...Array.from({ length: 6 }, () => frameOf(DEFAULT_LIMITS.deliverChars)));
+  await agent.durable();
+  const { body } = await get(`/api/sessions/${sessionId}/events`, await token({ workspace }));
+  const reader = body!.getReader();
+  expect((await reader.read()).done).toBe(false);
+  await client.until(client.call("session/delete", { sessionId }));
+  const readToEnd = async () => {
+    while (!(await reader.read()).done);
+  };
+  await expect(readToEnd()).rejects.toThrow();
 });
 
 describe("a frame over several lines", () => {
