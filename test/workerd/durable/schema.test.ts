@@ -154,6 +154,18 @@ test("a workspace of version 1 keeps its settings, its webhooks and its unsent m
   });
 });
 
+test("a session of version 1 keeps its webhook messages and their deadline", () =>
+  withStorage((storage) => {
+    const { sql } = storage;
+    sql.exec(`${PAST_TABLES.session?.[0]}${LATE_TABLES.session}`);
+    sql.exec("CREATE TABLE IF NOT EXISTS deadline (name TEXT PRIMARY KEY, at INTEGER NOT NULL)");
+    sql.exec("INSERT INTO notice (seq, id, type, body) VALUES (4, 'msg_1', 'turn.ended', '{}')");
+    sql.exec("INSERT INTO deadline VALUES ('notices', 7)");
+    new Tables(storage, SESSION_SCHEMA);
+    expect(sql.exec("SELECT seq, id FROM webhook_message").toArray()).toEqual([{ seq: 4, id: "msg_1" }]);
+    expect(sql.exec("SELECT * FROM deadline").toArray()).toEqual([{ name: "webhook-messages", at: 7 }]);
+  }));
+
 test("a stream of version 1 keeps its cursor", () =>
   withStorage((storage) => {
     storage.sql.exec(PAST_TABLES.connection?.[0] ?? "");
