@@ -1,7 +1,7 @@
 import { frameOf, isFault } from "../../../protocol/frame.ts";
 import { eachMember, isObjectAt, type Span, skipSpace, skipValue } from "../../../protocol/json-text.ts";
 import { isRecord } from "../../../protocol/json-value.ts";
-import type { Context, LogEvent, Route } from "./event.ts";
+import { type Context, type LogEvent, type Route, STOPS } from "./event.ts";
 import { readFact } from "./fact-reader.ts";
 
 /** An event as read from a line of NDJSON, the inverse of `envelope`. The line may be of another system. */
@@ -94,12 +94,25 @@ function contextOf(value: Json): Context {
 
 /** A route may have unknown members. A known member of the wrong type would mislead the code that reads it. */
 function isRoute(route: Json): route is Route {
-  const types = { connection: "string", to: "string", id: "string", requestId: "string", stop: "string" };
-  return (
-    Object.entries(types).every(([key, type]) => route[key] === undefined || typeof route[key] === type) &&
-    ["re", "repeats"].every((key) => route[key] === undefined || Number.isSafeInteger(route[key]))
-  );
+  return ROUTE_MEMBERS.every(([key, isValid]) => route[key] === undefined || isValid(route[key]));
 }
+
+const isText = (value: unknown) => typeof value === "string";
+
+const ROUTE_CHECKS: Readonly<Record<keyof Route, (value: unknown) => boolean>> = {
+  connection: isText,
+  to: isText,
+  except: isText,
+  also: (value) => Array.isArray(value) && value.every(isText),
+  id: isText,
+  re: Number.isSafeInteger,
+  requestId: isText,
+  path: isText,
+  stop: (value) => STOPS.some((stop) => stop === value),
+  early: (value) => value === true,
+  repeats: Number.isSafeInteger,
+};
+const ROUTE_MEMBERS = Object.entries(ROUTE_CHECKS);
 
 /** The text of the frame as its sender wrote it. */
 function messageText(line: string): string {

@@ -83,12 +83,15 @@ export type Route = {
    * does not know the method `declined` it while another client may know it; or it is the agent's `replay` of events
    * that the log has, or a `duplicate` within such a replay.
    */
-  readonly stop?: "held" | "gateway" | "host" | "sent" | "stray" | "declined" | "replay" | "duplicate";
+  readonly stop?: Stop;
   /** The frame names the agent session that is being opened, before the answer that opens it. */
   readonly early?: true;
   /** Sequence number of the prompt that this one repeats under the same idempotency key. */
   readonly repeats?: number;
 };
+
+export const STOPS = ["held", "gateway", "host", "sent", "stray", "declined", "replay", "duplicate"] as const;
+export type Stop = (typeof STOPS)[number];
 
 export function isFrame(event: LogEvent): event is FrameEvent {
   return event.kind === "acp.frame";
