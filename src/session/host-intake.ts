@@ -2,7 +2,13 @@ import type { Caller } from "../protocol/caller.ts";
 import { CloseCode } from "../protocol/close-codes.ts";
 import { decodeLink, encodeLink } from "../protocol/host-wire.ts";
 import type { HostStatusMessage } from "../protocol/rpc.ts";
-import { drain, hostAbsent, hostGone, processLost, processRequestLost } from "./core/decide/agent-process.ts";
+import {
+  drain,
+  hostAbsent,
+  hostGone,
+  processLost,
+  processRequestLost,
+} from "./core/decide/host-departure.ts";
 import { hostHello, hostItem, isWelcome } from "./core/decide/host-items.ts";
 import type { Recorder } from "./log/journal.ts";
 import { type HostHello, readHead } from "./readers/host-link.ts";

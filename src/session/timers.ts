@@ -1,6 +1,6 @@
 import type { DeadlineHandler } from "../durable/deadlines.ts";
-import { checkIdle } from "./core/decide/agent-process.ts";
 import { expirePermissions, nextTimeout } from "./core/decide/policy.ts";
+import { checkIdle } from "./core/decide/process-end.ts";
 import type { SessionState } from "./core/state/state.ts";
 import type { Recorder } from "./log/journal.ts";
 import type { ProcessRequests } from "./outbox/process-requests.ts";

@@ -3,20 +3,13 @@ import { gatewayNotice } from "../../../protocol/extensions.ts";
 import { paramsOf, type ResponseFrame, resultOf, rewrite } from "../../../protocol/frame.ts";
 import { type JsonObject, recordOf } from "../../../protocol/json-value.ts";
 import { rebasePath } from "../../../protocol/rebase-path.ts";
-import type { RequestToAgent, Run, SessionState } from "../state/state.ts";
-import { cancelRequestsOfAgent, endRequestsOfAgent } from "./agent-requests.ts";
+import type { RequestToAgent, SessionState } from "../state/state.ts";
+import { answerRoute } from "./answers.ts";
 import type { Batch } from "./batch.ts";
-import {
-  answerRoute,
-  cancelQueued,
-  drainQueue,
-  dropQueued,
-  failRunning,
-  settle,
-  stopForDrain,
-} from "./turns.ts";
+import { drainQueue, dropQueued } from "./queue.ts";
+import { failRunning } from "./turns.ts";
 
-/** The life of the agent's processes: requested, asked to open the session, ended, requested again. */
+/** Starts of agent processes: requested, asked to open the session, or unavailable. `process-end.ts` has their ends. */
 
 /** Requests a process after the last one ended or none could be started. */
 export function requestProcess(batch: Batch): void {
@@ -153,121 +146,8 @@ function tellRebound(batch: Batch): void {
 }
 
 /** Sends every client a notice that answers no request. */
-function tell(batch: Batch, event: string, message: string): void {
+export function tell(batch: Batch, event: string, message: string): void {
   batch.frame("gateway", "in", gatewayNotice(batch.state.sessionId, event, message));
-}
-
-/** The agent process ended, with every request it had not answered. */
-export function processEnded(
-  batch: Batch,
-  exit: { code: number | null; signal: string | null; error?: string | undefined; stderr: string },
-): void {
-  const { state } = batch;
-  const before = state.agent;
-  // A session that the process had not opened before its host left is opened elsewhere.
-  const leaving = state.run?.draining === true && before === "starting";
-  const expected = state.run?.stopping === true || leaving;
-  const how = exit.signal
-    ? `killed by ${exit.signal}`
-    : exit.code === null
-      ? undefined
-      : `exit code ${exit.code}`;
-  const reason = [exit.error, how].filter(Boolean).join(", ");
-  endRequestsOfAgent(batch, `the agent process ended: ${reason}`, () =>
-    batch.fact("host", "queue.owner.stopped", { run: state.run?.id ?? null, ...exit, reason, expected }),
-  );
-  if (leaving) return processRequestLost(batch, reason);
-  if (expected) return leftHost(batch);
-  if (before === "failed") return;
-  if (before === "starting")
-    return unavailable(batch, `The agent could not be started: ${reason}`, exit.stderr);
-  const message = `The agent process ended: ${reason}`;
-  logFailure(batch, "agent_exited", message, exit.stderr);
-  const data = { outcome: "unknown", stderr: exit.stderr };
-  failRunning(batch, "agent_exited", { code: ErrorCode.internal, message, data });
-  if (state.queue.length > 0) requestProcess(batch);
-}
-
-/** The process ended as it was told to. Frames that wait need another process. */
-function leftHost(batch: Batch): void {
-  if (batch.state.agent !== "starting")
-    failRunning(batch, "stopped", { code: ErrorCode.internal, message: "The agent process was stopped" });
-  if (batch.state.queue.length > 0) requestProcess(batch);
-}
-
-/** The host is draining: the process ends after its turn, or at once if no turn is running. */
-export function drain(batch: Batch, host: string): void {
-  const { run, agent, turn } = batch.state;
-  if (run?.host !== host || run.draining || run.stopping) return;
-  batch.fact("gateway", "queue.owner.draining", { run: run.id, host });
-  if (agent !== "starting" && !turn) stopForDrain(batch);
-}
-
-/** The host has been away for long, and the session's files with it. The session waits, because the host may return. */
-export function hostAbsent(batch: Batch, host: string, reason: string): void {
-  const { run } = batch.state;
-  if (run?.host !== host || run.absent) return;
-  if (run.stopping) return processLost(batch, reason);
-  hostGone(batch, reason);
-  batch.fact("gateway", "runtime.paused", { run: run.id, host, reason });
-  tell(batch, "runtime.paused", `Paused: ${reason}. The session goes on when it is back`);
-}
-
-/** The socket to the host is lost; the process may be alive. */
-export function hostGone(batch: Batch, reason: string): void {
-  if (batch.state.run?.connected)
-    batch.fact("gateway", "runtime.disconnected", { run: batch.state.run.id, reason });
-}
-
-/** The host's socket for the known process is back. */
-export function hostBack(batch: Batch, run: string, host: string): void {
-  const wasAbsent = batch.state.run?.absent;
-  batch.fact("gateway", "runtime.reconnected", { run, host });
-  if (wasAbsent) tell(batch, "runtime.reconnected", `Host ${host} is back; the session goes on`);
-}
-
-/** The host that was to start the process is gone, so the process is requested again. */
-export function processRequestLost(batch: Batch, reason: string): void {
-  if (batch.state.agent === "starting" && !batch.state.run)
-    batch.fact("gateway", "runtime.reconnect_attempt", {
-      attempt: batch.state.crashes + 1,
-      delayMs: 0,
-      reason,
-    });
-}
-
-/**
- * The process is lost with its host, or with the host's previous start, so the outcome of its turn is unknown. The next
- * process opens a session that the lost one had not opened.
- */
-export function processLost(batch: Batch, reason: string): void {
-  const { run, agent } = batch.state;
-  if (!run) return;
-  runGone(batch, run, reason, run.stopping);
-  if ((agent === "starting" && !run.stopping) || batch.state.queue.length > 0) requestProcess(batch);
-}
-
-/** The requested process arrived before its predecessor reported its end. */
-export function processReplaced(batch: Batch): void {
-  if (batch.state.run) runGone(batch, batch.state.run, "another process has taken its place", true);
-}
-
-function runGone(batch: Batch, { id: run }: Run, reason: string, expected: boolean): void {
-  const opening = batch.state.agent === "starting";
-  endRequestsOfAgent(batch, `the agent process was lost: ${reason}`, () =>
-    batch.fact("gateway", "queue.owner.stopped", {
-      run,
-      code: null,
-      signal: null,
-      reason,
-      expected,
-      lost: true,
-    }),
-  );
-  const message = `The agent process was lost: ${reason}`;
-  if (!expected && !opening) logFailure(batch, "agent_lost", message);
-  const error = { code: ErrorCode.internal, message, data: { outcome: "unknown" } };
-  failRunning(batch, "agent_lost", error, opening ? "session/new" : undefined);
 }
 
 /** No process could be started: every frame that waits for one fails. */
@@ -283,50 +163,7 @@ export function unavailable(
   failRunning(batch, detailCode, error);
 }
 
-function logFailure(batch: Batch, detailCode: string, message: string, stderr = ""): void {
+export function logFailure(batch: Batch, detailCode: string, message: string, stderr = ""): void {
   const { internal: code } = ErrorCode;
   batch.fact("gateway", "error", { origin: "agent", code, detailCode, message, stderr });
-}
-
-/**
- * The idle time of the process is over. If the process had work meanwhile, its lease is renewed. Otherwise the process
- * ends, and the session is paused until the next prompt.
- */
-export function checkIdle(batch: Batch): void {
-  const { state } = batch;
-  if (!state.run || state.run.stopping) return;
-  const busy = state.turn !== null || state.queue.length > 0;
-  const until = (busy ? batch.at : state.activeAt) + batch.limits.idleMs;
-  if (until > batch.at) {
-    batch.fact("gateway", "queue.owner.lease_renewed", { run: state.run.id, until });
-    return;
-  }
-  batch.fact("gateway", "queue.owner.idle_expired", { run: state.run.id, idleMs: batch.at - state.activeAt });
-  endAbsent(batch);
-}
-
-/** Gives up a process that is told to end on a host that has been away for long. */
-function endAbsent(batch: Batch): void {
-  const { run } = batch.state;
-  if (run?.absent && run.stopping) processLost(batch, `host ${run.host} is gone`);
-}
-
-/** Ends the work and frees the process. The history stays, and a client that loads or resumes the session reopens it. */
-export function close(batch: Batch, by: string): void {
-  const { turn } = batch.state;
-  cancelQueued(batch);
-  for (const item of [...batch.state.queue])
-    dropQueued(batch, item, { code: ErrorCode.requestCancelled, message: "The session was closed" });
-  cancelRequestsOfAgent(batch, "session/close");
-  if (turn) {
-    settle(batch, turn.prompt, { result: { stopReason: "cancelled" } });
-    batch.fact("gateway", "turn.cancelled", {
-      turnId: turn.turnId,
-      prompt: turn.prompt,
-      stopReason: "cancelled",
-    });
-  }
-  failRunning(batch, "closed", { code: ErrorCode.requestCancelled, message: "The session was closed" });
-  batch.fact("gateway", "session.closed", { by });
-  endAbsent(batch);
 }

@@ -1,76 +1,18 @@
-import { ErrorCode, errorResponse, notification, resultResponse } from "../../../protocol/errors.ts";
+import { ErrorCode, errorResponse, resultResponse } from "../../../protocol/errors.ts";
 import { type ResponseFrame, resultOf } from "../../../protocol/frame.ts";
-import { clientRequestId } from "../../../protocol/ids.ts";
-import { isRecord, textOrNull } from "../../../protocol/json-value.ts";
 import { ioOf } from "../../../protocol/methods.ts";
-import type { PermissionChoice, PermissionOption } from "../../../protocol/permission.ts";
-import { accepted, type Result, refused, unknownPermission } from "../../../protocol/refusal.ts";
 import type { FactKind } from "../events/catalogue.ts";
 import type { RequestOfAgent, SessionState } from "../state/state.ts";
-import { findToolCall } from "../state/tool-calls.ts";
 import type { Batch } from "./batch.ts";
+import { answerPermission, type Decision } from "./permissions.ts";
+import { withdraw } from "./withdrawal.ts";
 
 /** Answers to the agent's requests, by a client, a person over REST, the workspace's policy or a cancellation. */
-
-/** The author and the reason of a decision. `by` is a connection, or the name of whatever else decided. */
-export type Decision = { by: string; subject?: string; why: string };
-
-export type Outcome = { outcome: "selected"; optionId: string } | { outcome: "cancelled" };
 
 /** Requests of the agent that clients may answer now. */
 export function openToClients({ awaitingClient }: SessionState): number[] {
   return Object.entries(awaitingClient).flatMap(([seq, { by }]) => (by === "client" ? [Number(seq)] : []));
 }
-
-// ---- permissions --------------------------------------------------------------------------------------
-
-export function optionsIn(params: unknown): PermissionOption[] {
-  const options = isRecord(params) && Array.isArray(params.options) ? params.options.filter(isRecord) : [];
-  return options.flatMap(({ optionId, kind, name }) =>
-    typeof optionId === "string" ? [{ optionId, kind: textOrNull(kind), name: textOrNull(name) }] : [],
-  );
-}
-
-/** The kind of tool that a request concerns: its own `kind`, or that of the tool call it names. */
-export function toolKindIn({ report }: SessionState, params: unknown): string {
-  const toolCall = isRecord(params) && isRecord(params.toolCall) ? params.toolCall : {};
-  return textOrNull(toolCall.kind) ?? findToolCall(report, toolCall.toolCallId)?.kind ?? "other";
-}
-
-/** A choice by kind means exactly that kind: "once" is never widened to "always". */
-export function choosePermission(
-  batch: Batch,
-  seq: number,
-  choice: PermissionChoice,
-  decision: Decision,
-): Result<undefined> {
-  const { awaitingClient, sessionId } = batch.state;
-  if (!awaitingClient[seq]?.permission) return refused(unknownPermission(clientRequestId(sessionId, seq)));
-  const options = optionsIn(batch.frameAt(seq).frame.value.params);
-  const chosen = options.find((option) =>
-    "optionId" in choice ? option.optionId === choice.optionId : option.kind === choice.kind,
-  );
-  if (!chosen) return refused({ reason: "no-option", message: noOption(choice), options });
-  decide(batch, seq, { outcome: "selected", optionId: chosen.optionId }, decision);
-  return accepted();
-}
-
-function noOption(choice: PermissionChoice): string {
-  return "optionId" in choice
-    ? `There is no option ${JSON.stringify(choice.optionId)}`
-    : `The request has no option of the kind ${choice.kind}`;
-}
-
-/** Gives the agent the gateway's own answer to a permission request. */
-export function decide(batch: Batch, seq: number, outcome: Outcome, decision: Decision): void {
-  const pending = batch.state.awaitingClient[seq];
-  if (!pending) return;
-  const answer = batch.frame("gateway", "out", resultResponse(pending.id, { outcome }), { re: seq });
-  batch.fact("gateway", "permission.responded", { request: seq, answer, outcome, ...decision });
-  if (!pending.hidden) withdraw(batch, seq, pending, decision.by);
-}
-
-// ---- requests that are settled ------------------------------------------------------------------------
 
 /** A client's own answer goes to the agent. The first answer of several counts. */
 export function clientAnswer(
@@ -118,7 +60,7 @@ export function cancelRequestsOfAgent(batch: Batch, by: string): void {
   for (const seq of openToClients(batch.state)) {
     const pending = batch.state.awaitingClient[seq] as RequestOfAgent;
     if (pending.permission)
-      decide(batch, seq, { outcome: "cancelled" }, { by, why: "the turn was cancelled" });
+      answerPermission(batch, seq, { outcome: "cancelled" }, { by, why: "the turn was cancelled" });
     if (pending.method !== "elicitation/create") continue;
     batch.frame("gateway", "out", resultResponse(pending.id, { action: "cancel" }), { re: seq });
     withdraw(batch, seq, pending);
@@ -147,14 +89,4 @@ export function endRequestsOfAgent(batch: Batch, why: string, logEnd: () => void
 /** Nobody answered the permission request, and no answer is needed any more. */
 function logWithdrawn(batch: Batch, seq: number, why: string): void {
   batch.fact("gateway", "permission.withdrawn", { request: seq, why });
-}
-
-/** Tells every client that was shown the request, except the one that answered it, that the request is settled. */
-function withdraw(batch: Batch, seq: number, { to }: RequestOfAgent, except?: string): void {
-  const requestId = clientRequestId(batch.state.sessionId, seq);
-  batch.frame("gateway", "in", notification("$/cancel_request", { requestId }), {
-    re: seq,
-    ...(to === undefined ? {} : { to }),
-    ...(except === undefined ? {} : { except }),
-  });
 }

@@ -17,20 +17,19 @@ import { parseClientRequestId } from "../../../protocol/ids.ts";
 import { recordOf, textOf } from "../../../protocol/json-value.ts";
 import { badCursor } from "../read/replay.ts";
 import { currentSetup } from "../state/agent-settings.ts";
-import type { KeyedPrompt } from "../state/state.ts";
-import { close, openAgentSession, requestProcess } from "./agent-process.ts";
+import { openAgentSession, requestProcess } from "./agent-process.ts";
 import { cancelRequestsOfAgent, clientAnswer } from "./agent-requests.ts";
+import { refuseClient } from "./answers.ts";
 import type { Batch } from "./batch.ts";
-import { badPromptKey, promptKey } from "./idempotency-key.ts";
+import { close } from "./process-end.ts";
+import { dispatch, type NewTurnId, takePrompt } from "./prompts.ts";
+import { cancelQueued, dropQueued } from "./queue.ts";
 import { methodTooLong, tooMany } from "./request-limits.ts";
-import { cancelQueued, dropQueued, forProcess, promptRefusal } from "./turns.ts";
 
 /**
  * Decisions about the frames of clients. Each function turns one input into events and does nothing else; the readers
  * of the log do the sending.
  */
-
-export type NewTurnId = () => string;
 
 type Owner = { tenant: string; owner: string; workspace: string; agent: string };
 
@@ -56,7 +55,7 @@ export type ClientInput = { connection: string; caller: Caller; answering: reado
 export function clientFrame(batch: Batch, client: ClientInput, frame: Frame, newTurnId: NewTurnId): void {
   const { connection, caller } = client;
   const refusal = refusalFor(caller, frame);
-  if (refusal) return refuse(batch, connection, frame, refusal);
+  if (refusal) return refuseClient(batch, connection, frame, refusal);
   switch (frame.kind) {
     case "response":
       return answer(batch, client, frame);
@@ -79,13 +78,6 @@ function refusalFor(caller: Caller, { kind, method }: Frame): RpcError | undefin
 }
 
 const OBSERVER_METHODS: ReadonlySet<string> = new Set(["session/load", "session/resume", "$/cancel_request"]);
-
-/** Answers a request with the reason. Any other frame stays in the log and goes no further. */
-function refuse(batch: Batch, connection: string, frame: Frame, error: RpcError): void {
-  const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
-  if (frame.kind === "request")
-    batch.frame("gateway", "in", errorResponse(frame.idText, error), { to: connection, re: seq });
-}
 
 function answer(batch: Batch, { connection, caller, answering }: ClientInput, frame: ResponseFrame): void {
   const seq = parseClientRequestId(frame.value.id)?.seq;
@@ -122,7 +114,7 @@ function clientRequest(
     case "session/close":
       return closeFor(batch, connection, frame);
     case "session/prompt":
-      return prompt(batch, connection, frame, newTurnId);
+      return takePrompt(batch, connection, frame, newTurnId);
     default:
       return pass(batch, connection, frame);
   }
@@ -136,70 +128,8 @@ function pass(batch: Batch, connection: string, frame: Frame): void {
   const waiting = frame.kind === "request" ? Math.max(held, open) : held;
   const refusal =
     methodTooLong(batch.limits, frame) ?? tooMany(batch.limits, waiting, "The agent has not answered");
-  if (refusal) return refuse(batch, connection, frame, refusal);
+  if (refusal) return refuseClient(batch, connection, frame, refusal);
   dispatch(batch, connection, frame, null);
-}
-
-/** A prompt runs once, however often a client repeats it under the same idempotency key. */
-function prompt(batch: Batch, connection: string, frame: RequestFrame, newTurnId: NewTurnId): void {
-  const { state } = batch;
-  const known = state.prompts.find(({ key }) => key === promptKey(frame));
-  if (known) return repeatPrompt(batch, connection, frame, known);
-  const problem = badPromptKey(frame);
-  const refusal = problem
-    ? { code: ErrorCode.invalidParams, message: problem }
-    : promptRefusal(state, batch.limits);
-  if (refusal) return refuse(batch, connection, frame, refusal);
-  dispatch(batch, connection, frame, newTurnId());
-}
-
-/** Gives the repeating client the logged answer. If there is none yet, the client gets the answer when it comes. */
-function repeatPrompt(
-  batch: Batch,
-  connection: string,
-  frame: RequestFrame,
-  { seq, answer }: KeyedPrompt,
-): void {
-  const id = frame.idText;
-  const refusal = tooMany(
-    batch.limits,
-    batch.state.awaitingAgent[seq]?.also?.length ?? 0,
-    "This prompt is already awaited by",
-  );
-  if (answer === null && refusal) return refuse(batch, connection, frame, refusal);
-  if (answer === null) {
-    batch.frame("client", "out", frame, { connection, stop: "gateway", repeats: seq });
-    return;
-  }
-  const re = batch.frame("client", "out", frame, { connection, stop: "gateway" });
-  const archived = { code: ErrorCode.notFound, message: "The prompt has run; its answer is in the archive" };
-  const raw =
-    answer > batch.state.archivedUpTo
-      ? rewrite(batch.frameAt(answer).frame, { id })
-      : errorResponse(id, archived);
-  batch.frame("gateway", "in", raw, { to: connection, re });
-}
-
-/** Sends a frame to the agent, or puts it into the queue when it has to wait. */
-function dispatch(batch: Batch, connection: string, frame: Frame, turnId: string | null): void {
-  const { state } = batch;
-  const context = turnId === null ? state.context : { ...state.context, turnId };
-  const waits = forProcess(frame.method)
-    ? !state.run?.initialized || state.run.stopping
-    : state.agent !== "ready" || (turnId !== null && (state.turn !== null || state.queue.length > 0));
-  const seq = batch.frame(
-    "client",
-    "out",
-    frame,
-    waits ? { connection, stop: "held" } : { connection },
-    context,
-  );
-  if (waits) {
-    batch.fact("gateway", "queue.enqueued", { seq, turnId, position: state.queue.length }, context);
-    requestProcess(batch);
-  } else if (turnId !== null) {
-    batch.fact("gateway", "turn.started", { turnId, prompt: seq }, context);
-  }
 }
 
 /** Cancels the running turn and every prompt behind it in the queue. */

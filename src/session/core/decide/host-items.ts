@@ -13,23 +13,19 @@ import { ioOf } from "../../../protocol/methods.ts";
 import type { Route } from "../events/event.ts";
 import { chunkText } from "../state/fold-frame.ts";
 import type { SessionState } from "../state/state.ts";
-import {
-  agentSessionOpened,
-  drain,
-  hostBack,
-  hostGone,
-  isOpening,
-  openAgentSession,
-  processEnded,
-  processReplaced,
-} from "./agent-process.ts";
-import { cancelledByAgent, decide, logClientOperation, openToClients } from "./agent-requests.ts";
+import { agentSessionOpened, isOpening, openAgentSession } from "./agent-process.ts";
+import { cancelledByAgent, logClientOperation, openToClients } from "./agent-requests.ts";
 import { recordWithViolations } from "./agent-violations.ts";
+import { answerRoute } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import { type IoClient, routeToClient } from "./client-files.ts";
+import { drain, hostBack, hostGone, processReplaced } from "./host-departure.ts";
+import { answerPermission } from "./permissions.ts";
 import { rulingOn } from "./policy.ts";
+import { processEnded } from "./process-end.ts";
+import { drainForProcess, isForProcess } from "./queue.ts";
 import { idTooLong, methodTooLong, tooMany } from "./request-limits.ts";
-import { answerRoute, drainForProcess, endTurn, forProcess } from "./turns.ts";
+import { endTurn } from "./turns.ts";
 
 /** Decisions about the items of a run: frames of the agent, and events of its host. */
 
@@ -192,7 +188,7 @@ function askPermission(batch: Batch, frame: RequestFrame): void {
     toolCall: params.toolCall ?? null,
     options: params.options ?? [],
   });
-  if (ruling) decide(batch, seq, ruling.outcome, ruling.decision);
+  if (ruling) answerPermission(batch, seq, ruling.outcome, ruling.decision);
 }
 
 /** Sends a question about a client's request to that client, which knows the request by another id. */
@@ -240,7 +236,7 @@ function agentAnswer(batch: Batch, frame: ResponseFrame): void {
   if (isOpening(pending)) return agentSessionOpened(batch, frame, seq, pending);
   batch.frame("agent", "in", frame, answerRoute(seq, pending));
   const { method, connection } = pending;
-  if (forProcess(method) && connection !== undefined && "result" in frame.value)
+  if (isForProcess(method) && connection !== undefined && "result" in frame.value)
     batch.fact("gateway", "agent.login", { request: seq, method, connection });
   if (pending.method === "session/prompt") endTurn(batch, seq, pending, frame);
 }

@@ -6,7 +6,8 @@ import type { ImportOrder } from "../../../protocol/rpc.ts";
 import type { Facts } from "../events/catalogue.ts";
 import { isFrame, type LogEvent } from "../events/event.ts";
 import type { Batch } from "./batch.ts";
-import { dropQueued, failRunning } from "./turns.ts";
+import { dropQueued } from "./queue.ts";
+import { failRunning } from "./turns.ts";
 
 /** The client's request that created the session. The next agent process is asked with it again. */
 export type OpeningRequest = {

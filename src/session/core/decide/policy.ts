@@ -1,14 +1,8 @@
 import { type PermissionPolicy, verdictFor } from "../../../protocol/permission-policy.ts";
 import type { SessionState } from "../state/state.ts";
-import {
-  type Decision,
-  decide,
-  type Outcome,
-  openToClients,
-  optionsIn,
-  toolKindIn,
-} from "./agent-requests.ts";
+import { openToClients } from "./agent-requests.ts";
 import type { Batch } from "./batch.ts";
+import { answerPermission, type Decision, type Outcome, optionsIn, toolKindIn } from "./permissions.ts";
 
 /** The workspace's policy answers permission requests in place of people, and the log says so. */
 
@@ -40,7 +34,7 @@ export function setPolicy(batch: Batch, policy: PermissionPolicy): void {
   for (const seq of openToClients(batch.state)) {
     if (!batch.state.awaitingClient[seq]?.permission) continue;
     const found = rulingOn(batch.state, batch.frameAt(seq).frame.value.params);
-    if (found) decide(batch, seq, found.outcome, found.decision);
+    if (found) answerPermission(batch, seq, found.outcome, found.decision);
   }
 }
 
@@ -61,7 +55,7 @@ export function expirePermissions(batch: Batch): void {
     if (!pending?.permission || pending.expired || pending.since + timeoutMs > batch.at) continue;
     const { params } = batch.frameAt(seq).frame.value;
     const found = ruling(onTimeout, params, `nobody answered within ${timeoutMs} ms`);
-    if (found) decide(batch, seq, found.outcome, found.decision);
+    if (found) answerPermission(batch, seq, found.outcome, found.decision);
     else batch.fact("gateway", "permission.expired", { request: seq, why: "there is no option allow_once" });
   }
 }

@@ -1,6 +1,6 @@
 import { isRecord } from "../../../protocol/json-value.ts";
 import type { PermissionSummary } from "../../../protocol/permission.ts";
-import { optionsIn } from "../decide/agent-requests.ts";
+import { optionsIn } from "../decide/permissions.ts";
 import { clip } from "../state/bounded-values.ts";
 import type { SessionState } from "../state/state.ts";
 import { STATE_BUDGET } from "../state/state-budget.ts";

@@ -7,7 +7,7 @@ import type {
   WebhookMessage,
   WebhookMessageType,
 } from "../../../protocol/webhook-messages.ts";
-import { optionsIn } from "../decide/agent-requests.ts";
+import { optionsIn } from "../decide/permissions.ts";
 import { FACTS, type Facts } from "../events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "../events/event.ts";
 import { clip } from "../state/bounded-values.ts";

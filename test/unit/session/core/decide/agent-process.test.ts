@@ -1,13 +1,12 @@
 import { describe, expect, test } from "vitest";
 import {
-  checkIdle,
-  close,
   drain,
   hostAbsent,
   hostGone,
   processLost,
   processRequestLost,
-} from "../../../../../src/session/core/decide/agent-process.ts";
+} from "../../../../../src/session/core/decide/host-departure.ts";
+import { checkIdle, close } from "../../../../../src/session/core/decide/process-end.ts";
 import {
   brief,
   lastMessage,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ASK_ALWAYS } from "../../../../../src/protocol/permission-policy.ts";
-import { choosePermission } from "../../../../../src/session/core/decide/agent-requests.ts";
 import { ioClientGone } from "../../../../../src/session/core/decide/client-files.ts";
+import { choosePermission } from "../../../../../src/session/core/decide/permissions.ts";
 import { expirePermissions, nextTimeout, setPolicy } from "../../../../../src/session/core/decide/policy.ts";
 import { brief, lastMessage, openSession, payloadOf, type SessionScript } from "../session-script.ts";
 

@@ -5,11 +5,13 @@ import {
   WEBHOOK_MESSAGE_TYPES,
   type WebhookMessageType,
 } from "../../../../../src/protocol/webhook-messages.ts";
-import { processEnded, unavailable } from "../../../../../src/session/core/decide/agent-process.ts";
-import { decide } from "../../../../../src/session/core/decide/agent-requests.ts";
+import { unavailable } from "../../../../../src/session/core/decide/agent-process.ts";
 import { Batch } from "../../../../../src/session/core/decide/batch.ts";
+import { answerPermission } from "../../../../../src/session/core/decide/permissions.ts";
 import { rulingOn } from "../../../../../src/session/core/decide/policy.ts";
-import { dropQueued, endTurn } from "../../../../../src/session/core/decide/turns.ts";
+import { processEnded } from "../../../../../src/session/core/decide/process-end.ts";
+import { dropQueued } from "../../../../../src/session/core/decide/queue.ts";
+import { endTurn } from "../../../../../src/session/core/decide/turns.ts";
 import { webhookMessagesFor } from "../../../../../src/session/core/read/webhook-message.ts";
 import { initialState, type RequestToAgent } from "../../../../../src/session/core/state/state.ts";
 import { STATE_BUDGET } from "../../../../../src/session/core/state/state-budget.ts";
@@ -58,7 +60,7 @@ function ask(batch: Batch, more: { toolCall?: object; options?: unknown[] } = {}
     toolCall: params.toolCall,
     options: params.options,
   });
-  if (ruling) decide(batch, seq, ruling.outcome, ruling.decision);
+  if (ruling) answerPermission(batch, seq, ruling.outcome, ruling.decision);
   return seq;
 }
 

@@ -1,0 +1,62 @@
+import { resultResponse } from "../../../protocol/errors.ts";
+import { clientRequestId } from "../../../protocol/ids.ts";
+import { isRecord, textOrNull } from "../../../protocol/json-value.ts";
+import type { PermissionChoice, PermissionOption } from "../../../protocol/permission.ts";
+import { accepted, type Result, refused, unknownPermission } from "../../../protocol/refusal.ts";
+import type { SessionState } from "../state/state.ts";
+import { findToolCall } from "../state/tool-calls.ts";
+import type { Batch } from "./batch.ts";
+import { withdraw } from "./withdrawal.ts";
+
+/** Answers to the agent's permission requests that no client's own frame gives: over REST, by a link, by the policy. */
+
+/** The author and the reason of a decision. `by` is a connection, or the name of whatever else decided. */
+export type Decision = { by: string; subject?: string; why: string };
+
+export type Outcome = { outcome: "selected"; optionId: string } | { outcome: "cancelled" };
+
+export function optionsIn(params: unknown): PermissionOption[] {
+  const options = isRecord(params) && Array.isArray(params.options) ? params.options.filter(isRecord) : [];
+  return options.flatMap(({ optionId, kind, name }) =>
+    typeof optionId === "string" ? [{ optionId, kind: textOrNull(kind), name: textOrNull(name) }] : [],
+  );
+}
+
+/** The kind of tool that a request concerns: its own `kind`, or that of the tool call it names. */
+export function toolKindIn({ report }: SessionState, params: unknown): string {
+  const toolCall = isRecord(params) && isRecord(params.toolCall) ? params.toolCall : {};
+  return textOrNull(toolCall.kind) ?? findToolCall(report, toolCall.toolCallId)?.kind ?? "other";
+}
+
+/** A choice by kind means exactly that kind: "once" is never widened to "always". */
+export function choosePermission(
+  batch: Batch,
+  seq: number,
+  choice: PermissionChoice,
+  decision: Decision,
+): Result<undefined> {
+  const { awaitingClient, sessionId } = batch.state;
+  if (!awaitingClient[seq]?.permission) return refused(unknownPermission(clientRequestId(sessionId, seq)));
+  const options = optionsIn(batch.frameAt(seq).frame.value.params);
+  const chosen = options.find((option) =>
+    "optionId" in choice ? option.optionId === choice.optionId : option.kind === choice.kind,
+  );
+  if (!chosen) return refused({ reason: "no-option", message: noOption(choice), options });
+  answerPermission(batch, seq, { outcome: "selected", optionId: chosen.optionId }, decision);
+  return accepted();
+}
+
+function noOption(choice: PermissionChoice): string {
+  return "optionId" in choice
+    ? `There is no option ${JSON.stringify(choice.optionId)}`
+    : `The request has no option of the kind ${choice.kind}`;
+}
+
+/** Gives the agent the gateway's own answer to a permission request. */
+export function answerPermission(batch: Batch, seq: number, outcome: Outcome, decision: Decision): void {
+  const pending = batch.state.awaitingClient[seq];
+  if (!pending) return;
+  const answer = batch.frame("gateway", "out", resultResponse(pending.id, { outcome }), { re: seq });
+  batch.fact("gateway", "permission.responded", { request: seq, answer, outcome, ...decision });
+  if (!pending.hidden) withdraw(batch, seq, pending, decision.by);
+}

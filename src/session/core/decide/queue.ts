@@ -1,0 +1,67 @@
+import { ErrorCode, type RpcError } from "../../../protocol/errors.ts";
+import type { Limits } from "../../../protocol/limits.ts";
+import type { Queued, SessionState } from "../state/state.ts";
+import { settle } from "./answers.ts";
+import type { Batch } from "./batch.ts";
+
+/** The queue of prompts and other frames that wait for a process or for the end of a turn. */
+
+/** The reason why the session takes no prompt now, if there is one. The history stays readable. */
+export function promptRefusal(state: SessionState, limits: Limits): RpcError | undefined {
+  const refuse = (message: string): RpcError => ({ code: ErrorCode.invalidRequest, message });
+  if (state.closed) return refuse("The session is closed: load or resume it first");
+  if (state.historyChars > limits.historyChars)
+    return refuse(`The session's history is full (${limits.historyChars} characters)`);
+  if (state.queue.length >= limits.queueLength)
+    return refuse(`The session's queue is full (${limits.queueLength} prompts)`);
+  return undefined;
+}
+
+/** Whether a method is for the agent's process and not for its session: without a login the session may not open. */
+export function isForProcess(method: string | undefined): boolean {
+  return method === "authenticate" || method === "logout";
+}
+
+/** Sends a process that is up the frames that need no agent session. */
+export function drainForProcess(batch: Batch): void {
+  const { queue, awaitingAgent } = batch.state;
+  for (const { seq, turnId } of queue.filter((item) => isForProcess(awaitingAgent[item.seq]?.method)))
+    batch.fact("gateway", "queue.dequeued", { seq, turnId });
+}
+
+/** Sends waiting frames in order. A prompt goes when no turn is running. */
+export function drainQueue(batch: Batch): void {
+  const { state } = batch;
+  if (state.run?.draining && !state.run.stopping && state.turn === null) return stopForDrain(batch);
+  for (;;) {
+    const next = state.queue.find((item) => item.turnId === null || state.turn === null);
+    if (!next || state.agent !== "ready") return;
+    const { seq, turnId } = next;
+    const context = turnId === null ? state.context : { ...state.context, turnId };
+    batch.fact("gateway", "queue.dequeued", { seq, turnId }, context);
+    if (turnId !== null) batch.fact("gateway", "turn.started", { turnId, prompt: seq }, context);
+  }
+}
+
+/** Ends the process because its host is draining. The queue waits for the next process. */
+export function stopForDrain(batch: Batch): void {
+  const { run } = batch.state;
+  if (run) batch.fact("gateway", "queue.owner.drained", { run: run.id, host: run.host });
+}
+
+/** Takes every prompt out of the queue, with the answer of a cancelled turn. */
+export function cancelQueued(batch: Batch): void {
+  for (const { seq, turnId } of [...batch.state.queue]) {
+    if (turnId === null) continue;
+    batch.fact("gateway", "queue.dequeued", { seq, turnId, dropped: "cancelled" });
+    settle(batch, seq, { result: { stopReason: "cancelled" } });
+    batch.fact("gateway", "turn.cancelled", { turnId, prompt: seq, stopReason: "cancelled" });
+  }
+}
+
+export function dropQueued(batch: Batch, { seq, turnId }: Queued, error: RpcError): void {
+  batch.fact("gateway", "queue.dequeued", { seq, turnId, dropped: error.message });
+  settle(batch, seq, { error });
+  if (turnId !== null)
+    batch.fact("gateway", "turn.failed", { turnId, prompt: seq, reason: "dropped", error });
+}
