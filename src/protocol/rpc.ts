@@ -248,11 +248,11 @@ export type SocketRegistration = {
 export type ObjectAddress = { readonly class: "connection" | "session" | "workspace"; readonly name: string };
 
 /**
- * What a subject may do per hour, over all its connections. Its tenant counts: a connection gets a part of the rest,
+ * Limits of a subject per hour, over all its connections. Its tenant counts: a connection gets a part of the rest,
  * an allowance, and spends it without asking. A granted allowance counts as spent, so the sum is never exceeded.
  */
 export type Quota = "sessions" | "prompts" | "chars" | "reserve";
 export type Amounts = { readonly [Name in Quota]?: number };
 
-/** What one connection may still spend, of the quotas of one hour. */
+/** The rest that one connection may spend of the quotas of one hour. */
 export type Allowance = { readonly hour: number; readonly left: Amounts };
