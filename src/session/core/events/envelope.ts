@@ -1,4 +1,5 @@
 import { frameOf, isFault } from "../../../protocol/frame.ts";
+import { timeOf } from "../../../protocol/iso-time.ts";
 import { eachMember, isObjectAt, type Span, skipSpace, skipValue } from "../../../protocol/json-text.ts";
 import { isRecord } from "../../../protocol/json-value.ts";
 import { type Context, type LogEvent, type Route, STOPS } from "./event.ts";
@@ -56,7 +57,7 @@ function checkFields(value: Json): string | undefined {
   for (const key of ["eventId", "acpxRecordId", "kind"]) {
     if (typeof value[key] !== "string" || value[key] === "") return `${key} must be a non-empty string`;
   }
-  if (typeof value.at !== "string" || Number.isNaN(Date.parse(value.at))) return "at must be a date";
+  if (typeof value.at !== "string" || Number.isNaN(timeOf(value.at))) return "at must be a date";
   for (const key of ["acpSessionId", "agentSessionId", "turnId", "requestId", "source"]) {
     if (value[key] != null && typeof value[key] !== "string") return `${key} must be a string or null`;
   }
@@ -69,7 +70,7 @@ function eventOf(line: string, value: Json): LogEvent {
   const { payload, requestId } = value as { payload: Json; requestId?: string | null };
   const base = {
     seq: value.seq as number,
-    at: Date.parse(value.at as string),
+    at: timeOf(value.at as string),
     context: contextOf(value),
     source: (value.source as string | null | undefined) ?? "acpx",
     ...(requestId == null ? {} : { requestId }),

@@ -120,7 +120,7 @@ export const SESSION_FACTS = {
       "Events `first` to `last`, with `chars` characters of frames, were moved to the archive under `key`.",
     source: "gateway",
     listed: "never",
-    payload: { first: SEQ, last: SEQ, key: TEXT, chars: z.number() },
+    payload: { first: SEQ, last: SEQ, key: TEXT, chars: z.number().int().nonnegative() },
     visible: shown("first", "last", "key", "chars"),
   }),
 };

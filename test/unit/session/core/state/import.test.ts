@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
+import { readFact } from "../../../../../src/session/core/events/fact-reader.ts";
 import { session, sessionUpdate } from "./fixtures.ts";
 
+const NO_CONTEXT = { acpSessionId: null, agentSessionId: null, turnId: null };
 const chunk = sessionUpdate({ sessionUpdate: "agent_message_chunk", content: { type: "text", text: "x" } });
 
 test("an imported log counts as history of its own storage, also the part that the original had archived", () => {
@@ -19,3 +21,12 @@ test("an imported log counts as history of its own storage, also the part that t
   agent(chunk);
   expect(state.historyChars).toBe(whole + chunk.length);
 });
+
+test.each([-1e300, 1.7e308, 0.5, "many"])(
+  "a log.archived fact from elsewhere with %j characters stays foreign and changes no count",
+  (chars) => {
+    const base = { seq: 1, at: 0, source: "gateway", context: NO_CONTEXT };
+    const payload = { first: 1, last: 3, key: "events/1.ndjson", chars };
+    expect(readFact(base, "log.archived", payload)).toMatchObject({ foreign: true });
+  },
+);
