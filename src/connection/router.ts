@@ -15,10 +15,10 @@ import { countSession } from "../tenant/client/subject-limits.ts";
 import { type Client, type Exchange, subscriptionsOf } from "./client.ts";
 import { releaseFinished } from "./client-sessions.ts";
 import { FrameOutbox, type Undelivered } from "./frame-outbox.ts";
-import { answerPermission } from "./methods/answer-permission.ts";
 import { checkInitialize, initializeResult } from "./methods/initialize.ts";
 import { callLocalMethod } from "./methods/local-methods.ts";
 import { renewToken } from "./methods/renew-token.ts";
+import { respondToPermission } from "./methods/respond-to-permission.ts";
 import { type LocalMethod, mayAttach, NO_SESSION_ID, routeOf } from "./route.ts";
 import type { TokenLifetime } from "./token-lifetime.ts";
 
@@ -94,7 +94,7 @@ export class Router {
     const translation = translate(dialect, frame);
     if ("frame" in translation) return this.#route(translation.frame, exchange);
     if ("refuse" in translation) return this.#refuse(frame, exchange, translation.refuse);
-    const error = await answerPermission(this.#env, this.#client.state, translation.permission);
+    const error = await respondToPermission(this.#env, this.#client.state, translation.permission);
     if (error) return this.#refuse(frame, exchange, error);
     if (frame.kind === "request") exchange.answer(resultResponse(frame.idText, {}));
   }

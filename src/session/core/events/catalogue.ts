@@ -24,6 +24,6 @@ export type FactKind = keyof typeof FACTS;
 /** The payload of each kind. */
 export type Facts = { readonly [Kind in FactKind]: Readonly<z.infer<(typeof FACTS)[Kind]["payload"]>> };
 
-export function isFactKind(kind: string): kind is FactKind {
-  return Object.hasOwn(FACTS, kind);
+export function isFactKind(kind: unknown): kind is FactKind {
+  return typeof kind === "string" && Object.hasOwn(FACTS, kind);
 }

@@ -1,4 +1,5 @@
 import { recordOf } from "../../../protocol/json-value.ts";
+import { type FactKind, isFactKind } from "../../core/events/catalogue.ts";
 import { contentBlock, inline, type Json, list, plan, text, toolCall } from "./markdown-blocks.ts";
 import { MarkdownPage } from "./markdown-page.ts";
 
@@ -47,7 +48,7 @@ export class Transcript {
   push(event: Json): string {
     const payload = recordOf(event.payload);
     if (event.kind === "acp.frame") this.#frame(event.seq, payload);
-    else this.#fact(event.kind, payload);
+    else if (isFactKind(event.kind)) this.#fact(event.kind, payload);
     return this.#page.take();
   }
 
@@ -142,7 +143,8 @@ export class Transcript {
 
   // ---- facts ------------------------------------------------------------------------------------------
 
-  #fact(kind: unknown, payload: Json): void {
+  /** Most facts leave no trace in the conversation. */
+  #fact(kind: FactKind, payload: Json): void {
     const { turnId, prompt } = payload;
     switch (kind) {
       case "turn.started":

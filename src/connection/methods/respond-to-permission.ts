@@ -6,7 +6,7 @@ import { parseClientRequestId } from "../../protocol/ids.ts";
 import { refused, rpcErrorOf, unknownPermission } from "../../protocol/refusal.ts";
 
 /** `session/respond_to_permission`: chooses an option by its kind. Resolves to the error of a refusal. */
-export async function answerPermission(
+export async function respondToPermission(
   env: Env,
   { connection, caller }: ClientState,
   { requestId, kind }: { requestId: string; kind: string },
