@@ -12,6 +12,10 @@ async function testKeys() {
   };
 }
 
+/** How the fuzz tests inside workerd are run. */
+const { FUZZ_SEED, FUZZ_FIELDS } = process.env;
+const fuzz = { ...(FUZZ_SEED && { FUZZ_SEED }), ...(FUZZ_FIELDS && { FUZZ_FIELDS }) };
+
 /** Whole systems mostly wait, so even the smallest machine has room for two at a time. */
 const WORKERS = 2;
 
@@ -36,8 +40,11 @@ export default defineConfig({
           cloudflareTest(async () => ({
             wrangler: { configPath: "./wrangler.toml" },
             miniflare: {
-              r2Buckets: ["ARCHIVE"],
-              bindings: { TEST_MIGRATIONS: await readD1Migrations("./migrations"), ...(await testKeys()) },
+              bindings: {
+                TEST_MIGRATIONS: await readD1Migrations("./migrations"),
+                ...(await testKeys()),
+                ...fuzz,
+              },
             },
           })),
         ],
@@ -53,6 +60,9 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
+          setupFiles: ["test/e2e/setup.ts"],
+          // Evicting objects of two releases can take minutes on a busy machine: `npm run skew`.
+          exclude: process.env.SKEW ? [] : ["test/e2e/skew/skew.test.ts"],
           // Each file runs whole systems, so they run after the other projects and two at a time.
           sequence: { groupOrder: 1 },
           maxWorkers: WORKERS,

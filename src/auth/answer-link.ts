@@ -1,9 +1,11 @@
-import { base64url, errors, jwtVerify, SignJWT } from "jose";
+import { errors, jwtVerify, SignJWT } from "jose";
 import { z } from "zod";
 import type { Limits } from "../protocol/limits.ts";
+import type { Maker } from "../protocol/maker.ts";
 import type { PermissionOption } from "../protocol/permission.ts";
 import { accepted, type Result, refused } from "../protocol/refusal.ts";
 import type { LinkedOption } from "../protocol/rest.ts";
+import { type SecretsVars, signingKeys } from "./derived-keys.ts";
 
 /** A link whose bearer may give one answer to one permission request. */
 export type AnswerLink = {
@@ -13,8 +15,10 @@ export type AnswerLink = {
   /** The request's event in the session's log. */
   seq: number;
   optionId: string;
-  /** The subject whose right to answer the link passes on. */
+  /** The subject in whose name the link answers: its maker, or the webhook that sent it. */
   by: string;
+  /** Whose right to answer the link passes on. The link ends when its maker is revoked. */
+  maker: Maker;
   /** Shared by all links made together, so that they can be revoked together. */
   id: string;
   /** Seconds since the epoch. */
@@ -23,14 +27,12 @@ export type AnswerLink = {
   webhook?: string | undefined;
 };
 
-type Key = { SECRETS_KEY?: string };
-
 /**
  * Makes a link for each option of a request, except options whose ids are too long for a URL. Undefined when this
  * gateway has no SECRETS_KEY.
  */
 export async function makeAnswerLinks(
-  env: Key,
+  env: SecretsVars,
   origin: string,
   request: Omit<AnswerLink, "optionId">,
   options: readonly PermissionOption[],
@@ -47,8 +49,8 @@ export async function makeAnswerLinks(
 }
 
 /** Undefined when this gateway has no SECRETS_KEY. */
-export async function makeAnswerLink(env: Key, link: AnswerLink): Promise<string | undefined> {
-  const key = await keyOf(env);
+export async function makeAnswerLink(env: SecretsVars, link: AnswerLink): Promise<string | undefined> {
+  const [key] = await signingKeys(env, AUDIENCE);
   if (!key) return undefined;
   const { by, id, expires, ...answer } = link;
   return new SignJWT(answer)
@@ -63,9 +65,18 @@ export async function makeAnswerLink(env: Key, link: AnswerLink): Promise<string
 /** An expired link was valid once; every other invalid link is not one of ours. */
 export type LinkRefusal = "expired" | "invalid";
 
-export async function readAnswerLink(env: Key, text: string): Promise<Result<AnswerLink, LinkRefusal>> {
-  const key = await keyOf(env);
-  if (!key) return refused("invalid");
+export async function readAnswerLink(
+  env: SecretsVars,
+  text: string,
+): Promise<Result<AnswerLink, LinkRefusal>> {
+  for (const key of await signingKeys(env, AUDIENCE)) {
+    const read = await readSignedBy(key, text);
+    if (read.ok || read.refusal === "expired") return read;
+  }
+  return refused("invalid");
+}
+
+async function readSignedBy(key: CryptoKey, text: string): Promise<Result<AnswerLink, LinkRefusal>> {
   try {
     const { payload } = await jwtVerify(text, key, {
       algorithms: [ALGORITHM],
@@ -87,25 +98,6 @@ export function answerUrl(origin: string, link: string): string {
   return `${origin}/answer?link=${link}`;
 }
 
-/** Derives a key for links only, so that no other use of SECRETS_KEY can produce a valid link. */
-async function keyOf({ SECRETS_KEY }: Key): Promise<CryptoKey | undefined> {
-  if (!SECRETS_KEY) return undefined;
-  const secret = await crypto.subtle.importKey(
-    "raw",
-    new Uint8Array(base64url.decode(SECRETS_KEY)),
-    "HKDF",
-    false,
-    ["deriveKey"],
-  );
-  return crypto.subtle.deriveKey(
-    { name: "HKDF", hash: "SHA-256", salt: new Uint8Array(), info: new TextEncoder().encode(AUDIENCE) },
-    secret,
-    { name: "HMAC", hash: "SHA-256", length: 256 },
-    false,
-    ["sign", "verify"],
-  );
-}
-
 const ALGORITHM = "HS256";
 /** Access tokens have another audience and type, and no issuer may use a symmetric algorithm. */
 const AUDIENCE = "acp-edge/answer-link";
@@ -121,4 +113,5 @@ const CLAIMS = z.object({
   jti: z.string(),
   exp: z.number(),
   webhook: z.string().optional(),
+  maker: z.object({ subject: z.string(), jti: z.string().nullable(), workspace: z.string().nullable() }),
 });

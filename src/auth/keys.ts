@@ -4,35 +4,43 @@ import type { Limits } from "../protocol/limits.ts";
 /** Finds the key that a token names in its header. */
 export type KeySet = { find: JWTVerifyGetKey };
 
-/** The issuer does not respond, and its keys have never been fetched. */
+/** The issuer does not respond, and its keys were never fetched, or too long ago. */
 export class KeysUnavailable extends Error {}
 
 export function inlineKeys(jwks: unknown): KeySet {
   return { find: createLocalJWKSet(jwks as JSONWebKeySet) };
 }
 
-type FetchLimits = Pick<Limits, "jwksMaxAgeMs" | "jwksCooldownMs" | "jwksRetryMs" | "jwksTimeoutMs">;
+type FetchLimits = Pick<
+  Limits,
+  "jwksMaxAgeMs" | "jwksStaleMs" | "jwksCooldownMs" | "jwksRetryMs" | "jwksTimeoutMs"
+>;
 
 /**
  * The keys that an issuer publishes. They are fetched again when they reach their maximum age, and when a token names
- * an unknown key. While the issuer does not respond, the known keys stay valid; jose's own remote key set would
- * forget them.
+ * an unknown key. While the issuer does not respond, the known keys stay valid for `jwksStaleMs`; jose's own remote key
+ * set would forget them at once. They do not stay valid for ever: a key that the issuer has withdrawn must not be kept
+ * alive by keeping the gateway from the issuer.
  */
 export class RemoteKeys implements KeySet {
   readonly #url: URL;
   readonly #limits: FetchLimits;
+  readonly #isRefused: (key: unknown) => boolean;
   #known: JWTVerifyGetKey | undefined;
   #loadedAt = 0;
   /** No fetch before this time: a stream of tokens with unknown keys must not become a stream of fetches. */
   #nextTry = 0;
 
-  constructor(url: URL, limits: FetchLimits) {
+  /** Keys that are refused do not count, whoever publishes them. */
+  constructor(url: URL, limits: FetchLimits, isRefused: (key: unknown) => boolean = () => false) {
     this.#url = url;
     this.#limits = limits;
+    this.#isRefused = isRefused;
   }
 
   readonly find: JWTVerifyGetKey = async (header, token) => {
     if (!this.#known || Date.now() >= this.#loadedAt + this.#limits.jwksMaxAgeMs) await this.#load();
+    if (Date.now() >= this.#loadedAt + this.#limits.jwksStaleMs) this.#known = undefined;
     if (!this.#known) throw new KeysUnavailable(`The keys at ${this.#url.origin} are not available`);
     try {
       return await this.#known(header, token);
@@ -49,7 +57,8 @@ export class RemoteKeys implements KeySet {
   async #load(): Promise<boolean> {
     if (Date.now() < this.#nextTry) return false;
     try {
-      this.#known = createLocalJWKSet(await fetchKeys(this.#url, this.#limits.jwksTimeoutMs));
+      const { keys } = await fetchKeys(this.#url, this.#limits.jwksTimeoutMs);
+      this.#known = createLocalJWKSet({ keys: keys.filter((key) => !this.#isRefused(key)) });
       this.#loadedAt = Date.now();
       this.#nextTry = this.#loadedAt + this.#limits.jwksCooldownMs;
       return true;

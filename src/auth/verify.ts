@@ -1,4 +1,4 @@
-import { decodeJwt, errors, type JWTPayload, jwtVerify } from "jose";
+import { base64url, decodeJwt, errors, type JWTPayload, jwtVerify } from "jose";
 import type { Caller } from "../protocol/caller.ts";
 import { type Result, refused } from "../protocol/refusal.ts";
 import { type AuthVars, type Issuer, issuersOf } from "./issuers.ts";
@@ -31,11 +31,21 @@ async function verifyWith(issuer: Issuer, token: string): Promise<Result<Caller,
       clockTolerance: issuer.clockSkew,
       requiredClaims: ["exp"],
     });
-    return readRights(payload, issuer);
+    return readRights({ ...payload, jti: payload.jti ?? (await derivedId(token)) }, issuer);
   } catch (error) {
     if (!(error instanceof errors.JOSEError)) throw error;
     return refused({ reason: error.code, ...bearerOf(error, issuer) });
   }
+}
+
+/**
+ * The id of a token that has none, so that every token can be revoked and logged out. The signature is no part of it: some
+ * algorithms allow several for the same token.
+ */
+async function derivedId(token: string): Promise<string> {
+  const signed = new TextEncoder().encode(token.slice(0, token.lastIndexOf(".")));
+  const digest = await crypto.subtle.digest("SHA-256", signed);
+  return `sha256:${base64url.encode(new Uint8Array(digest))}`;
 }
 
 /** jose validates claims after the signature, so an error about a claim comes with a payload that can be trusted. */

@@ -20,6 +20,9 @@ export const EXIT_HELP = `Exit codes:
   4    the gateway cannot be reached
   5    no such session, permission, workspace or agent
   6    the turn was refused, failed or stopped at a limit
+  7    host: the gateway speaks another version of the host link
+  8    host: another host took over this host's name while it was out of reach
+  9    host: agents cannot be isolated as demanded
   130  interrupted`;
 
 /** Ends the command with a message and an exit code. */

@@ -1,9 +1,9 @@
 import type { Terminal } from "./terminal.ts";
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this expression removes.
-const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g;
+/** Control characters except tab and line feed, and those that reorder text. */
+const CONTROLS = /(?![\t\n])\p{Cc}|\p{Bidi_Control}|[\u2028\u2029]/gu;
 
-/** Makes foreign text safe for a terminal, so that an agent's output cannot move the cursor or set the title. */
+/** Makes foreign text safe for a terminal, so that an agent's output cannot move the cursor, set the title or reorder a line. */
 export function printable(text: string): string {
   return text.replace(CONTROLS, "");
 }

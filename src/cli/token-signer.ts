@@ -15,13 +15,15 @@ export type TokenClaims = {
   tenant: string;
   workspaces: string[];
   scopes: Scope[];
+  /** The name of the only host that may join with the token. */
+  host?: string;
 };
 
 export const CLIENT_CLAIMS: TokenClaims = {
   sub: "local",
   tenant: "local",
   workspaces: [LOCAL_WORKSPACE],
-  scopes: ["session:read", "session:prompt", "permission:answer", "workspace:admin", "share"],
+  scopes: ["session:read", "session:prompt", "permission:answer", "workspace:admin", "tenant:admin", "share"],
 };
 
 export const HOST_CLAIMS: TokenClaims = {
@@ -41,6 +43,12 @@ export type Signer = {
 export async function loadSigner(stateDir: string): Promise<Signer> {
   const path = keyPath(stateDir);
   return signerOf((await readKey(path)) ?? (await makeKey(path)));
+}
+
+/** The key of a state directory that signs the tokens of hosts on demand. It signs nothing else. */
+export async function loadHostKey(stateDir: string): Promise<JWK> {
+  const path = join(stateDir, "host-signing-key.json");
+  return (await readKey(path)) ?? makeKey(path);
 }
 
 export function keyPath(stateDir: string): string {

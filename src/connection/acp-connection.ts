@@ -8,14 +8,16 @@ import { notification } from "../protocol/errors.ts";
 import { ExtensionMethod } from "../protocol/extensions.ts";
 import { HANDOVER, RESUMPTION, STREAM, type StreamRequest } from "../protocol/internal-headers.ts";
 import { type Limits, readLimits } from "../protocol/limits.ts";
-import type { Result } from "../protocol/refusal.ts";
+import type { Refused, Result } from "../protocol/refusal.ts";
 import { RESUMABLE } from "../protocol/resumable-wire.ts";
 import type { ClientPort, DeliveryResult, Handover, Page, ReaderPosition } from "../protocol/rpc.ts";
+import { readable } from "../protocol/versions.ts";
 import { detachFrom } from "./client-sessions.ts";
 import { ConnectionStore } from "./connection-store.ts";
+import { withoutImpostors } from "./foreign-frames.ts";
 import { expiresAt } from "./methods/renew-token.ts";
 import type { ConnectionParts } from "./stored-client.ts";
-import { type ConnectionDeadline, EXPIRED, REVOKED, TokenLifetime } from "./token-lifetime.ts";
+import { type ConnectionDeadline, EXPIRED, TokenLifetime } from "./token-lifetime.ts";
 import { ResumableClient } from "./transports/resumable.ts";
 import { HttpClient, type Post } from "./transports/streamable-http.ts";
 import { SocketClient } from "./transports/web-socket.ts";
@@ -38,8 +40,10 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     super(ctx, env);
     this.#limits = readLimits(env.LIMITS);
     this.#deadlines = new Deadlines(ctx.storage);
-    this.#lifetime = new TokenLifetime(ctx, env, this.#deadlines, this.#limits, () =>
-      ctx.waitUntil(this.#end(REVOKED)),
+    this.#lifetime = new TokenLifetime(
+      ...([ctx, env, this.#deadlines, this.#limits] as const),
+      () => this.#isOpen,
+      (reason, code) => ctx.waitUntil(this.#end(reason, code)),
     );
   }
 
@@ -50,13 +54,15 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     if (!handover) return new Response("No client handed over", { status: 400 });
     const resumption = RESUMPTION.read(request.headers);
     if (!resumption) return this.#accept(handover);
-    const socket = this.#resumable().accept(handover, resumption);
+    const socket = await this.#resumable().accept(handover, resumption);
     const headers = { "Acp-Connection-Id": handover.connection, "Sec-WebSocket-Protocol": RESUMABLE };
     return socketResponse(socket, headers);
   }
 
   async #accept(handover: Handover): Promise<Response> {
-    const response = SocketClient.accept(this.ctx, handover);
+    const entered = await this.#lifetime.enter(handover);
+    if (!entered.ok) return socketResponse(entered);
+    const response = SocketClient.accept(this.ctx, handover, entered.value);
     const client = this.#socket();
     if (client) this.#lifetime.begin(client.client.state);
     await this.#checkLiveness();
@@ -120,7 +126,8 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
 
   // ---- Streamable HTTP --------------------------------------------------------------------------------
 
-  initialize(handover: Handover, raw: string): Promise<string> {
+  /** The answer to `initialize`. */
+  initialize(handover: Handover, raw: string): Promise<string | Refused> {
     return this.#http().initialize(handover, raw);
   }
 
@@ -134,17 +141,38 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
 
   // ---- time and rights --------------------------------------------------------------------------------
 
-  override alarm(): Promise<void> {
-    return this.#deadlines.run(Date.now(), {
+  override async alarm(): Promise<void> {
+    if (await this.#endLost()) return;
+    await this.#deadlines.run(Date.now(), {
       handshake: () => this.#endUnused(),
       idle: () => this.#withoutSocket().expire(),
       liveness: () => this.#checkLiveness(),
+      registration: () => this.#lifetime.checkRegistration(),
       "token-warning": () =>
         this.#transport().notify((caller) =>
           notification(ExtensionMethod.tokenExpiring, { expiresAt: expiresAt(caller) }),
         ),
       "token-expiry": () => (this.#socket() ? this.#end(EXPIRED) : this.#withoutSocket().hangUp(EXPIRED)),
     });
+  }
+
+  /**
+   * A reset of the object takes its sockets along and reports no close. A client on a plain WebSocket is then gone: the
+   * connection signs off and leaves nothing behind. Sessions notice at their next delivery.
+   */
+  async #endLost(): Promise<boolean> {
+    const lost = SocketClient.lost(this.ctx);
+    if (!lost) return false;
+    this.#deadlines.forget();
+    await this.ctx.storage.deleteAll();
+    await this.#lifetime.end(lost);
+    return true;
+  }
+
+  /** Whether somebody uses the connection: a client on a socket, or one over HTTP, whose connection ends when it idles. */
+  get #isOpen(): boolean {
+    if (SocketClient.socket(this.ctx)) return true;
+    return this.#isResumable ? this.#resumable().isConnected : this.#store.state !== undefined;
   }
 
   /** Ends a client that has not initialized in time. On `/agent/ws` a person may take long to choose an agent. */
@@ -165,13 +193,19 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
     await this.#leave(client);
   }
 
-  /** The tenant has revoked the client's token, or a session its access. */
-  endSocket(_id: string, reason: string): Promise<void> {
+  /** The client's token is revoked, or a session it has open. */
+  endSocket(id: string, reason: string): Promise<void> {
+    this.#lifetime.markEnded(id);
     return this.#end(reason);
   }
 
-  async #end(reason: string): Promise<void> {
-    await this.#transport().end(reason);
+  /** For the object of the subject, whose places are all taken. */
+  holdsSocket(id: string): boolean {
+    return this.#lifetime.holds(id);
+  }
+
+  async #end(reason: string, code?: number): Promise<void> {
+    await this.#transport().end(reason, code);
   }
 
   // ---- from sessions ----------------------------------------------------------------------------------
@@ -181,7 +215,12 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
   }
 
   async deliver(sessionId: string, page: Page): Promise<DeliveryResult> {
-    return this.#transport().deliver(sessionId, page);
+    const transport = this.#transport();
+    const checked = withoutImpostors(readable(page, "A page"), sessionId, () => transport.sessions());
+    const result = transport.deliver(sessionId, checked);
+    // The client has been pinged, and is given up unless it answers.
+    if (result === "enough" && transport instanceof SocketClient) await this.#checkLiveness();
+    return result;
   }
 
   /** The agent of a session has accepted a login or a logout. */

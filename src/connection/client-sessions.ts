@@ -1,4 +1,5 @@
-import { sessionObject } from "../durable/object-names.ts";
+import { callObject } from "../durable/object-call.ts";
+import { type SessionObject, sessionObject } from "../durable/objects.ts";
 import type { ClientState } from "../protocol/client-state.ts";
 import type { Client } from "./client.ts";
 
@@ -7,21 +8,27 @@ import type { Client } from "./client.ts";
 /** Sessions whose delivery rests continue, from where the client says that it is. */
 export async function wakeSessions(env: Env, client: Client): Promise<void> {
   const { connection } = client.state;
-  await Promise.allSettled(client.sessions().map((id) => sessionOf(env, client, id).wake(connection)));
+  await Promise.allSettled(
+    client.sessions().map((id) => callSession(env, client, id, (session) => session.wake(connection))),
+  );
 }
 
 /** Passes a login or logout, which the agent of session `from` has accepted, to the agents of the other sessions. */
 export async function relayToOthers(env: Env, client: Client, from: string, raw: string): Promise<void> {
   const { caller } = client.state;
   const others = client.sessions().filter((sessionId) => sessionId !== from);
-  await Promise.allSettled(others.map((id) => sessionOf(env, client, id).relay(caller, raw)));
+  await Promise.allSettled(
+    others.map((id) => callSession(env, client, id, (session) => session.relay(caller, raw))),
+  );
 }
 
 /** Tells the sessions that the client continues with another token: they know its role. */
 export async function announceCaller(env: Env, client: Client): Promise<void> {
   const { connection, caller } = client.state;
   const told = await Promise.allSettled(
-    client.sessions().map((id) => sessionOf(env, client, id).renew(connection, caller)),
+    client
+      .sessions()
+      .map((id) => callSession(env, client, id, (session) => session.renew(connection, caller))),
   );
   const failed = told.filter(({ status }) => status === "rejected").length;
   // Every frame carries its caller, so only the presence that these sessions show is out of date.
@@ -33,7 +40,8 @@ export async function releaseFinished(env: Env, client: Client): Promise<void> {
   const { connection } = client.state;
   await Promise.allSettled(
     client.sessions().map(async (sessionId) => {
-      if (await sessionOf(env, client, sessionId).release(connection)) client.release(sessionId);
+      if (await callSession(env, client, sessionId, (session) => session.release(connection)))
+        client.release(sessionId);
     }),
   );
 }
@@ -44,9 +52,19 @@ export function detachFrom(
   { caller, connection }: ClientState,
   sessions: readonly string[],
 ): Promise<void>[] {
-  return sessions.map((id) => sessionObject(env, caller.tenant, id).detach(connection));
+  return sessions.map((id) =>
+    callObject(
+      () => sessionObject(env, caller.tenant, id),
+      (session) => session.detach(connection),
+    ),
+  );
 }
 
-function sessionOf(env: Env, { state }: Client, sessionId: string) {
-  return sessionObject(env, state.caller.tenant, sessionId);
+function callSession<R>(
+  env: Env,
+  { state }: Client,
+  sessionId: string,
+  call: (session: SessionObject) => R,
+): Promise<Awaited<R>> {
+  return callObject(() => sessionObject(env, state.caller.tenant, sessionId), call);
 }

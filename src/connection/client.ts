@@ -25,6 +25,11 @@ export type Exchange = {
   answer(text: string): void;
   /** The transport acknowledges the message only after this promise, which ends when a session has the message. */
   waitFor(handedOver: Promise<void>): void;
+  /**
+   * The message's session has not responded for long, and may have the message or not. The transport tells the client,
+   * without an answer that the session may give as well.
+   */
+  undelivered(): void;
   /** The client's own number of the message, if the client may send it again under that number. */
   readonly number?: number;
   /** The session that the client names beside the message. */

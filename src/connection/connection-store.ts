@@ -69,8 +69,9 @@ export class ConnectionStore {
 
   // ---- streams ----------------------------------------------------------------------------------------
 
-  /** The sessions that the client is attached to, in the order of their attachment. */
+  /** The sessions that the client is attached to, in the order of their attachment; none if there is no client. */
   attached(): string[] {
+    if (!this.#tables.exist) return [];
     return this.#sql
       .exec<{ id: string }>("SELECT id FROM stream WHERE attached = 1 ORDER BY rowid")
       .toArray()

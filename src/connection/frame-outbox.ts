@@ -1,17 +1,37 @@
-/** Why a frame did not reach its session: the caller knows no such session, or the session does not respond. */
-export type Undelivered = "unknown" | "unreachable";
+import type { Refusal, Result } from "../protocol/refusal.ts";
+import type { ReceivedFrames } from "../protocol/rpc.ts";
+
+/**
+ * Why a frame did not reach its session: the session refuses the client, the session failed to handle the frame, or it
+ * has not responded for long. In the last case nobody knows whether the session has the frame.
+ */
+export type Undelivered = Refusal | "unreachable" | "failed";
 
 type NumberedFrame = { readonly frame: string; readonly number: number };
 
-/** Frames for one session, in order. Frames that arrive while a batch is under way form the next batch. */
+/** `isRepeated`: the batch was sent before and got no answer. */
+type Send = (batch: readonly NumberedFrame[], isRepeated: boolean) => Promise<Result<ReceivedFrames>>;
+
+/**
+ * Frames for one session, in order. Frames that arrive while a batch is under way form the next batches, each of about
+ * `maxChars` or of one larger frame: the runtime refuses a call over 32 MiB. A batch that does not reach the session
+ * stays first and is sent again, with growing pauses, for `retryMs`; the session recognises frames by their numbers, and
+ * counts a frame that ends its object.
+ */
 export class FrameOutbox {
-  readonly #send: (batch: readonly NumberedFrame[]) => Promise<boolean>;
+  readonly #send: Send;
+  readonly #maxChars: number;
+  readonly #retryMs: number;
   #waiting: (NumberedFrame & { refuse: (why: Undelivered) => void })[] = [];
   #running: Promise<void> | undefined;
 
-  /** `send` resolves to false when the caller knows no such session. */
-  constructor(send: (batch: readonly NumberedFrame[]) => Promise<boolean>) {
+  constructor(
+    send: Send,
+    { deliverChars, frameRetryMs }: Readonly<Record<"deliverChars" | "frameRetryMs", number>>,
+  ) {
     this.#send = send;
+    this.#maxChars = deliverChars;
+    this.#retryMs = frameRetryMs;
   }
 
   get isEmpty(): boolean {
@@ -28,9 +48,13 @@ export class FrameOutbox {
   async #drain(): Promise<void> {
     try {
       while (this.#waiting.length > 0) {
-        const batch = this.#waiting.splice(0);
-        const why = await this.#try(batch);
-        if (why) for (const { refuse } of batch) refuse(why);
+        const batch = this.#waiting.splice(0, leading(this.#waiting, this.#maxChars));
+        const result = await this.#try(batch);
+        for (const { refuse, number } of batch) {
+          if (result === "unreachable") refuse(result);
+          else if (!result.ok) refuse(result.refusal);
+          else if (result.value.failed.includes(number)) refuse("failed");
+        }
       }
     } finally {
       // Cleared here, not by whoever awaits the promise: a frame put in between would stay.
@@ -38,12 +62,33 @@ export class FrameOutbox {
     }
   }
 
-  async #try(batch: readonly NumberedFrame[]): Promise<Undelivered | undefined> {
-    try {
-      return (await this.#send(batch)) ? undefined : "unknown";
-    } catch (error) {
-      console.error("session unreachable", { error: String(error) });
-      return "unreachable";
+  async #try(batch: readonly NumberedFrame[]): Promise<"unreachable" | Result<ReceivedFrames>> {
+    const until = Date.now() + this.#retryMs;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.#send(batch, attempt > 1);
+      } catch (error) {
+        console.error("session unreachable", { attempt, error: String(error) });
+        if (Date.now() >= until) return "unreachable";
+        await pause(Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS) * (0.5 + Math.random()));
+      }
     }
   }
+}
+
+/** How many of the frames fit into one call: at least the first. */
+function leading(frames: readonly NumberedFrame[], maxChars: number): number {
+  let chars = 0;
+  const over = frames.findIndex(({ frame }, i) => {
+    chars += frame.length;
+    return i > 0 && chars > maxChars;
+  });
+  return over === -1 ? frames.length : over;
+}
+
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 4000;
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

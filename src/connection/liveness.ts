@@ -6,6 +6,8 @@ export type Liveness = {
   readonly heard: number;
   /** When the client was pinged, if it has said nothing since. */
   readonly askedAt?: number | undefined;
+  /** When the client got a ping that nothing but its answer settles, because more output waits for the answer. */
+  readonly pausedAt?: number | undefined;
 };
 
 /** When to check again, or what to do: ping the client, or close its socket for the given reason. */
@@ -18,12 +20,14 @@ type LivenessLimits = Pick<Limits, "socketIdleMs" | "pongMs">;
  * A client that cannot be pinged is closed when nothing at all has happened for `socketIdleMs`.
  */
 export function checkLiveness(
-  { heard, askedAt }: Liveness,
+  { heard, askedAt, pausedAt = Number.POSITIVE_INFINITY }: Liveness,
   canBePinged: boolean,
   now: number,
   limits: LivenessLimits,
 ): LivenessCheck {
-  const until = heard + grainMs(limits) + limits.socketIdleMs;
+  const pausedUntil = pausedAt + limits.pongMs;
+  if (pausedUntil <= now) return "no answer";
+  const until = Math.min(heard + grainMs(limits) + limits.socketIdleMs, pausedUntil);
   if (until > now) return until;
   if (!canBePinged) return "idle";
   if (askedAt === undefined) return "ping";
@@ -35,7 +39,7 @@ export function touch(
   { heard, askedAt }: Liveness,
   now: number,
   limits: Pick<LivenessLimits, "socketIdleMs">,
-): Liveness | undefined {
+): Pick<Liveness, "heard" | "askedAt"> | undefined {
   if (askedAt === undefined && now < heard + grainMs(limits)) return undefined;
   return { heard: now, askedAt: undefined };
 }

@@ -12,7 +12,7 @@ export function costOf(
   smallChars: number,
 ): readonly [Amounts, ...Amounts[]] {
   const isPrompt = frame?.method === "session/prompt";
-  // Every message asks for the prompt quota as well, so that the first prompt need not wait for the tenant.
+  // Every message asks for the prompt quota as well, so that the first prompt need not wait for the subject's object.
   const cost = { chars, prompts: isPrompt ? 1 : 0 };
   const isEssential = frame && !isPrompt && (ANSWERS.has(frame.kind) || ESSENTIAL.has(frame.method ?? ""));
   return isEssential && chars <= smallChars ? [cost, { reserve: chars }] : [cost];

@@ -1,12 +1,14 @@
 import { type Caller, roleOf } from "../protocol/caller.ts";
+import { hasMcpServers, longestValue, mayHaveCredentials } from "../protocol/concealment.ts";
 import { ErrorCode, forbidden, type RpcError } from "../protocol/errors.ts";
 import type { Frame, RequestFrame } from "../protocol/frame.ts";
 import { parseClientRequestId } from "../protocol/ids.ts";
-import { hasMcpServers, longestValue } from "../protocol/mcp-credentials.ts";
+import { isReaderRequest, readerRequest } from "../protocol/reader-messages.ts";
 
 /** Where a client's frame goes. */
 export type ClientRoute =
-  | { readonly to: "session"; readonly sessionId: string }
+  /** `reduced` is the frame without what the session must not get. */
+  | { readonly to: "session"; readonly sessionId: string; readonly reduced?: RequestFrame }
   /** Every session of the client: the frame names a request, and only the session that has the request knows it. */
   | { readonly to: "all-sessions" }
   | { readonly to: "new-session"; readonly request: RequestFrame }
@@ -25,6 +27,7 @@ export type LocalMethod = "session/list" | "session/fork";
  * table: a session answers in the client's own ids, and the id of an agent's request contains its session.
  */
 export function routeOf(frame: Frame, caller: Caller, named: string | undefined): ClientRoute {
+  if (roleOf(caller) === "observer") return readerRoute(frame);
   const { kind, method = "", sessionId } = frame;
   if (sessionId !== undefined && kind !== "response" && isForSession(frame))
     return { to: "session", sessionId };
@@ -32,11 +35,9 @@ export function routeOf(frame: Frame, caller: Caller, named: string | undefined)
     const asker = parseClientRequestId(frame.value.id)?.sessionId;
     return asker === undefined ? NOWHERE : { to: "session", sessionId: asker };
   }
-  const tooLong = checkMcpServers(frame);
+  const tooLong = checkCredentials(frame);
   if (tooLong) return { to: "refusal", error: tooLong };
   if (frame.kind === "request") {
-    if (CONTROLLERS_ONLY.has(method) && roleOf(caller) === "observer")
-      return { to: "refusal", error: forbidden(method) };
     const here = connectionRoute(frame);
     if (here) return here;
   }
@@ -48,6 +49,16 @@ export function routeOf(frame: Frame, caller: Caller, named: string | undefined)
   if (method === "$/cancel_request") return { to: "all-sessions" };
   const message = `Method not found: ${method}`;
   return { to: "refusal", error: { code: ErrorCode.methodNotFound, message } };
+}
+
+/** The route of an observer's frame: nothing but a request to read gets past the connection. */
+function readerRoute(frame: Frame): ClientRoute {
+  if (frame.kind !== "request") return NOWHERE;
+  const reduced = readerRequest(frame);
+  if (reduced?.sessionId !== undefined) return { to: "session", sessionId: reduced.sessionId, reduced };
+  if (isReaderRequest(frame)) return { to: "refusal", error: NO_SESSION_ID };
+  if (frame.method === "session/list") return { to: "local-method", method: frame.method, request: frame };
+  return { to: "refusal", error: forbidden(frame.method) };
 }
 
 /** The route of a request that the connection serves itself. */
@@ -84,26 +95,25 @@ export const NO_SESSION_ID: RpcError = {
 };
 
 /** Environment variables and headers cannot be longer, and there is no place to keep longer ones. */
-const MCP_VALUE_CHARS = 128 * 1024;
+const CREDENTIAL_CHARS = 128 * 1024;
 
-function checkMcpServers({ raw, value }: Frame): RpcError | undefined {
-  if (!hasMcpServers(value) || longestValue(raw) <= MCP_VALUE_CHARS) return undefined;
-  const message = `A value of an MCP server's env or headers exceeds ${MCP_VALUE_CHARS} characters`;
+function checkCredentials({ raw, value }: Frame): RpcError | undefined {
+  if (!mayHaveCredentials(value) || longestValue(raw) <= CREDENTIAL_CHARS) return undefined;
+  const message = `A credential, such as a value of an MCP server's env or headers, exceeds ${CREDENTIAL_CHARS} characters`;
   return { code: ErrorCode.invalidParams, message };
 }
 
 const NOWHERE: ClientRoute = { to: "nowhere" };
 
-/** Methods that observers may not call and that no session checks. */
-const CONTROLLERS_ONLY: ReadonlySet<string> = new Set([
+/** Methods that the connection serves, whichever session they name. */
+const CONNECTION_METHODS: ReadonlySet<string> = new Set([
   "session/new",
   "session/fork",
   "session/delete",
+  "session/list",
   "authenticate",
   "logout",
 ]);
-
-const CONNECTION_METHODS: ReadonlySet<string> = new Set([...CONTROLLERS_ONLY, "session/list"]);
 
 const ATTACHING: ReadonlySet<string> = new Set([
   "session/new",

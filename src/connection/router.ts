@@ -1,8 +1,14 @@
-import { derivedUuid } from "../durable/derived-uuid.ts";
-import { sessionObject, workspaceObject } from "../durable/object-names.ts";
+import { CHAIN_RESPONSE_MS, callObject, RESPONSE_MS } from "../durable/object-call.ts";
+import { type SessionObject, sessionObject, workspaceObject } from "../durable/objects.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { type DialectName, readOffer, translate, translateOpening } from "../protocol/dialects/index.ts";
-import { ErrorCode, errorResponse, type RpcError, resultResponse } from "../protocol/errors.ts";
+import {
+  ErrorCode,
+  errorResponse,
+  INTERNAL_ERROR,
+  type RpcError,
+  resultResponse,
+} from "../protocol/errors.ts";
 import { ExtensionMethod } from "../protocol/extensions.ts";
 import type { Frame, RequestFrame } from "../protocol/frame.ts";
 import { isUuid } from "../protocol/ids.ts";
@@ -10,7 +16,10 @@ import { redactInitializeResult } from "../protocol/initialize-result.ts";
 import { recordOf } from "../protocol/json-value.ts";
 import type { Limits } from "../protocol/limits.ts";
 import { offeredIo } from "../protocol/methods.ts";
-import { rpcErrorOf, unknownSession } from "../protocol/refusal.ts";
+import { PATH_CHARS, pathOf } from "../protocol/reader-messages.ts";
+import { type Result, rpcErrorOf, unknownSession } from "../protocol/refusal.ts";
+import type { ReceivedFrames } from "../protocol/rpc.ts";
+import { RPC_VERSION } from "../protocol/versions.ts";
 import { countSession } from "../tenant/client/subject-limits.ts";
 import { type Client, type Exchange, subscriptionsOf } from "./client.ts";
 import { releaseFinished } from "./client-sessions.ts";
@@ -20,6 +29,7 @@ import { callLocalMethod } from "./methods/local-methods.ts";
 import { renewToken } from "./methods/renew-token.ts";
 import { respondToPermission } from "./methods/respond-to-permission.ts";
 import { type LocalMethod, mayAttach, NO_SESSION_ID, routeOf } from "./route.ts";
+import { newSessionId } from "./session-ids.ts";
 import type { TokenLifetime } from "./token-lifetime.ts";
 
 /** Carries out what a client's frame asks for: answers it here, or passes it to the session that it concerns. */
@@ -45,7 +55,12 @@ export class Router {
       ? { code: ErrorCode.invalidRequest, message: "Already initialized" }
       : checkInitialize(offer);
     if (error) return answer(errorResponse(id, error));
-    const selected = await this.#workspace().selectAgent(state.caller, state.agent);
+    const selected = await callObject(
+      () => this.#workspace(),
+      (workspace) => workspace.selectAgent(state.caller, state.agent),
+      // The workspace waits for the agent to start.
+      { timeoutMs: this.#limits.agentStartMs + RESPONSE_MS },
+    );
     if (!selected.ok) return answer(errorResponse(id, rpcErrorOf(selected.refusal)));
     const { agent, initialize } = selected.value;
     this.#client.change({ initialized: true, agent, dialect, serves: offeredIo(offer) });
@@ -65,7 +80,7 @@ export class Router {
     if (route.to !== "refusal" && mayAttach(frame)) await this.#makeRoom();
     switch (route.to) {
       case "session":
-        return this.#forward(route.sessionId, frame, exchange);
+        return this.#forward(route.sessionId, route.reduced ?? frame, exchange);
       case "all-sessions":
         for (const sessionId of this.#client.sessions()) this.#forward(sessionId, frame, exchange);
         return;
@@ -103,10 +118,14 @@ export class Router {
 
   async #answerHere(method: LocalMethod, frame: RequestFrame, exchange: Exchange): Promise<void> {
     const { connection, caller } = this.#client.state;
-    const info = { connection, caller, subscriptions: subscriptionsOf(this.#client.state) };
-    const answer = await callLocalMethod(this.#env, this.#limits, info, method, frame);
+    const subscriptions = subscriptionsOf(this.#client.state);
+    const info = { connection, caller, subscriptions, reserve: () => this.#reserve(exchange) };
+    const answer = await callLocalMethod(this.#env, info, method, frame);
     if ("error" in answer) return this.#refuse(frame, exchange, answer.error);
-    if (answer.attached) this.#client.attach(answer.attached.sessionId, answer.attached.attachment);
+    const { attached } = answer;
+    // A client that repeats its request may have read further already.
+    if (attached && !this.#isAttached(attached.sessionId))
+      this.#client.attach(attached.sessionId, attached.attachment);
     exchange.answer(resultResponse(frame.idText, answer.result));
   }
 
@@ -114,13 +133,15 @@ export class Router {
   async #delete(frame: RequestFrame, exchange: Exchange): Promise<void> {
     const { sessionId } = frame;
     if (sessionId === undefined) return this.#refuse(frame, exchange, NO_SESSION_ID);
-    if (isUuid(sessionId) && (await this.#session(sessionId).delete(this.#client.state.caller)).ok)
+    const { caller } = this.#client.state;
+    const remove = (session: SessionObject) => session.delete(caller);
+    if (isUuid(sessionId) && (await this.#callSession(sessionId, remove, CHAIN_RESPONSE_MS)).ok)
       this.#client.release(sessionId);
     exchange.answer(resultResponse(frame.idText, {}));
   }
 
-  #refuse(frame: Frame, { answer }: Exchange, error: RpcError): void {
-    if (frame.kind === "request") answer(errorResponse(frame.idText, error));
+  #refuse({ kind, idText }: Pick<Frame, "kind" | "idText">, { answer }: Exchange, error: RpcError): void {
+    if (kind === "request" && idText !== undefined) answer(errorResponse(idText, error));
   }
 
   // ---- new sessions -----------------------------------------------------------------------------------
@@ -137,7 +158,10 @@ export class Router {
   async #unopened(): Promise<string | undefined> {
     const { connection, opening, agent } = this.#client.state;
     if (opening === undefined || !this.#client.sessions().includes(opening)) return undefined;
-    return (await this.#session(opening).isAwaitingOpening(connection, agent ?? "")) ? opening : undefined;
+    const awaits = await this.#callSession(opening, (session) =>
+      session.isAwaitingOpening(connection, agent ?? ""),
+    );
+    return awaits ? opening : undefined;
   }
 
   /** Opens a session, or with `raw` null only starts its agent process. Undefined when that was refused. */
@@ -147,33 +171,40 @@ export class Router {
     raw: string | null,
     unopened?: string,
   ): Promise<string | undefined> {
-    const sessionId = unopened ?? (await this.#newSessionId(exchange));
-    const { connection, caller, workspace, agent } = this.#client.state;
-    const error =
-      this.#tooManySessions(sessionId) ??
-      (unopened === undefined ? await this.#countSession(caller) : undefined);
-    if (error) {
-      this.#refuse(frame, exchange, error);
+    const reserved = unopened === undefined ? await this.#reserve(exchange) : { sessionId: unopened };
+    if ("error" in reserved) {
+      this.#refuse(frame, exchange, reserved.error);
       return undefined;
     }
+    const { sessionId } = reserved;
+    const { connection, caller, workspace, agent } = this.#client.state;
     this.#client.expectOpen(sessionId, frame.idText);
     this.#client.change({ opening: sessionId });
     const subscriptions = subscriptionsOf(this.#client.state);
-    const order = { sessionId, connection, caller, workspace, agent: agent ?? "", raw, subscriptions };
-    await this.#session(sessionId).open(order);
-    return sessionId;
+    const subject = { sessionId, connection, caller, workspace, agent: agent ?? "" };
+    const order = { v: RPC_VERSION, ...subject, raw, subscriptions };
+    const opened = await this.#callSession(sessionId, (session) => session.open(order));
+    if (opened.ok) return sessionId;
+    this.#client.release(sessionId);
+    this.#refuse(frame, exchange, rpcErrorOf(opened.refusal));
+    return undefined;
   }
 
-  /** The refusal of a session that exceeds the caller's quota. */
-  async #countSession(caller: Caller): Promise<RpcError | undefined> {
-    const counted = await countSession(this.#env, this.#limits, caller);
-    return counted.ok ? undefined : rpcErrorOf(counted.refusal);
+  /**
+   * The id of a session that the client may open, counted against the caller's quota. A request that the client sends a
+   * second time under its number gets the same id, and is not counted again.
+   */
+  async #reserve({ number }: Exchange): Promise<{ sessionId: string } | { error: RpcError }> {
+    const sessionId = await newSessionId(this.#client, number);
+    if (this.#isAttached(sessionId)) return { sessionId };
+    const tooMany = this.#tooManySessions(sessionId);
+    if (tooMany) return { error: tooMany };
+    const counted = await countSession(this.#env, this.#limits, this.#client.state.caller);
+    return counted.ok ? { sessionId } : { error: rpcErrorOf(counted.refusal) };
   }
 
-  /** A request that the client sends a second time under its number asks for the same session. */
-  #newSessionId({ number }: Exchange): Promise<string> | string {
-    const { connection } = this.#client.state;
-    return number === undefined ? crypto.randomUUID() : derivedUuid(`${connection}/${number}`);
+  #isAttached(sessionId: string): boolean {
+    return this.#client.sessions().includes(sessionId);
   }
 
   /**
@@ -200,7 +231,7 @@ export class Router {
 
   /** The refusal of a session that the client is not attached to and has no room for. */
   #tooManySessions(sessionId: string): RpcError | undefined {
-    if (this.#client.sessions().includes(sessionId) || this.#hasRoom) return undefined;
+    if (this.#isAttached(sessionId) || this.#hasRoom) return undefined;
     const message = `A connection has at most ${this.#limits.sessionsPerConnection} sessions`;
     return { code: ErrorCode.invalidRequest, message };
   }
@@ -209,24 +240,23 @@ export class Router {
 
   /** Puts a frame in the session's outbox. To a caller that may not know a session, the session does not exist. */
   #forward(sessionId: string, frame: Frame, exchange: Exchange): void {
+    // Only the text is kept until the session has the frame: a parsed frame takes twice the memory.
+    const { raw, kind, idText } = frame;
     const refuse = (why: Undelivered) => {
-      const error =
-        why === "unknown"
-          ? rpcErrorOf(unknownSession(sessionId))
-          : { code: ErrorCode.internal, message: "The session could not be reached" };
-      this.#refuse(frame, exchange, error);
+      if (why === "unreachable") exchange.undelivered();
+      else this.#refuse({ kind, idText }, exchange, why === "failed" ? INTERNAL_ERROR : rpcErrorOf(why));
     };
-    if (!isUuid(sessionId)) return refuse("unknown");
+    if (!isUuid(sessionId)) return refuse(unknownSession(sessionId));
     const tooMany = this.#tooManySessions(sessionId);
     if (tooMany) return this.#refuse(frame, exchange, tooMany);
     let outbox = this.#outboxes.get(sessionId);
     if (!outbox) {
-      outbox = new FrameOutbox((batch) => this.#send(sessionId, batch));
+      outbox = new FrameOutbox((batch, isRepeated) => this.#send(sessionId, batch, isRepeated), this.#limits);
       this.#outboxes.set(sessionId, outbox);
     }
     // Numbers grow, so that a session recognises a frame that comes a second time.
     const number = exchange.number ?? this.#client.state.sent;
-    const sent = outbox.put({ frame: frame.raw, number }, refuse);
+    const sent = outbox.put({ frame: raw, number }, refuse);
     exchange.waitFor(sent.then(() => this.#dropEmpty(sessionId)));
   }
 
@@ -236,24 +266,33 @@ export class Router {
   }
 
   /** Sends one batch to one session. Frames are numbered, so a repeated call has no further effect. */
-  async #send(sessionId: string, batch: readonly { frame: string; number: number }[]): Promise<boolean> {
+  async #send(
+    sessionId: string,
+    batch: readonly { frame: string; number: number }[],
+    isRepeated: boolean,
+  ): Promise<Result<ReceivedFrames>> {
     const { connection, caller } = this.#client.state;
     const subscriptions = subscriptionsOf(this.#client.state);
     const frames = batch.map(({ frame }) => frame);
     const numbers = batch.map(({ number }) => number);
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return (
-          await this.#session(sessionId).receive({ connection, caller, numbers, frames, subscriptions })
-        ).ok;
-      } catch (error) {
-        if (attempt === SEND_ATTEMPTS) throw error;
-      }
-    }
+    const order = { v: RPC_VERSION, connection, caller, numbers, frames, subscriptions };
+    let repeated = isRepeated;
+    const send = (session: SessionObject) => {
+      const sent = session.receive(repeated ? { ...order, repeated } : order);
+      repeated = true;
+      return sent;
+    };
+    return this.#callSession(sessionId, send, this.#limits.callMs);
   }
 
-  #session(sessionId: string) {
-    return sessionObject(this.#env, this.#client.state.caller.tenant, sessionId);
+  #callSession<R>(
+    sessionId: string,
+    call: (session: SessionObject) => R,
+    timeoutMs?: number,
+  ): Promise<Awaited<R>> {
+    const { caller, workspace } = this.#client.state;
+    const find = () => sessionObject(this.#env, caller.tenant, sessionId, workspace);
+    return callObject(find, call, { timeoutMs });
   }
 
   #workspace() {
@@ -262,15 +301,13 @@ export class Router {
   }
 }
 
-const SEND_ATTEMPTS = 3;
-
 /** The agent's answer to `initialize`, as far as the caller may see it. */
 function visibleTo({ redacted }: Caller, answer: string | null): Record<string, unknown> | null {
   return answer === null ? null : JSON.parse(redacted ? redactInitializeResult(answer) : answer);
 }
 
 function checkNewSession(params: unknown): RpcError | undefined {
-  return typeof recordOf(params).cwd === "string"
-    ? undefined
-    : { code: ErrorCode.invalidParams, message: "params.cwd must be a string" };
+  if (pathOf(recordOf(params).cwd) !== undefined) return undefined;
+  const message = `params.cwd must be a string of at most ${PATH_CHARS} characters`;
+  return { code: ErrorCode.invalidParams, message };
 }

@@ -1,5 +1,6 @@
 import { Container, type StopParams } from "@cloudflare/containers";
-import { workspaceObject } from "../durable/object-names.ts";
+import { callObject } from "../durable/object-call.ts";
+import { workspaceObject } from "../durable/objects.ts";
 import type { HostOrder, HostStarter } from "../protocol/rpc.ts";
 
 /** The stored part of an order: the workspace to report to. The environment is not stored, because it has the token. */
@@ -50,13 +51,22 @@ export class AgentContainer extends Container<Env> implements HostStarter {
   /** Ends the container unless the workspace still wants it. */
   override async onActivityExpired(): Promise<void> {
     const order = await this.#order();
-    if (!order || !(await this.#workspaceOf(order).isHostWanted(order.startNumber)))
-      await this.stop("SIGTERM");
+    const isWanted =
+      order !== undefined &&
+      (await callObject(
+        () => this.#workspaceOf(order),
+        (workspace) => workspace.isHostWanted(order.startNumber),
+      ));
+    if (!isWanted) await this.stop("SIGTERM");
   }
 
   async #report(reason: string): Promise<void> {
     const order = await this.#order();
-    if (order) await this.#workspaceOf(order).hostEnded(order.startNumber, reason);
+    if (!order) return;
+    await callObject(
+      () => this.#workspaceOf(order),
+      (workspace) => workspace.hostEnded(order.startNumber, reason),
+    );
   }
 
   async #order(): Promise<Order | undefined> {

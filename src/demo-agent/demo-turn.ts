@@ -113,3 +113,9 @@ export function failureReason(turn: DemoTurn, error: unknown): string {
   turn.signal.throwIfAborted();
   return error instanceof RequestError ? `${error.message} (${error.code})` : String(error);
 }
+
+/** The first word of a command's line, and the rest of the line. */
+export function firstWord(line: string): [word: string, rest: string] {
+  const end = line.search(/\s/);
+  return end < 0 ? [line, ""] : [line.slice(0, end), line.slice(end).trimStart()];
+}

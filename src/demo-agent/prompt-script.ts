@@ -1,6 +1,6 @@
 import { type ContentBlock, RequestError, type StopReason } from "@agentclientprotocol/sdk";
 import { findCommand } from "./commands.ts";
-import type { DemoTurn } from "./demo-turn.ts";
+import { type DemoTurn, firstWord } from "./demo-turn.ts";
 
 /** Runs the commands of the prompt, or gives a short answer if the prompt does not start with a command. */
 export async function playPrompt(turn: DemoTurn, withdrawn: AbortSignal): Promise<StopReason> {
@@ -20,11 +20,11 @@ async function playLines(turn: DemoTurn, text: string): Promise<void> {
     return;
   }
   for (const line of text.split(/\r?\n/)) {
-    const [, name, args = ""] = /^\/(\S*)\s*(.*?)\s*$/.exec(line) ?? [];
-    if (name === undefined) {
+    if (!line.startsWith("/")) {
       if (line.trim()) answer(turn, line);
       continue;
     }
+    const [name, args] = firstWord(line.slice(1).trimEnd());
     const command = findCommand(name);
     if (!command) {
       turn.say(`There is no command /${name}. Try /help.\n`);

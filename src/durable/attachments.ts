@@ -2,10 +2,12 @@ import { z } from "zod";
 import { ALLOWANCE, CLIENT_STATE } from "../protocol/client-state.ts";
 import { CloseCode } from "../protocol/close-codes.ts";
 import type { EventCursor } from "../protocol/cursor.ts";
+import { ATTACHMENT_VERSION, NEWEST_READ, versionOf } from "../protocol/versions.ts";
 
 /**
- * Socket attachments: everything an object remembers of a socket while it hibernates. Each attachment has a `kind`,
- * and is validated when it is read, because a socket may outlive the code that wrote its attachment.
+ * Socket attachments: everything an object remembers of a socket while it hibernates. Each attachment has a `kind`, and
+ * is validated when it is read: a socket that hibernates survives a deploy or a rollback, so older or newer code may
+ * have written its attachment. A field that comes later is optional or has a default.
  */
 
 const count = z.number().int().nonnegative();
@@ -14,16 +16,21 @@ const eventCursor: z.ZodType<EventCursor> = z.object({ attachment: count, seq: c
 const liveness = { heard: z.number(), askedAt: z.number().optional() };
 
 const SCHEMAS = {
-  /** The socket of a client that speaks plain ACP. It holds the whole state of its connection. */
+  /**
+   * The socket of a client that speaks plain ACP. It holds the part of the connection's state that changes with every
+   * message; the rest, which a token can make longer than an attachment may be, is in storage.
+   */
   client: z.object({
     kind: z.literal("client"),
-    ...CLIENT_STATE.shape,
+    ...CLIENT_STATE.pick({ sent: true, allowance: true }).shape,
     ...liveness,
     cursors: z.record(z.string(), eventCursor),
     /** Characters of pages sent since the client last answered our ping. */
     unread: count.optional(),
     /** The client gets no more pages until it answers our ping. */
     paused: z.literal(true).optional(),
+    /** When the client was paused. Sockets of earlier builds do not say. */
+    pausedAt: z.number().optional(),
     /** The client is gone, and its sessions know. */
     left: z.literal(true).optional(),
   }),
@@ -61,13 +68,19 @@ const SCHEMAS = {
     seq: count,
     waiting: z.boolean(),
     redact: z.boolean().optional(),
+    /** The reader came by a share link. */
+    link: z.boolean().optional(),
   }),
 
   /** A host's socket for one session. */
   "host-link": z.object({
     kind: z.literal("host-link"),
+    /** The name of the only host that may use the socket's token, if the token has one. */
+    host: z.string().optional(),
     /** The run that the host has said hello for, and the last event of the log that went down this socket. */
     run: z.object({ id: z.string(), sent: count }).nullable(),
+    /** When the socket was accepted. Sockets of earlier builds do not say. */
+    since: z.number().optional(),
   }),
 
   /** A host's control socket. */
@@ -75,6 +88,9 @@ const SCHEMAS = {
     kind: z.literal("host-control"),
     /** The host that this socket speaks for. */
     host: z.object({ name: z.string(), instance: z.string() }).nullable(),
+    /** The last report of the host's load, and when it came. A report changes too often to be a row. */
+    load: z.object({ runs: z.number(), loadAverage: z.number(), freeMemory: z.number() }).optional(),
+    reportedAt: z.number().optional(),
   }),
 
   /** The socket of the Worker that streams a workspace's view as it changes. */
@@ -106,15 +122,19 @@ export function socketKind(ws: WebSocket): SocketKind | undefined {
   return isKind(kind) ? kind : undefined;
 }
 
-/** A socket's attachment. A socket whose attachment does not validate is closed: nothing is known of its peer. */
+/**
+ * A socket's attachment. A socket whose attachment does not validate, or is of a newer version, is closed: nothing is
+ * known of its peer.
+ */
 export function readAttachment<Kind extends SocketKind>(
   ws: WebSocket,
   kind: Kind,
 ): AttachmentOf<Kind> | undefined {
   const attachment = known.get(ws);
   if (attachment?.kind === kind) return attachment as AttachmentOf<Kind>;
-  const read = SCHEMAS[kind].safeParse(ws.deserializeAttachment());
-  if (!read.success) {
+  const stored: unknown = ws.deserializeAttachment();
+  const read = SCHEMAS[kind].safeParse(stored);
+  if (!read.success || versionOf(stored) > NEWEST_READ.attachment) {
     closeUnreadable(ws);
     return undefined;
   }
@@ -123,14 +143,15 @@ export function readAttachment<Kind extends SocketKind>(
 }
 
 export function writeAttachment(ws: WebSocket, attachment: SocketAttachment): void {
-  ws.serializeAttachment(attachment);
+  ws.serializeAttachment({ ...attachment, v: ATTACHMENT_VERSION });
   known.set(ws, attachment);
 }
 
 /** Ends a socket of which nothing is known. Its peer connects anew. */
 export function closeUnreadable(ws: WebSocket): void {
-  console.error("socket attachment unreadable");
-  if (ws.readyState === WebSocket.OPEN) ws.close(CloseCode.internalError, "connection state unreadable");
+  const { kind } = (ws.deserializeAttachment() ?? {}) as { kind?: unknown };
+  console.error("socket attachment unreadable", { kind, version: versionOf(ws.deserializeAttachment()) });
+  if (ws.readyState === WebSocket.OPEN) ws.close(CloseCode.serviceRestart, "connection state unreadable");
 }
 
 function isKind(kind: unknown): kind is SocketKind {

@@ -15,11 +15,11 @@ type PullKind = {
 export class PullSockets<Kind extends PullKind> {
   readonly #ctx: DurableObjectState;
   readonly #kind: Kind;
-  readonly #max: number;
+  readonly #max: number | undefined;
   readonly #source: string;
 
-  /** `source` names the thing that is read, for the refusal of a reader too many. */
-  constructor(ctx: DurableObjectState, kind: Kind, max: number, source: string) {
+  /** `source` names the thing that is read, for the refusal of more than `max` readers. */
+  constructor(ctx: DurableObjectState, kind: Kind, source: string, max?: number) {
     this.#ctx = ctx;
     this.#kind = kind;
     this.#max = max;
@@ -31,7 +31,7 @@ export class PullSockets<Kind extends PullKind> {
   }
 
   accept(attachment: AttachmentOf<Kind>, tags: readonly string[]): Result<WebSocket> {
-    if (this.#all().length >= this.#max)
+    if (this.#max !== undefined && this.#all().length >= this.#max)
       return refused({
         reason: "too-many",
         message: `A ${this.#source} has at most ${this.#max} live readers`,
@@ -42,6 +42,11 @@ export class PullSockets<Kind extends PullKind> {
     return accepted(client);
   }
 
+  /** The attachments of all readers. */
+  attachments(): AttachmentOf<Kind>[] {
+    return this.#all().flatMap((ws) => readAttachment(ws, this.#kind) ?? []);
+  }
+
   /** The open sockets whose readers have asked for a message and not got one. */
   waiting(): WebSocket[] {
     return this.#all().filter(
@@ -49,8 +54,11 @@ export class PullSockets<Kind extends PullKind> {
     );
   }
 
-  closeAll(reason: string): void {
-    for (const ws of this.#all()) ws.close(CloseCode.normal, reason);
+  /** Returns how many sockets there were. */
+  closeAll(reason: string): number {
+    const open = this.#all().filter((ws) => ws.readyState === WebSocket.OPEN);
+    for (const ws of open) ws.close(CloseCode.normal, reason);
+    return open.length;
   }
 
   #all(): WebSocket[] {

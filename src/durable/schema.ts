@@ -26,12 +26,14 @@ export type Upgrade = string | ((sql: SqlStorage) => void);
 export class Tables {
   readonly #storage: DurableObjectStorage;
   readonly #schema: Schema;
+  readonly #created: () => void;
   #exist: boolean;
 
-  /** Upgrades the tables of an earlier version before anybody reads them. */
-  constructor(storage: DurableObjectStorage, schema: Schema) {
+  /** Upgrades the tables of an earlier version before anybody reads them. `created` is called when tables were made. */
+  constructor(storage: DurableObjectStorage, schema: Schema, created: () => void = () => {}) {
     this.#storage = storage;
     this.#schema = schema;
+    this.#created = created;
     const version = this.#storedVersion();
     this.#exist = version > 0;
     if (this.#exist && version < newestVersion(schema)) this.#upgrade(version);
@@ -49,6 +51,7 @@ export class Tables {
       this.#storeVersion();
     });
     this.#exist = true;
+    this.#created();
   }
 
   /** The owner deleted its storage. */

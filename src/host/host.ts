@@ -3,13 +3,14 @@ import { availableParallelism } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Gateway } from "../node/gateway-socket.ts";
 import { VERSION } from "../node/version.ts";
-import { type HostControl, LINK_VERSION } from "../protocol/host-wire.ts";
+import { type GitState, type HostControl, LINK_VERSION } from "../protocol/host-wire.ts";
 import { AgentEnvironment } from "./agent/agent-environment.ts";
 import { agentOffers } from "./agent/agent-offers.ts";
 import type { AgentRun } from "./agent/agent-run.ts";
 import { AgentRuns } from "./agent/agent-runs.ts";
 import type { OfferedAgent } from "./agent/offered-agents.ts";
-import { ControlLink, type HostRefusal } from "./link/control-link.ts";
+import { Isolation } from "./isolation/isolation.ts";
+import { ControlLink, type HostRefusal, type ProcessOrder } from "./link/control-link.ts";
 import { LoadReport } from "./link/load-report.ts";
 import { SessionLink } from "./link/session-link.ts";
 import { GitWatch } from "./os/git-watch.ts";
@@ -31,6 +32,8 @@ export type HostOptions = {
   agentLimits?: ResourceLimits;
   /** Records process groups, so that the next host can end them if this host is killed. */
   records?: ProcessGroupRecords | undefined;
+  /** How agents are kept from the host's token and from each other; by default not at all. */
+  isolation?: Isolation;
   /** Names of environment variables that every agent receives. */
   passEnv?: readonly string[];
   /** The gateway refuses this host for good. */
@@ -45,12 +48,12 @@ type ServedSession = {
   link: SessionLink;
   processRequest: number;
   /** The session has requested another process, which starts when the link has finished with this run. */
-  next?: { agent: string; processRequest: number };
+  next?: ProcessOrder;
 };
 
 /** Runs agents for the sessions of one workspace. */
 export class Host {
-  readonly #options: HostOptions;
+  readonly #options: HostOptions & { isolation: Isolation };
   readonly #instance = randomUUID();
   readonly #sessions = new Map<string, ServedSession>();
   readonly #control: ControlLink;
@@ -65,11 +68,14 @@ export class Host {
   #closing = false;
 
   constructor(given: HostOptions) {
-    this.#environment = new AgentEnvironment(process.env, given.agents, given.passEnv);
-    const options = { ...given, gateway: this.#guarded(given.gateway) };
+    const { isolation = Isolation.none(given.root) } = given;
+    const variables = isolation.environment(process.env);
+    this.#environment = new AgentEnvironment(variables, given.agents, given.passEnv);
+    const options = { ...given, isolation, gateway: this.#guarded(given.gateway) };
     this.#options = options;
     const { timing } = options.gateway;
-    this.#git = new GitWatch(options.root, timing, (git) => this.#control.send({ t: "workspace", git }));
+    const gitChanged = (git: GitState | null) => this.#control.send({ t: "workspace", git });
+    this.#git = new GitWatch(options.root, timing, gitChanged, isolation);
     this.#load = new LoadReport(
       timing,
       () => this.#liveRuns().length,
@@ -83,14 +89,14 @@ export class Host {
     this.#resources = new ResourceWatch(options.agentLimits ?? {}, timing.usageEveryMs, () => this.#runs);
     this.#control = new ControlLink(options.gateway, options.workspace, {
       greeting: () => this.#greeting(),
-      open: (sessionId, agent, processRequest) => this.#open(sessionId, agent, processRequest),
+      open: (sessionId, order) => this.#open(sessionId, order),
       warm: (agentId) => this.#runs.warm(agentId),
-      settings: ({ clientIo = "host" }) => this.#runs.serveIoBy(clientIo),
       secrets: (values) => this.#setSecrets(values),
       token: (token) => {
         this.#issuedToken = token;
       },
       refused: options.onRefused,
+      redactJson: (text) => this.#environment.redactor.redactJson(text),
     });
     this.#runs.warmDefault();
   }
@@ -141,7 +147,7 @@ export class Host {
   }
 
   #greeting(): HostControl[] {
-    const { name, root, capacity, maxAgents } = this.#options;
+    const { name, root, capacity, maxAgents, isolation } = this.#options;
     return [
       {
         t: "hello",
@@ -156,13 +162,14 @@ export class Host {
         },
         capacity: capacity ?? maxAgents ?? AGENTS_PER_PROCESSOR * availableParallelism(),
         maxAgents,
+        isolation: isolation.name,
         draining: this.#draining,
         agents: agentOffers(this.#options.agents, this.#environment),
         runs: this.#liveRuns(),
         ...(this.#environment.hasSecrets && { secrets: true }),
       },
       ...this.#runs.reports,
-      { t: "load", ...this.#load.current },
+      { t: "load", ...this.#load.greet() },
       ...(this.#git.state === undefined ? [] : [{ t: "workspace" as const, git: this.#git.state }]),
     ];
   }
@@ -182,27 +189,27 @@ export class Host {
   }
 
   /** The gateway cannot know which messages arrived, so it may repeat a request for a session that is served already. */
-  #open(sessionId: string, agentId: string, processRequest: number): void {
+  #open(sessionId: string, order: ProcessOrder): void {
     if (this.#closing) return;
     const session = this.#sessions.get(sessionId);
     if (!session) {
-      this.#serve(sessionId, agentId, processRequest);
+      this.#serve(sessionId, order);
       return;
     }
-    if (processRequest > session.processRequest) session.next = { agent: agentId, processRequest };
+    if (order.processRequest > session.processRequest) session.next = order;
     session.link.retryNow();
   }
 
-  #serve(sessionId: string, agentId: string, processRequest: number): void {
+  #serve(sessionId: string, { agent, processRequest, io }: ProcessOrder): void {
     const { gateway, name, root } = this.#options;
-    const run = this.#runs.open(agentId);
+    const run = this.#runs.open(agent, io);
     const session: ServedSession = {
       run,
       processRequest,
       link: new SessionLink(
         gateway,
         sessionId,
-        { agent: agentId, host: name, root, processRequest, ...(run.io === "client" && { io: run.io }) },
+        { agent, host: name, root, processRequest, ...(io === "client" && { io }) },
         run,
         () => this.#draining,
       ),
@@ -213,9 +220,9 @@ export class Host {
       this.#sessions.delete(sessionId);
       this.#sessionsChanged();
       const { next } = session;
-      if (next && !this.#closing) this.#serve(sessionId, next.agent, next.processRequest);
+      if (next && !this.#closing) this.#serve(sessionId, next);
     });
-    gateway.log(`session ${sessionId}: agent ${agentId}, run ${run.id}`);
+    gateway.log(`session ${sessionId}: agent ${agent}, run ${run.id}`);
   }
 
   #sessionsChanged(): void {

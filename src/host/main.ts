@@ -1,21 +1,34 @@
+import { mkdirSync } from "node:fs";
+import { configDirectory } from "../node/config-directory.ts";
+import { localStates, userStateDirectory } from "../node/local-states.ts";
 import { logToStderr, reasonOf } from "../node/log.ts";
 import { readTiming, type Timing } from "../node/timing.ts";
+import { handOverToken } from "../node/token-handover.ts";
 import { type Limits, readLimits } from "../protocol/limits.ts";
 import { thisMachine } from "./agent/installation.ts";
 import { type OfferedAgent, offeredAgents } from "./agent/offered-agents.ts";
 import { Host } from "./host.ts";
+import { chooseIsolation, describeIsolation, NoIsolation } from "./isolation/choose-isolation.ts";
+import { HiddenPathMoved, HiddenPaths } from "./isolation/hidden-paths.ts";
+import type { Isolation } from "./isolation/isolation.ts";
 import type { HostRefusal } from "./link/control-link.ts";
-import { HOST_USAGE, type HostCommandLine, readCommandLine } from "./options.ts";
+import { HOST_USAGE, type HostCommandLine, InsecureGateway, readCommandLine } from "./options.ts";
 import { ProcessGroupRecords } from "./os/process-group-records.ts";
 
 /** The exit codes are documented in the usage text: a supervisor decides by them whether to restart the host. */
-const EXIT: Readonly<Record<HostRefusal | "ended" | "usage", number>> = {
+const EXIT: Readonly<Record<HostRefusal | "ended" | "usage" | "isolation", number>> = {
   ended: 0,
   usage: 2,
   token: 3,
   version: 7,
   superseded: 8,
+  isolation: 9,
 };
+
+if (!handOverToken(process.argv, process.env))
+  logToStderr(
+    "this Node cannot remove the token from the environment of the host: use --token-file or Node 22.15 or newer",
+  );
 
 let options: HostCommandLine;
 let timing: Timing;
@@ -31,12 +44,14 @@ try {
   options = readCommandLine(process.argv.slice(2), process.env);
   agents = offeredAgents(options, thisMachine(process.env, options.npx));
 } catch (error) {
-  process.stderr.write(`${reasonOf(error)}\n\n${HOST_USAGE}\n`);
+  const usage = error instanceof InsecureGateway ? "" : `\n${HOST_USAGE}\n`;
+  process.stderr.write(`${reasonOf(error)}\n${usage}`);
   process.exit(EXIT.usage);
 }
 
 const { workspace, name, root } = options;
 const identity = { workspace, name, root };
+const isolation = isolate(options);
 const records = await ProcessGroupRecords.open(options.state, identity, timing.killAfterMs, logToStderr);
 
 const host = new Host({
@@ -46,6 +61,7 @@ const host = new Host({
   root: options.root,
   agents,
   passEnv: options.passEnv,
+  isolation,
   capacity: options.capacity,
   maxAgents: options.maxAgents,
   agentLimits: options.agentLimits,
@@ -57,6 +73,37 @@ const host = new Host({
 });
 
 logToStderr(`connecting to ${options.gateway} for workspace ${options.workspace}, root ${options.root}`);
+
+/** Says at start how agents are isolated, and ends the host if they cannot be isolated as the operator demands. */
+function isolate(options: HostCommandLine): Isolation {
+  const { isolation: choice, agentUser: user, root, state, hidden, hiddenIds } = options;
+  // A directory that appears later would not be covered.
+  for (const directory of [state, configDirectory(process.env), userStateDirectory(process.env)])
+    makePrivate(directory);
+  try {
+    const wish = {
+      choice,
+      user,
+      root,
+      hidden: new HiddenPaths(root, [...hidden, ...localStates(process.env)], hiddenIds),
+    };
+    const { isolation, trouble } = chooseIsolation(wish, process.env);
+    logToStderr(describeIsolation(isolation, trouble));
+    return isolation;
+  } catch (error) {
+    if (!(error instanceof NoIsolation || error instanceof HiddenPathMoved)) throw error;
+    logToStderr(`agents cannot be isolated, so the host does not start: ${error.message}`);
+    process.exit(EXIT.isolation);
+  }
+}
+
+function makePrivate(directory: string): void {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+  } catch {
+    // The host does without a directory that it cannot make, and then nothing has to be hidden.
+  }
+}
 
 let closing = false;
 

@@ -13,6 +13,7 @@ import { answerLinkRoutes } from "./routes/answer-link/answer-link.ts";
 import { apiRoutes } from "./routes/api.ts";
 import { hostRoutes } from "./routes/host.ts";
 import { loginRoutes } from "./routes/login.ts";
+import { openidLoginRoutes } from "./routes/openid-login.ts";
 
 export const app = new Hono<AppEnv>();
 
@@ -25,6 +26,7 @@ app.route("/acp", acpRoutes);
 app.route("/agent/ws", agentWsRoutes);
 app.route("/host", hostRoutes);
 app.route("/answer", answerLinkRoutes);
+app.route("/", openidLoginRoutes);
 app.route("/api", loginRoutes);
 app.route("/api", apiRoutes);
 

@@ -13,6 +13,11 @@ export function parseQuery<T>(c: Context, schema: z.ZodType<T>): T {
   return parse(schema, c.req.query());
 }
 
+/** The body of a request that needs none: an absent body is an empty object. */
+export async function parseOptionalBody<T>(c: Context, schema: z.ZodType<T>): Promise<T> {
+  return (await c.req.text()) === "" ? parse(schema, {}) : parseBody(c, schema);
+}
+
 /** A body that is not JSON fails the schema as null does. */
 export async function parseBody<T>(c: Context, schema: z.ZodType<T>): Promise<T> {
   return parse(schema, await c.req.json().catch(() => null));

@@ -1,9 +1,13 @@
 import type { Context } from "hono";
 import { HTTPException } from "hono/http-exception";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
+import { isUnavailable } from "../durable/object-call.ts";
+import { IndexUnavailable } from "../index/index-unavailable.ts";
 import { assertNever } from "../protocol/assert-never.ts";
+import { clipMessage } from "../protocol/clipped-text.ts";
 import type { Refusal, Result } from "../protocol/refusal.ts";
 import type { ErrorBody } from "../protocol/rest.ts";
+import { NewerVersion } from "../protocol/versions.ts";
 
 /** A refusal on its way to the error handler of the app, which turns it into the response. */
 export class RefusalException extends HTTPException {
@@ -29,6 +33,8 @@ export function httpErrorOf(refusal: Refusal): { status: ContentfulStatusCode; b
       return httpError(404, message);
     case "gone":
       return httpError(410, message);
+    case "unauthorized":
+      return httpError(401, message);
     case "forbidden":
       return httpError(403, message);
     case "invalid":
@@ -52,7 +58,7 @@ export function httpErrorOf(refusal: Refusal): { status: ContentfulStatusCode; b
 /** The refusal as a response of the Streamable HTTP transport, which reports its errors as plain text. */
 export function respondInText(c: Context, refusal: Refusal): Response {
   setRetryAfter(c, refusal);
-  return c.text(refusal.message, httpErrorOf(refusal).status);
+  return c.text(clipMessage(refusal.message), httpErrorOf(refusal).status);
 }
 
 /** Answers a request that ended with an exception. Only an HTTPException has a message that the caller may read. */
@@ -62,22 +68,35 @@ export function respondToError(c: Context, error: Error): Response {
     setRetryAfter(c, error.refusal);
     return c.json(body, status);
   }
+  if (error instanceof NewerVersion) {
+    console.warn("newer version", { path: c.req.path, error: error.message });
+    return c.json(httpError(503, error.message).body, 503);
+  }
   if (error instanceof HTTPException) {
     const { status, body } = httpError(error.status, error.message);
     return c.json(body, status);
   }
-  console.error("request failed", { path: c.req.path, error: String(error) });
+  if (error instanceof IndexUnavailable || isUnavailable(error))
+    return respondToError(c, new RefusalException(UNAVAILABLE));
+  console.error("request failed", { path: c.req.path, error: clipMessage(String(error)) });
   return c.json({ error: { code: "internal", message: "Internal error" } }, 500);
 }
 
+/** An object or the index is overloaded, or was lost while it worked on the request. */
+const UNAVAILABLE: Refusal = {
+  reason: "unavailable",
+  message: "The gateway could not finish the request: try again",
+  retryAfterMs: 1000,
+};
+
 /** Tells the client when a retry can succeed. */
 function setRetryAfter(c: Context, refusal: Refusal): void {
-  if (refusal.reason === "too-many" && refusal.retryAfterMs !== undefined)
+  if ("retryAfterMs" in refusal && refusal.retryAfterMs !== undefined)
     c.header("Retry-After", String(Math.ceil(refusal.retryAfterMs / 1000)));
 }
 
 function httpError(status: ContentfulStatusCode, message: string) {
-  return { status, body: { error: { code: CODES[status] ?? "error", message } } };
+  return { status, body: { error: { code: CODES[status] ?? "error", message: clipMessage(message) } } };
 }
 
 const CODES: Partial<Record<number, string>> = {

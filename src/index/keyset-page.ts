@@ -15,67 +15,106 @@ export type KeysetTable<Row> = {
 /** A condition and the values of its `?` placeholders. */
 export type Filter = { readonly where: string; readonly values: readonly SqlValue[] };
 
+export type Query = { readonly sql: string; readonly values: readonly SqlValue[] };
+
 export type KeysetPage<Row> = { rows: Row[]; nextCursor: string | null };
 
-type SqlValue = string | number;
+/** The values of a row's key fields, in their order. */
+export type Key = readonly SqlValue[];
 
-/** The part of D1Database that a page needs. */
-type Database = {
-  prepare(sql: string): { bind(...values: SqlValue[]): { all<Row>(): Promise<{ results: Row[] }> } };
-};
+export type SqlValue = string | number;
 
-export async function readPage<Row extends object>(
-  index: Database,
-  table: KeysetTable<Row>,
-  filters: readonly Filter[],
-  limit: number,
-  cursor: string | undefined,
-): Promise<KeysetPage<Row>> {
-  const { sql, values } = pageQuery(table, filters, limit, cursor);
-  const { results } = await index
-    .prepare(sql)
-    .bind(...values)
-    .all<Row>();
-  return pageFrom(table, results, limit);
-}
+/** Runs a query on the index. */
+export type Run = <Row>(query: Query) => Promise<Row[]>;
 
 /** Selects one row more than the page holds: that row tells whether there is a next page. */
 export function pageQuery<Row>(
-  { name, columns, order, direction }: KeysetTable<Row>,
+  table: KeysetTable<Row>,
   filters: readonly Filter[],
   limit: number,
-  cursor: string | undefined,
-): { sql: string; values: SqlValue[] } {
-  const selection = Object.entries(columns).map(([field, column]) => `${column} AS "${field}"`);
-  const keys = order.map(([field]) => columns[field]);
-  const after = cursor === undefined ? undefined : readCursor(order, cursor);
-  const all = after
-    ? [
-        ...filters,
-        { where: `(${keys}) ${direction === "ASC" ? ">" : "<"} (${keys.map(() => "?")})`, values: after },
-      ]
-    : filters;
-  const sql = `SELECT ${selection.join(", ")} FROM ${name}
-    WHERE ${all.map(({ where }) => where).join(" AND ")}
-    ORDER BY ${keys.map((key) => `${key} ${direction}`).join(", ")} LIMIT ?`;
-  return { sql, values: [...all.flatMap(({ values }) => values), limit + 1] };
+  after: Key | undefined,
+): Query {
+  const all = after ? [...filters, beyond(table, after)] : filters;
+  const sql = `SELECT ${selection(table)} FROM ${table.name} WHERE ${conditions(all)} ${ordering(table)} LIMIT ?`;
+  return { sql, values: [...valuesOf(all), limit + 1] };
 }
 
 export function pageFrom<Row extends object>(
-  { order }: KeysetTable<Row>,
+  table: KeysetTable<Row>,
   results: readonly Row[],
   limit: number,
 ): KeysetPage<Row> {
   const rows = results.slice(0, limit);
   const last = rows.at(-1);
   const hasMore = results.length > limit && last !== undefined;
-  return { rows, nextCursor: hasMore ? order.map(([field]) => last[field]).join(" ") : null };
+  return { rows, nextCursor: hasMore ? keyOf(table, last).join(" ") : null };
 }
 
 /** The key fields, separated by spaces. Only the last field may contain spaces. A malformed cursor reads as none. */
-function readCursor<Row>(order: KeysetTable<Row>["order"], cursor: string): SqlValue[] | undefined {
+export function readCursor<Row>(
+  { order }: KeysetTable<Row>,
+  cursor: string | undefined,
+): SqlValue[] | undefined {
+  if (cursor === undefined) return undefined;
   const words = cursor.split(" ");
   if (words.length < order.length) return undefined;
   const texts = [...words.slice(0, order.length - 1), words.slice(order.length - 1).join(" ")];
   return texts.includes("") ? undefined : order.map(([, read], at) => read(texts[at] ?? ""));
+}
+
+export function keyOf<Row>({ order }: KeysetTable<Row>, row: Row): Key {
+  return order.map(([field]) => row[field] as SqlValue);
+}
+
+/** Sorts rows as the table's pages do. Keys are ASCII, so JavaScript orders them as SQLite does. */
+export function inOrder<Row>(table: KeysetTable<Row>, rows: readonly Row[]): Row[] {
+  const sign = table.direction === "ASC" ? 1 : -1;
+  return rows.toSorted((a, b) => sign * compareKeys(keyOf(table, a), keyOf(table, b)));
+}
+
+function compareKeys(a: Key, b: Key): number {
+  for (const [at, value] of a.entries()) {
+    const other = b[at] ?? "";
+    if (value !== other) return value < other ? -1 : 1;
+  }
+  return 0;
+}
+
+/** The rows that follow `key`. */
+export function beyond<Row>(table: KeysetTable<Row>, key: Key): Filter {
+  return relation(table, table.direction === "ASC" ? ">" : "<", key);
+}
+
+/** The rows up to `key` and the row with that key. */
+export function upTo<Row>(table: KeysetTable<Row>, key: Key): Filter {
+  return relation(table, table.direction === "ASC" ? "<=" : ">=", key);
+}
+
+function relation<Row>(table: KeysetTable<Row>, operator: string, values: Key): Filter {
+  const keys = keyColumns(table);
+  return { where: `(${keys}) ${operator} (${keys.map(() => "?")})`, values };
+}
+
+function keyColumns<Row>({ order, columns }: KeysetTable<Row>): string[] {
+  return order.map(([field]) => columns[field]);
+}
+
+export function ordering<Row>(table: KeysetTable<Row>): string {
+  return `ORDER BY ${keyColumns(table)
+    .map((key) => `${key} ${table.direction}`)
+    .join(", ")}`;
+}
+
+export function selection<Row>({ name, columns }: KeysetTable<Row>): string {
+  return Object.entries(columns)
+    .map(([field, column]) => `${name}.${column} AS "${field}"`)
+    .join(", ");
+}
+
+export function conditions(filters: readonly Filter[]): string {
+  return filters.map(({ where }) => where).join(" AND ");
+}
+
+export function valuesOf(filters: readonly Filter[]): SqlValue[] {
+  return filters.flatMap(({ values }) => values);
 }

@@ -1,7 +1,8 @@
-import type { Caller } from "../protocol/caller.ts";
+import { type Caller, mayUseWorkspace } from "../protocol/caller.ts";
 import { clientRequestId } from "../protocol/ids.ts";
-import { ofCallersSessions } from "./caller-filter.ts";
-import { type KeysetTable, readPage } from "./keyset-page.ts";
+import { type CallersTable, readCallersPage } from "./callers-page.ts";
+import { type KeysetPage, pageFrom, pageQuery, type Run, readCursor } from "./keyset-page.ts";
+import { runner } from "./runner.ts";
 
 /** A permission request that waits for an answer, as a row of the D1 table `permissions`. */
 type PermissionRow = {
@@ -18,7 +19,8 @@ type PermissionRow = {
 
 export type IndexedPermission = PermissionRow & { id: string };
 
-const PENDING: KeysetTable<PermissionRow> = {
+const PENDING: CallersTable<PermissionRow> = {
+  workspace: "workspace",
   name: "permissions",
   columns: {
     sessionId: "session",
@@ -45,12 +47,42 @@ export async function listPermissions(
   limit: number,
   cursor?: string,
 ): Promise<{ permissions: IndexedPermission[]; nextCursor: string | null }> {
-  const filters = ofCallersSessions(caller, "session");
-  const { rows, nextCursor } = await readPage(index, PENDING, filters, limit, cursor);
+  const run = runner(index);
+  const { rows, nextCursor } =
+    caller.session === undefined
+      ? await readCallersPage(run, PENDING, caller, limit, cursor)
+      : await sharedPage(run, caller, caller.session, limit, cursor);
   return {
     permissions: rows.map((row) => ({ id: clientRequestId(row.sessionId, row.seq), ...row })),
     nextCursor,
   };
+}
+
+/** Within a session, the order of the log is the order of age. */
+const OF_SESSION: CallersTable<PermissionRow> = {
+  ...PENDING,
+  order: [
+    ["sessionId", String],
+    ["seq", Number],
+  ],
+};
+
+/** The bearer of a share link sees one session. */
+async function sharedPage(
+  run: Run,
+  caller: Caller,
+  session: string,
+  limit: number,
+  cursor: string | undefined,
+): Promise<KeysetPage<PermissionRow>> {
+  const filters = [{ where: "tenant = ? AND session = ?", values: [caller.tenant, session] }];
+  const query = pageQuery(OF_SESSION, filters, limit, readCursor(OF_SESSION, cursor));
+  const rows = await run<PermissionRow>(query);
+  return pageFrom(
+    OF_SESSION,
+    rows.filter(({ workspace }) => mayUseWorkspace(caller, workspace)),
+    limit,
+  );
 }
 
 /**

@@ -1,8 +1,9 @@
-import type { Caller } from "../protocol/caller.ts";
+import { type Caller, mayUseWorkspace } from "../protocol/caller.ts";
 import type { SessionList, SessionSummary } from "../protocol/rest.ts";
-import { ofCallersSessions } from "./caller-filter.ts";
-import { type KeysetTable, readPage } from "./keyset-page.ts";
+import { type CallersTable, readCallersPage, type Selection } from "./callers-page.ts";
+import { type KeysetPage, pageQuery, type Run } from "./keyset-page.ts";
 import { replacePermissions } from "./permission-index.ts";
+import { runner } from "./runner.ts";
 
 /** The row of a session in the D1 table `sessions`. Its AcpSession object writes it. */
 export type SessionRow = SessionSummary & { tenant: string };
@@ -26,7 +27,8 @@ const COLUMNS: Readonly<Record<keyof SessionRow, string>> = {
 const FIELDS = Object.keys(COLUMNS) as (keyof SessionRow)[];
 
 const { tenant: _, ...SHOWN } = COLUMNS;
-const SUMMARIES: KeysetTable<SessionSummary> = {
+const SUMMARIES: CallersTable<SessionSummary> = {
+  workspace: "workspace",
   name: "sessions",
   columns: SHOWN,
   order: [
@@ -43,16 +45,56 @@ export async function listSessions(
   limit: number,
   { cursor, cwd }: { cursor?: string | undefined; cwd?: string | undefined } = {},
 ): Promise<SessionList> {
-  const mine = ofCallersSessions(caller, "id");
-  const filters =
-    cwd === undefined ? mine : [...mine, { where: "(client_cwd = ? OR cwd = ?)", values: [cwd, cwd] }];
-  const { rows, nextCursor } = await readPage(index, SUMMARIES, filters, limit, cursor);
-  return { sessions: rows, nextCursor };
+  const run = runner(index);
+  const selected = cwd === undefined ? undefined : inDirectory(cwd);
+  const { rows, nextCursor } =
+    caller.session === undefined
+      ? await readCallersPage(run, SUMMARIES, caller, limit, cursor, selected)
+      : await sharedSession(run, caller, caller.session, selected);
+  return { sessions: caller.redacted ? rows.map(withoutDirectories) : rows, nextCursor };
+}
+
+/** The sessions of a directory, by the client's name of it or by the host's. */
+function inDirectory(cwd: string): Selection<SessionSummary> {
+  return {
+    sections: [
+      [{ where: "client_cwd = ?", values: [cwd] }],
+      [{ where: "cwd = ? AND cwd <> client_cwd", values: [cwd] }],
+    ],
+    isWanted: (row) => row.clientCwd === cwd || row.cwd === cwd,
+  };
+}
+
+/** The bearer of a share link sees one session. */
+async function sharedSession(
+  run: Run,
+  caller: Caller,
+  id: string,
+  selected: Selection<SessionSummary> | undefined,
+): Promise<KeysetPage<SessionSummary>> {
+  const filters = [{ where: "tenant = ? AND id = ?", values: [caller.tenant, id] }];
+  const rows = await run<SessionSummary>(pageQuery(SUMMARIES, filters, 1, undefined));
+  const isSeen = (row: SessionSummary) =>
+    mayUseWorkspace(caller, row.workspace) && (selected?.isWanted(row) ?? true);
+  return { rows: rows.filter(isSeen), nextCursor: null };
+}
+
+/** Readers of a redacted link learn no directories. ACP demands an absolute path. */
+function withoutDirectories(session: SessionSummary): SessionSummary {
+  return { ...session, cwd: "/", clientCwd: "/" };
 }
 
 /** Writes may overtake each other. The write that has seen more of the log wins. */
 export async function writeSession(index: D1Database, entry: SessionIndexEntry): Promise<void> {
   await index.batch([upsert(index, entry), ...replacePermissions(index, entry)]);
+}
+
+/** Writes the row whatever the index has. No other write of the session may be under way. */
+export async function rewriteSession(index: D1Database, entry: SessionIndexEntry): Promise<void> {
+  const remove = index
+    .prepare("DELETE FROM sessions WHERE tenant = ? AND id = ?")
+    .bind(entry.tenant, entry.sessionId);
+  await index.batch([remove, upsert(index, entry), ...replacePermissions(index, entry)]);
 }
 
 function upsert(index: D1Database, row: SessionRow): D1PreparedStatement {

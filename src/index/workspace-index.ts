@@ -1,8 +1,8 @@
 import type { Caller } from "../protocol/caller.ts";
 import { isoTime } from "../protocol/iso-time.ts";
 import type { WorkspaceList, WorkspaceSummary } from "../protocol/rest.ts";
-import { ofCallersWorkspaces } from "./caller-filter.ts";
-import { type KeysetTable, readPage } from "./keyset-page.ts";
+import { type CallersTable, readCallersPage } from "./callers-page.ts";
+import { runner } from "./runner.ts";
 
 /** The row of a workspace in the D1 table `workspaces`, without the time of its last write. Its WorkspaceState object writes it. */
 export type WorkspaceRow = Omit<WorkspaceSummary, "updatedAt"> & { tenant: string };
@@ -20,7 +20,8 @@ const COLUMNS: Readonly<Record<keyof WorkspaceRow | "updatedAt", string>> = {
 const FIELDS = Object.keys(COLUMNS) as (keyof typeof COLUMNS)[];
 
 const { tenant: _, ...SHOWN } = COLUMNS;
-const SUMMARIES: KeysetTable<WorkspaceSummary> = {
+const SUMMARIES: CallersTable<WorkspaceSummary> = {
+  workspace: "id",
   name: "workspaces",
   columns: SHOWN,
   order: [
@@ -30,14 +31,15 @@ const SUMMARIES: KeysetTable<WorkspaceSummary> = {
   direction: "DESC",
 };
 
-/** A page of the workspaces that the caller may use, the latest changed first. */
+/** A page of the workspaces that the caller may use, the latest changed first. The bearer of a share link sees none. */
 export async function listWorkspaces(
   index: D1Database,
   caller: Caller,
   limit: number,
   cursor: string | undefined,
 ): Promise<WorkspaceList> {
-  const { rows, nextCursor } = await readPage(index, SUMMARIES, ofCallersWorkspaces(caller), limit, cursor);
+  if (caller.session !== undefined) return { workspaces: [], nextCursor: null };
+  const { rows, nextCursor } = await readCallersPage(runner(index), SUMMARIES, caller, limit, cursor);
   return { workspaces: rows, nextCursor };
 }
 

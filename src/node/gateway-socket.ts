@@ -5,8 +5,8 @@ import { text } from "node:stream/consumers";
 import { WebSocket } from "ws";
 import { CloseCode } from "../protocol/close-codes.ts";
 import type { Limits } from "../protocol/limits.ts";
-import { Backoff } from "./backoff.ts";
 import { type Log, reasonOf } from "./log.ts";
+import { ReconnectDelay } from "./reconnect-delay.ts";
 import type { Timing } from "./timing.ts";
 
 /** The address and the credentials that all sockets to one gateway share. */
@@ -45,7 +45,7 @@ export class GatewaySocket {
   readonly #path: string;
   readonly #gateway: Gateway;
   readonly #handlers: SocketHandlers;
-  readonly #backoff: Backoff;
+  readonly #delay: ReconnectDelay;
   #socket: WebSocket | null = null;
   #retry: NodeJS.Timeout | undefined;
   #closed = false;
@@ -63,7 +63,7 @@ export class GatewaySocket {
     this.#gateway = gateway;
     this.#path = path;
     this.#handlers = handlers;
-    this.#backoff = new Backoff(gateway.timing.retryMinMs, gateway.timing.retryMaxMs);
+    this.#delay = new ReconnectDelay(gateway.url, gateway.timing);
     this.#dial();
   }
 
@@ -84,11 +84,24 @@ export class GatewaySocket {
     if (this.#retry) this.#dial();
   }
 
+  /** Somebody waits: skips a delay that only spreads clients. Delays after failures stay. */
+  hurry(): void {
+    if (this.#delay.isSpread) this.retryNow();
+  }
+
+  /**
+   * The gateway has taken or given something, so the next loss is a new one. A welcome is no such proof: an object that
+   * fails on what follows the welcome would be called without a pause.
+   */
+  progress(): void {
+    this.#delay.reset();
+  }
+
   /** Drops the current socket and reconnects after a delay. The greeting on the new socket restores consistency. */
   drop(reason: string): void {
     if (!this.#socket) return;
     this.#abandon();
-    this.#lost({ code: CloseCode.lost, reason });
+    this.#lost({ code: CloseCode.lost, reason }, true);
   }
 
   /** Replaces the current socket by a new one immediately. */
@@ -124,7 +137,7 @@ export class GatewaySocket {
   #dialWith(token: string): void {
     const { url, timing, limits } = this.#gateway;
     const { protocol, headers } = this.#handlers.dial?.() ?? {};
-    const address = url.replace(/^http/, "ws").replace(/\/+$/, "") + this.#path;
+    const address = url.replace(/^http/, "ws").replace(/(?<!\/)\/+$/, "") + this.#path;
     const socket = new WebSocket(address, protocol === undefined ? [] : [protocol], {
       headers: { ...headers, authorization: `Bearer ${token}` },
       perMessageDeflate: false,
@@ -136,12 +149,14 @@ export class GatewaySocket {
     let body = "";
     let reason = "";
     let stream: Socket | undefined;
+    let wasOpen = false;
     socket.on("upgrade", (response) => {
       stream = response.socket;
     });
     // An abandoned socket may still emit events, so every handler checks that its socket is the current one.
     socket.on("open", () => {
       if (socket !== this.#socket) return;
+      wasOpen = true;
       this.#startPinging(socket, () => stream?.bytesRead ?? 0);
       this.#handlers.opened();
     });
@@ -150,10 +165,10 @@ export class GatewaySocket {
       clearTimeout(this.#pong);
       this.#pong = undefined;
       const text = data.toString();
-      if (text === "pong") this.#arrived = this.#pings.shift() ?? this.#arrived;
-      else this.#handlers.message(text);
-      // A handler that dropped the socket because of this message must not reset the backoff.
-      if (socket === this.#socket) this.#backoff.reset();
+      if (text !== "pong") return this.#handlers.message(text);
+      this.#arrived = this.#pings.shift() ?? this.#arrived;
+      // A socket that has lasted for a heartbeat has outlasted the failure before it.
+      this.progress();
     });
     socket.on("unexpected-response", async (_request, response) => {
       status = response.statusCode;
@@ -167,17 +182,16 @@ export class GatewaySocket {
       if (socket !== this.#socket) return;
       if (code === CloseCode.unauthorized || status === 401) this.#refused = token;
       this.#abandon();
-      this.#lost({
-        code,
-        reason: reason || closeReason.toString(),
-        ...(status !== undefined && { status, body }),
-      });
+      this.#lost(
+        { code, reason: reason || closeReason.toString(), ...(status !== undefined && { status, body }) },
+        wasOpen,
+      );
     });
   }
 
-  #lost(loss: Loss): void {
+  #lost(loss: Loss, wasOpen = false): void {
     if (this.#handlers.lost(loss) === "give up") return;
-    const delay = RETRY_LATER.has(loss.code) ? this.#gateway.timing.retryMaxMs : this.#backoff.next();
+    const delay = RETRY_LATER.has(loss.code) ? this.#delay.pause() : this.#delay.next(wasOpen);
     const why = [loss.status === undefined ? loss.code : "", loss.reason].filter(Boolean).join(" ");
     const where = this.#path === "" ? "" : ` (${this.#path})`;
     this.#gateway.log(`link lost, trying again in ${(delay / 1000).toFixed(1)} s: ${why}${where}`);

@@ -1,5 +1,8 @@
-/** A line of text, or `noise`: a readable stand-in for a line that is too long or not UTF-8. */
-export type Line = string | { noise: string };
+/**
+ * A line of text, or `noise`: a readable stand-in for a line that is too long or not UTF-8. Of a line that is too long,
+ * `beginning` and `end` have the first and the last characters.
+ */
+export type Line = string | { noise: string; beginning?: string; end?: string };
 
 const NEWLINE = 0x0a;
 // A byte order mark is part of the line, because lines are passed on verbatim.
@@ -11,13 +14,20 @@ const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
  * kept. The limit is in bytes: a line of that many bytes never has more characters than a frame may have.
  */
 export class LineSplitter {
-  readonly #maxBytes: number;
+  #maxBytes: number;
   /** The beginning of an unfinished line; the buffer grows by doubling. */
   #partial = Buffer.alloc(0);
   #length = 0;
+  /** The last bytes of an unfinished line that is too long. */
+  #tail: Buffer | undefined;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
+  }
+
+  /** Lowers the limit. */
+  limit(maxBytes: number): void {
+    this.#maxBytes = Math.min(this.#maxBytes, maxBytes);
   }
 
   push(chunk: Buffer): Line[] {
@@ -65,7 +75,7 @@ export class LineSplitter {
   }
 
   #decode(bytes: Buffer): Line {
-    if (bytes.length > this.#maxBytes) return tooLong(bytes.length);
+    if (bytes.length > this.#maxBytes) return tooLong(bytes.length, bytes, bytes);
     try {
       return strict.decode(bytes);
     } catch {
@@ -76,7 +86,10 @@ export class LineSplitter {
   #keep(bytes: Buffer): void {
     const length = this.#length + bytes.length;
     if (length > this.#maxBytes) {
-      this.#partial = Buffer.alloc(0);
+      this.#tail = endOf(this.#tail ?? this.#partial.subarray(0, this.#length), bytes);
+      // The beginning is complete once the line is longer than it.
+      if (this.#partial.length > KEPT_BYTES || this.#length < KEPT_BYTES)
+        this.#partial = beginningOf(this.#partial.subarray(0, this.#length), bytes);
     } else {
       if (length > this.#partial.length) {
         const grown = Buffer.allocUnsafe(Math.max(length, 2 * this.#partial.length));
@@ -89,16 +102,31 @@ export class LineSplitter {
   }
 
   #take(): Line {
+    const kept = this.#partial.subarray(0, this.#length);
     const line =
-      this.#length > this.#maxBytes
-        ? tooLong(this.#length)
-        : this.#decode(this.#partial.subarray(0, this.#length));
+      this.#length > this.#maxBytes ? tooLong(this.#length, kept, this.#tail ?? kept) : this.#decode(kept);
     this.#partial = Buffer.alloc(0);
     this.#length = 0;
+    this.#tail = undefined;
     return line;
   }
 }
 
-function tooLong(bytes: number): Line {
-  return { noise: `(a line of ${bytes} bytes was dropped: too long for a frame)` };
+function beginningOf(line: Buffer, more: Buffer) {
+  const parts = [line.subarray(0, KEPT_BYTES), more.subarray(0, KEPT_BYTES)];
+  return Buffer.concat(parts).subarray(0, KEPT_BYTES);
 }
+
+function endOf(line: Buffer, more: Buffer) {
+  if (more.length >= KEPT_BYTES) return Buffer.from(more.subarray(-KEPT_BYTES));
+  return Buffer.concat([line.subarray(-KEPT_BYTES), more]).subarray(-KEPT_BYTES);
+}
+
+function tooLong(bytes: number, beginning: Buffer, end: Buffer): Line {
+  const noise = `(a line of ${bytes} bytes was dropped: too long for a frame)`;
+  const [first, last] = [beginning.subarray(0, KEPT_BYTES), end.subarray(-KEPT_BYTES)];
+  return { noise, beginning: lenient.decode(first), end: lenient.decode(last) };
+}
+
+/** Kept of the beginning and of the end of a line that is too long. */
+const KEPT_BYTES = 1024;

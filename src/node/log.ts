@@ -3,7 +3,12 @@ export type Log = (event: string) => void;
 
 /** Logs to stderr, so that stdout stays free for pipes. */
 export const logToStderr: Log = (event) => {
-  process.stderr.write(`${new Date().toISOString()} host: ${event.replace(/\s*\n\s*/g, " ")}\n`);
+  process.stderr.write(
+    `${new Date().toISOString()} host: ${event
+      .split("\n")
+      .map((line) => line.trim())
+      .join(" ")}\n`,
+  );
 };
 
 /** A short text for any thrown value. */

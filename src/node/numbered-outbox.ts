@@ -8,8 +8,8 @@ const ITEM_OVERHEAD = 64;
  * A producer must stop when the outbox `isFull` and wait for `room`.
  */
 export class NumberedOutbox {
-  /** Called after items were added. */
-  onPush: () => void = () => {};
+  /** Called after items of so many characters together were added. Somebody waits for urgent ones. */
+  onPush: (chars: number, isUrgent: boolean) => void = () => {};
   readonly #windowChars: number;
   readonly #batchChars: number;
   #items: string[] = [];
@@ -46,13 +46,14 @@ export class NumberedOutbox {
     return this.#room.promise;
   }
 
-  push(items: readonly string[]): void {
+  push(items: readonly string[], isUrgent = true): void {
     if (items.length === 0 || this.#discarding) return;
+    const before = this.#chars;
     for (const item of items) {
       this.#items.push(item);
       this.#chars += item.length + ITEM_OVERHEAD;
     }
-    this.onPush();
+    this.onPush(this.#chars - before, isUrgent);
   }
 
   ack(received: number): void {

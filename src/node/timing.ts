@@ -7,6 +7,14 @@ export const DEFAULT_TIMING = {
   /** How long the opening handshake of a socket may take. */
   dialMs: 10_000,
 
+  /**
+   * Delays before a lost socket is dialled again, see `reconnect-delay.ts`. The first one is between the spreads: a
+   * gateway with 100,000 clients is dialled about 20,000 times a second after it cut them all. A gateway on this machine
+   * gets all its clients back within three seconds of its restart.
+   */
+  spreadMinMs: 500,
+  spreadMaxMs: 5_000,
+  localSpreadMs: 500,
   retryMinMs: 250,
   retryMaxMs: 10_000,
 
@@ -39,6 +47,13 @@ export const DEFAULT_TIMING = {
   /** Interval between measurements of the memory and processes of agents. */
   usageEveryMs: 2_000,
 
+  /**
+   * How long output waits that may end in the beginning of a secret: the minimum after one character, twice as long
+   * after each further one. The pieces of a text that a model streams are rarely further apart than the maximum.
+   */
+  holdMinMs: 50,
+  holdMaxMs: 1_000,
+
   /** Load reports: delay after a change, and interval while agents run. */
   loadDelayMs: 200,
   loadEveryMs: 30_000,
@@ -47,12 +62,12 @@ export const DEFAULT_TIMING = {
 export type Timing = typeof DEFAULT_TIMING;
 
 /** Reads overrides from a JSON object of names and milliseconds. Throws an error that names the wrong entry. */
-export function readTiming(text: string | undefined): Timing {
+export function readTiming(text: string | undefined, defaults: Timing = DEFAULT_TIMING): Timing {
   const overrides = JSON.parse(text || "{}") as Record<string, unknown>;
   for (const [name, value] of Object.entries(overrides)) {
     if (!(name in DEFAULT_TIMING)) throw new Error(`There is no timing called ${name}`);
     if (typeof value !== "number" || !(value > 0))
       throw new Error(`The timing ${name} must be a positive number`);
   }
-  return { ...DEFAULT_TIMING, ...overrides };
+  return { ...defaults, ...overrides };
 }

@@ -24,6 +24,8 @@ export type Allowed =
   | { readonly blank: string }
   /** A list, of whose elements this much. */
   | { readonly each: Allowed }
+  /** An object of the kind that its member `tag` names, or else of another kind. */
+  | { readonly tag: string; readonly kinds: Readonly<Record<string, Allowed>>; readonly otherwise: Allowed }
   | Members;
 
 /** The named members of an object. An object that loses members gets the member `mark`. */
@@ -41,6 +43,10 @@ export function scalars(...names: string[]): Record<string, Allowed> {
 
 export function each(allowed: Allowed): Allowed {
   return { each: allowed };
+}
+
+export function byTag(tag: string, kinds: Readonly<Record<string, Allowed>>, otherwise: Allowed): Allowed {
+  return { tag, kinds, otherwise };
 }
 
 export function blank(text: string): Allowed {
@@ -69,9 +75,25 @@ function valueAt(raw: string, span: Span, allowed: Allowed, depth: number): stri
   }
   if ("blank" in allowed) return allowed.blank;
   if ("each" in allowed) return isArray ? elements(raw, span, allowed.each, depth) : undefined;
+  if ("tag" in allowed) {
+    const kind = isObject ? memberText(raw, start, allowed.tag) : undefined;
+    const isKnown = kind !== undefined && Object.hasOwn(allowed.kinds, kind);
+    return valueAt(raw, span, (isKnown && allowed.kinds[kind]) || allowed.otherwise, depth);
+  }
   if (!isObject) return `{${allowed.mark}}`;
   const rule = (key: string) => (Object.hasOwn(allowed.members, key) ? allowed.members[key] : undefined);
   return object(raw, span, allowed.mark, rule, depth);
+}
+
+/** The text of a member; of several with one name the last, as it is for every reader of the text. */
+function memberText(raw: string, start: number, name: string): string | undefined {
+  let found: string | undefined;
+  eachMember(raw, start, (key, at) => {
+    const end = skipValue(raw, at);
+    if (key === name) found = raw[at] === '"' ? (JSON.parse(raw.slice(at, end)) as string) : undefined;
+    return end;
+  });
+  return found;
 }
 
 /** An `open` value is shown down to this depth. */

@@ -6,6 +6,7 @@ export const SCOPES = [
   "session:prompt",
   "permission:answer",
   "workspace:admin",
+  "tenant:admin",
   "share",
   "host",
 ] as const;
@@ -37,6 +38,8 @@ export type Caller = {
   readonly expires: number;
   /** The token's own id, by which it can be revoked. */
   readonly jti?: string | undefined;
+  /** The name of the only host that may use the token. Absent: any host of the workspace may. */
+  readonly host?: string | undefined;
   /** The only session that the caller may know of: the caller came by a share link. */
   readonly session?: string | undefined;
   /** The caller sees the conversation only, not the inputs and outputs of tools. */
@@ -55,7 +58,7 @@ export function mayAnswer(caller: Caller): boolean {
   return roleOf(caller) === "controller" && caller.scopes.includes("permission:answer");
 }
 
-export function isHost({ scopes }: Caller): boolean {
+export function isHost({ scopes }: Pick<Caller, "scopes">): boolean {
   return scopes.includes("host");
 }
 
@@ -71,6 +74,27 @@ export function asObserver(caller: Caller): Caller {
 
 export function mayUseWorkspace(caller: Caller, workspace: string): boolean {
   return caller.workspaces.some((pattern) => matchesPattern(pattern, workspace));
+}
+
+/** Whether the caller may end and restore access to the workspace's sessions, and see who did. */
+export function mayAdminister(caller: Caller, workspace: string): boolean {
+  const isAdministrator =
+    caller.scopes.includes("workspace:admin") &&
+    caller.session === undefined &&
+    mayUseWorkspace(caller, workspace);
+  return isAdministrator || isTenantAdmin(caller);
+}
+
+/** Whether the caller's rights concern the whole tenant, whatever workspaces its token names. */
+export function isTenantAdmin({ scopes, session }: Caller): boolean {
+  return scopes.includes("tenant:admin") && session === undefined;
+}
+
+/** The only workspace in which the caller can do anything; undefined if there may be others. */
+export function onlyWorkspace(caller: Pick<Caller, "workspaces" | "scopes">): string | undefined {
+  const [first, ...others] = caller.workspaces;
+  if (first === undefined || others.length > 0 || first.includes("*")) return undefined;
+  return caller.scopes.includes("tenant:admin") ? undefined : first;
 }
 
 /** The workspace of a request that names none: the first name, not pattern, of the token. */

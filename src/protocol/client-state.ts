@@ -22,6 +22,11 @@ export const CLIENT_STATE = z.object({
   serves: z.array(z.enum(["read", "write", "terminal"])).optional(),
   /** The client comes back after it has lost its socket. */
   resumable: z.literal(true).optional(),
+  /**
+   * The secret from which the ids of the client's sessions are made, where the client may repeat its requests. An
+   * earlier build made ids from the connection's id: `hasPublicIds` says that such sessions may exist.
+   */
+  sessionIds: z.object({ secret: z.string(), hasPublicIds: z.literal(true).optional() }).optional(),
   /** The last session that the client asked for, opened or not. */
   opening: z.string().optional(),
 });

@@ -12,11 +12,11 @@ export const CloseCode = {
   lost: 1006,
   /** The client exceeded its quota, or sent an id that is too long. */
   policyViolation: 1008,
-  /** The client sent a frame larger than `frameChars`. */
-  messageTooBig: 1009,
   /** The gateway failed. */
   internalError: 1011,
-  /** A resumable client asks for more than it reads; it may come back at once. */
+  /** The gateway's code was replaced by a release that cannot continue this socket; the peer connects anew. */
+  serviceRestart: 1012,
+  /** A resumable client asks for more than it reads and may come back at once; or a workspace has too many hosts. */
   tryAgainLater: 1013,
   /** Never sent: TLS failed. */
   tlsFailed: 1015,
@@ -28,7 +28,10 @@ export const CloseCode = {
   sessionGone: 4404,
   /** The gateway gave this socket up: it is silent, or the same peer has a newer one. The peer may come back. */
   abandoned: 4408,
-  /** Another run took over the session, or another host took over the name. */
+  /**
+   * Another run took over the session, or another host took over the name. Or a process says hello that the workspace
+   * has placed on another host, or with another server of files and terminals.
+   */
   superseded: 4409,
   /** Another host of this name is alive. */
   nameInUse: 4410,

@@ -15,6 +15,11 @@ export const ExtensionMethod = {
   agentStatus: "_acp-edge/agent",
 } as const;
 
+/** Methods that the gateway alone may send to clients. */
+export function isReservedMethod(method: string): boolean {
+  return method.startsWith("_acp-edge/");
+}
+
 export const MetaKey = {
   // ---- Requests of clients
 

@@ -1,4 +1,15 @@
-import { eachMember, isObjectAt, isStringAt, type Span, skipSpace, skipValue } from "./json-text.ts";
+import {
+  countMembersIn,
+  eachMember,
+  hasTooManyValues,
+  isObjectAt,
+  isStringAt,
+  MAX_DEPTH,
+  type Span,
+  skipSpace,
+  skipValue,
+  TooDeep,
+} from "./json-text.ts";
 import { isRecord, type JsonObject, recordOf, textOf } from "./json-value.ts";
 
 /**
@@ -6,7 +17,8 @@ import { isRecord, type JsonObject, recordOf, textOf } from "./json-value.ts";
  *
  * A router needs to know very little of a message: its kind, its id, its method, its session. So we look those up and
  * remember where they stand in the text. Forwarding replaces exactly these spans and leaves every other byte alone: big
- * integers, key order, `_meta`, duplicate keys, `1.0`, unknown fields.
+ * integers, key order, `_meta`, `1.0`, unknown fields. The receiver must find the same members as the gateway did, so a
+ * message that two JSON parsers read differently is none.
  */
 
 export type Frame = RequestFrame | NotificationFrame | ResponseFrame | InvalidFrame;
@@ -60,24 +72,48 @@ type Spans = {
   additionalDirectories: Span | undefined;
 };
 
-export type FrameFault = { readonly fault: "parse" | "batch" | "not-object" };
+export type FrameFault =
+  | { readonly fault: "parse" | "batch" | "not-object" | "too-complex" }
+  /** `frame` is the message as `JSON.parse` reads it, for an error to its sender and nothing else. */
+  | { readonly fault: "ambiguous"; readonly frame: Frame };
 
-/** Reads a message; a fault means that the text is not one JSON object. */
+/** Reads a message; a fault means that the text is not one JSON object, or that no program should handle it. */
 export function readFrame(raw: string): Frame | FrameFault {
+  return readText(raw, true);
+}
+
+/** Reads a logged message whose JSON has been parsed already. An earlier build may have taken an ambiguous one. */
+export function frameOf(raw: string, value: unknown): Frame | FrameFault {
+  return read(raw, value, false);
+}
+
+function readText(raw: string, isStrict: boolean): Frame | FrameFault {
+  if (hasTooManyValues(raw)) return TOO_COMPLEX;
   let value: unknown;
   try {
     value = JSON.parse(raw);
   } catch {
     return { fault: "parse" };
   }
-  return frameOf(raw, value);
+  return read(raw, value, isStrict);
 }
 
-/** Reads a message whose JSON has been parsed already. */
-export function frameOf(raw: string, value: unknown): Frame | FrameFault {
+function read(raw: string, value: unknown, isStrict: boolean): Frame | FrameFault {
   if (!isRecord(value)) return { fault: Array.isArray(value) ? "batch" : "not-object" };
-  const spans = locate(raw);
+  const located = membersIn(raw);
+  if (!located) return TOO_COMPLEX;
+  const frame = classify(raw, value, located.spans);
+  return isStrict && (isAmbiguous(located, value) || hasRepeatedMember(frame))
+    ? { fault: "ambiguous", frame }
+    : frame;
+}
+
+function classify(raw: string, value: JsonObject, spans: Spans): Frame {
   const { method } = value;
+  if (!isId(value.id)) {
+    const at = { idText: undefined, method: undefined, sessionId: undefined };
+    return { raw, value, kind: "invalid", ...at, spans };
+  }
   const idText = spans.id && raw.slice(spans.id.start, spans.id.end);
   if (typeof method === "string") {
     const sessionId = sessionIdOf(value.params);
@@ -92,11 +128,36 @@ export function frameOf(raw: string, value: unknown): Frame | FrameFault {
     : { raw, value, kind: "invalid", idText, method: undefined, sessionId, spans };
 }
 
+const TOO_COMPLEX: FrameFault = { fault: "too-complex" };
+
+/** JSON-RPC knows no other ids. An id of another type could be of any size, and nobody could answer it. */
+function isId(id: unknown): boolean {
+  return id === undefined || id === null || typeof id === "string" || typeof id === "number";
+}
+
+/** Undefined for a message that is nested too deeply. */
+function membersIn(raw: string): Located | undefined {
+  try {
+    return locate(raw);
+  } catch (error) {
+    if (error instanceof TooDeep) return undefined;
+    throw error;
+  }
+}
+
 /** Reads a message that this gateway wrote, or has read before. */
 export function mustReadFrame(raw: string): Frame {
-  const frame = readFrame(raw);
-  if (isFault(frame)) throw new Error(`Not a frame: ${frame.fault}`);
-  return frame;
+  const frame = readText(raw, false);
+  if (!isFault(frame)) return frame;
+  if (frame.fault === "too-complex") return unreadable(raw);
+  throw new Error(`Not a frame: ${frame.fault}`);
+}
+
+/** An earlier build logged messages that this one refuses: the text stays, and nothing follows from it. */
+function unreadable(raw: string): InvalidFrame {
+  const value = {};
+  const at = { idText: undefined, method: undefined, sessionId: undefined };
+  return { raw, value, kind: "invalid", ...at, spans: locate("{}").spans };
 }
 
 /** The parameters of a request or a notification; an empty object where they are none. */
@@ -150,8 +211,55 @@ const IN_PARAMS: ReadonlySet<string> = new Set(PLACES.slice(1));
 // ---- positions in the text ----------------------------------------------------------------------------
 // Of duplicate keys the last one counts, as it does for JSON.parse.
 
-function locate(raw: string): Spans {
-  const spans: Spans = {
+type Located = {
+  spans: Spans;
+  /** A member of the message, or the session's id, has a name that a lenient parser takes for another. */
+  hasVariant: boolean;
+  /** How many members the text has: of the message, and of its `params` and `result`. */
+  members: number;
+  params: number;
+  result: number;
+};
+
+/** Members of a message, and spellings that some parsers take for them: Go's, for one, folds case as Unicode does. */
+const MEMBER_VARIANT = /^(?:jsonrpc|id|method|params|result|error)$/iu;
+const SESSION_ID_VARIANT = /^sessionid$/iu;
+
+/** Whether another parser may read another message: a member is repeated, or has the name of another in other case. */
+function isAmbiguous(located: Located, value: JsonObject): boolean {
+  return (
+    located.hasVariant ||
+    located.members !== countMembers(value) ||
+    (located.params > 1 && located.params !== countMembers(value.params)) ||
+    (located.result > 1 && located.result !== countMembers(value.result))
+  );
+}
+
+/**
+ * Whether an object anywhere in a request or a response has a member twice. Requests and responses are what the gateway
+ * decides by: a policy or a rule must see what the receiver sees. Notifications, which agents stream, are not walked.
+ */
+function hasRepeatedMember({ kind, raw, value }: Frame): boolean {
+  return (kind === "request" || kind === "response") && countMembersIn(raw) !== countMembersWithin(value);
+}
+
+function countMembersWithin(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  let count = 0;
+  if (Array.isArray(value)) for (const element of value) count += countMembersWithin(element);
+  else for (const member of Object.values(value)) count += 1 + countMembersWithin(member);
+  return count;
+}
+
+/** Counts without a list of the names: every message of an agent passes here. */
+function countMembers(body: unknown): number {
+  let count = 0;
+  for (const _ in recordOf(body)) count += 1;
+  return count;
+}
+
+function noSpans(): Spans {
+  return {
     id: undefined,
     sessionId: undefined,
     requestId: undefined,
@@ -159,34 +267,62 @@ function locate(raw: string): Spans {
     path: undefined,
     additionalDirectories: undefined,
   };
-  let params: Partial<Spans> = {};
-  let result: Partial<Spans> = {};
+}
+
+function locate(raw: string): Located {
+  let id: Span | undefined;
+  let params: Spans | undefined;
+  let result: Spans | undefined;
   let hasMethod = false;
+  let hasVariant = false;
+  let members = 0;
+  let paramsMembers = 0;
+  let resultMembers = 0;
   eachMember(raw, skipSpace(raw, 0), (key, start) => {
+    members += 1;
     switch (key) {
       case "id": {
-        const end = skipValue(raw, start);
-        spans.id = { start, end };
+        const end = skipValue(raw, start, MAX_DEPTH);
+        id = { start, end };
         return end;
       }
       case "params":
       case "result": {
-        const inner: Partial<Spans> = {};
-        if (key === "params") params = inner;
-        else result = inner;
-        if (!isObjectAt(raw, start)) return skipValue(raw, start);
-        return eachMember(raw, start, (name, at) => {
-          const end = skipValue(raw, at);
-          if (IN_PARAMS.has(name)) inner[name as keyof Spans] = { start: at, end };
-          return end;
-        });
+        const inner = noSpans();
+        let count = 0;
+        const end = isObjectAt(raw, start)
+          ? eachMember(raw, start, (name, at) => {
+              count += 1;
+              const valueEnd = skipValue(raw, at, MAX_DEPTH);
+              if (IN_PARAMS.has(name)) inner[name as keyof Spans] = { start: at, end: valueEnd };
+              else if (name.length === SESSION_ID_CHARS && SESSION_ID_VARIANT.test(name)) hasVariant = true;
+              return valueEnd;
+            })
+          : skipValue(raw, start, MAX_DEPTH);
+        if (key === "params") {
+          params = inner;
+          paramsMembers = count;
+        } else {
+          result = inner;
+          resultMembers = count;
+        }
+        return end;
       }
       case "method":
         hasMethod = isStringAt(raw, start);
-        return skipValue(raw, start);
+        return skipValue(raw, start, MAX_DEPTH);
+      case "jsonrpc":
+      case "error":
+        return skipValue(raw, start, MAX_DEPTH);
       default:
-        return skipValue(raw, start);
+        if (MEMBER_VARIANT.test(key)) hasVariant = true;
+        return skipValue(raw, start, MAX_DEPTH);
     }
   });
-  return { ...spans, ...(hasMethod ? params : { sessionId: result.sessionId }) };
+  const spans = (hasMethod ? params : undefined) ?? noSpans();
+  spans.id = id;
+  if (!hasMethod) spans.sessionId = result?.sessionId;
+  return { spans, hasVariant, members, params: paramsMembers, result: resultMembers };
 }
+
+const SESSION_ID_CHARS = "sessionId".length;

@@ -16,7 +16,13 @@ import type { IoServer } from "./methods.ts";
  */
 
 /** Raised by one when a host and a gateway of adjacent versions could no longer understand each other. */
-export const LINK_VERSION = 3;
+export const LINK_VERSION = 4;
+
+/**
+ * The oldest version that the gateway still serves: a gateway is deployed before its hosts are. A host of a version
+ * outside this range is told so, and ends.
+ */
+export const OLDEST_LINK_VERSION = 4;
 
 /** Control socket, host → gateway. `hello` comes first and states everything that holds; the others are changes. */
 export type HostControl =
@@ -34,6 +40,8 @@ export type HostControl =
       capacity: number;
       /** The number of agents that the host runs at most, if it has a limit. */
       maxAgents?: number | undefined;
+      /** How agents are kept from the host's token and from each other: `none`, `user`, `bwrap`, `user+bwrap`, … */
+      isolation?: string | undefined;
       /** The host takes no new sessions, and ends when its sessions can do without it. */
       draining: boolean;
       agents: AgentOffer[];
@@ -68,7 +76,15 @@ export type AgentOffer = {
 };
 
 /** Limits of the offers of one host. The gateway refuses longer lists and texts, so the host shortens them. */
-export const OFFER_LIMITS = { agents: 100, idChars: 100, nameChars: 200, textChars: 1000 } as const;
+export const OFFER_LIMITS = {
+  agents: 100,
+  idChars: 100,
+  nameChars: 200,
+  textChars: 1000,
+  pathChars: 4096,
+  /** Names of modified files, all together. */
+  modifiedFilesChars: 200_000,
+} as const;
 
 export type HostLoad = {
   /** Sessions that have an agent process here. */
@@ -92,19 +108,20 @@ export type GitState = {
   modifiedCount: number;
 };
 
-/** The settings of a workspace that its hosts need. */
-export type HostSettings = {
-  /** The side that serves agents' files and terminals; absent: the host. */
-  clientIo?: IoServer | undefined;
-};
-
 /** Control socket, gateway → host. */
 export type GatewayControl =
-  | ({ t: "welcome" } & HostSettings)
-  /** Changed settings. They hold for processes that start from now on. */
-  | ({ t: "settings" } & HostSettings)
-  /** Start a process. `processRequest` is the session's number of its request; the process's `hello` repeats it. */
-  | { t: "open"; sessionId: string; agent: string; processRequest: number }
+  | { t: "welcome" }
+  /**
+   * Start a process. `processRequest` is the session's number of its request, and `io` the side that serves the files
+   * and terminals of this process; absent: the host. The process's `hello` repeats both.
+   */
+  | {
+      t: "open";
+      sessionId: string;
+      agent: string;
+      processRequest: number;
+      io?: IoServer | undefined;
+    }
   /** A client is about to use this agent, or wants to know its capabilities: start it in advance. */
   | { t: "warm"; agent: string }
   /** All secrets of the workspace, for the agents that declare them. */
@@ -113,8 +130,11 @@ export type GatewayControl =
   | { t: "token"; token: string }
   /** Another host of this name wants to connect. A host that is alive answers `alive`. */
   | { t: "probe" }
-  /** The host is not accepted. `name`: another host has this name, which may change. `version`: retrying is useless. */
-  | { t: "refused"; reason: string; why: "version" | "name" }
+  /**
+   * The host is not accepted. `name`: another host has this name, which may change. `version`: retrying is useless.
+   * `token`: the token is for a host of another name. `full`: the workspace has too many hosts, which may change.
+   */
+  | { t: "refused"; reason: string; why: "version" | "name" | "token" | "full" }
   /** The host's token is about to expire, and with it this socket. */
   | { t: "expiring"; expiresAt: string }
   | { t: "renewed"; expiresAt: string }
@@ -137,16 +157,28 @@ export type HostHead =
       delivered: number;
       /** The host is about to leave. */
       draining: boolean;
-      /** The side that serves the files and terminals of this process; absent: the host. */
+      /** As the workspace's order said: the session refuses a process that says otherwise. */
       io?: IoServer | undefined;
     }
-  /** Items `first`, `first + 1`, … of this run follow, one per line. */
-  | { t: "lines"; first: number };
+  /**
+   * Items `first`, `first + 1`, … of this run follow, one per line. `delivered` is as in `hello`; hosts of earlier builds
+   * do not say it.
+   */
+  | { t: "lines"; first: number; delivered?: number | undefined };
 
 /** Session socket, heads of session → host messages. */
 export type SessionHead =
-  /** All items up to `received` are durable; the host continues after them. */
-  | { t: "welcome"; received: number }
+  /**
+   * All items up to `received` are durable; the host continues after them. `windowMs` is the longest time that the
+   * gateway wants streamed items to be held back for; gateways of earlier builds do not say it.
+   */
+  | {
+      t: "welcome";
+      received: number;
+      windowMs?: number | undefined;
+      /** The largest frame that the session takes. */
+      frameChars?: number | undefined;
+    }
   | { t: "ack"; received: number }
   /** Lines for the agent's stdin follow, each `<seq> <json>`. */
   | { t: "lines" }
@@ -162,9 +194,9 @@ export type HostEvent =
   /**
    * `sent`: a frame that the host itself wrote to the agent (`initialize`). `answer`: the host's response to a file or
    * terminal request of the agent, which reaches the agent through the log. `noise`: a line on the agent's stdout that
-   * is not a JSON object.
+   * is not a JSON object. `dropped`: why a message of the agent is missing. An older gateway logs the event as noise.
    */
-  | ["sent" | "answer" | "noise", string]
+  | ["sent" | "answer" | "noise" | "dropped", string]
   /** The process ended; always the last item of a run. `stderr` is the tail of the process's stderr. */
   | ["exit", { code: number | null; signal: string | null; error?: string | undefined; stderr: string }];
 
@@ -186,7 +218,7 @@ export function parseHostEvent(line: string): HostEvent | undefined {
 
 const HOST_EVENT = z.union([
   z.tuple([z.literal("started"), z.object({ pid: z.number().nullable(), command: z.string() })]),
-  z.tuple([z.enum(["sent", "answer", "noise"]), z.string()]),
+  z.tuple([z.enum(["sent", "answer", "noise", "dropped"]), z.string()]),
   z.tuple([
     z.literal("exit"),
     z.object({

@@ -19,11 +19,11 @@ export type StreamRequest = {
   readonly lastEventId?: string | undefined;
 };
 
-/** A live reader of a session's log, from the event after `after` on. */
-export type LogWatchRequest = { readonly caller: Caller; readonly after: number };
+/** A live reader of a session's log, from the event after `after` on. `socket` is the id of its registration. */
+export type LogWatchRequest = { readonly caller: Caller; readonly after: number; readonly socket: string };
 
-/** A live reader of a workspace's view; `id` is the workspace. */
-export type WorkspaceWatchRequest = { readonly caller: Caller; readonly id: string };
+/** A live reader of a workspace's view; `id` is the workspace, and `socket` the id of the reader's registration. */
+export type WorkspaceWatchRequest = { readonly caller: Caller; readonly id: string; readonly socket: string };
 
 export type InternalHeader<Value> = {
   /** The header as an entry of a request's headers. */
@@ -39,6 +39,7 @@ const CALLER: z.ZodType<Caller> = z.object({
   scopes: z.array(z.enum(SCOPES)),
   expires: z.number(),
   jti: z.string().optional(),
+  host: z.string().optional(),
   session: z.string().optional(),
   redacted: z.literal(true).optional(),
 });
@@ -64,12 +65,12 @@ export const STREAM = header<StreamRequest>(
 
 export const WATCH_LOG = header<LogWatchRequest>(
   "X-Acp-Watch",
-  z.object({ caller: CALLER, after: z.number().int().min(0) }),
+  z.object({ caller: CALLER, after: z.number().int().min(0), socket: z.string() }),
 );
 
 export const WATCH_WORKSPACE = header<WorkspaceWatchRequest>(
   "X-Acp-Watch",
-  z.object({ caller: CALLER, id: z.string() }),
+  z.object({ caller: CALLER, id: z.string(), socket: z.string() }),
 );
 
 export const HOST = header<Caller>("X-Acp-Host", CALLER);

@@ -3,6 +3,69 @@
  * valid JSON: every caller has parsed the text before.
  */
 
+/**
+ * Deepest nesting of a text from outside. `JSON.parse` takes any depth, but `JSON.stringify` and every recursive walk
+ * overflow the stack at a few thousand levels. No agent or editor comes near this number.
+ */
+export const MAX_DEPTH = 500;
+
+/**
+ * Most values of one text from outside. A parsed value takes up to a hundred bytes of memory for two characters of
+ * text, and an isolate has 128 MB.
+ */
+export const MAX_VALUES = 500_000;
+
+/** A value is nested too deeply. */
+export class TooDeep extends Error {}
+
+/**
+ * Whether the parsed text would take too much memory. The text need not be valid JSON: this is asked before it is
+ * parsed. Long strings, the common content of a long text, cost next to nothing.
+ */
+export function hasTooManyValues(raw: string, maxValues = MAX_VALUES): boolean {
+  if (raw.length <= maxValues) return false;
+  let values = 0;
+  for (let at = 0; at < raw.length; at += 1) {
+    const c = raw.charCodeAt(at);
+    if (c === QUOTE) {
+      at = closingQuote(raw, at);
+      if (at === -1) return false;
+    } else if (c === COMMA || c === OPEN_BRACE || c === OPEN_BRACKET) {
+      values += 1;
+      if (values > maxValues) return true;
+    }
+  }
+  return false;
+}
+
+/** Whether the text of one value is nested too deeply, or has too many values. The text need not be valid JSON. */
+export function isTooComplex(raw: string): boolean {
+  if (hasTooManyValues(raw)) return true;
+  let depth = 0;
+  for (let at = 0; at < raw.length; at += 1) {
+    const c = raw.charCodeAt(at);
+    if (c === QUOTE) {
+      at = closingQuote(raw, at);
+      if (at === -1) return false;
+    } else if (c === OPEN_BRACE || c === OPEN_BRACKET) {
+      depth += 1;
+      if (depth > MAX_DEPTH) return true;
+    } else if (c === CLOSE_BRACE || c === CLOSE_BRACKET) depth -= 1;
+  }
+  return false;
+}
+
+/** How many members the objects in a valid text have together, repeated ones included. */
+export function countMembersIn(raw: string): number {
+  let members = 0;
+  for (let at = 0; at < raw.length; at += 1) {
+    const c = raw.charCodeAt(at);
+    if (c === QUOTE) at = closingQuote(raw, at);
+    else if (c === COLON) members += 1;
+  }
+  return members;
+}
+
 /** A range of the text, from `start` up to but not including `end`. */
 export type Span = { readonly start: number; readonly end: number };
 
@@ -67,17 +130,23 @@ export function skipSpace(raw: string, start: number): number {
 }
 
 function skipString(raw: string, start: number): number {
+  return closingQuote(raw, start) + 1;
+}
+
+/** The position of the quote that ends the string; -1 if there is none. */
+function closingQuote(raw: string, start: number): number {
   let at = start;
   for (;;) {
     at = raw.indexOf('"', at + 1);
+    if (at === -1) return -1;
     let slashes = 0;
     while (raw.charCodeAt(at - 1 - slashes) === BACKSLASH) slashes += 1;
-    if (slashes % 2 === 0) return at + 1;
+    if (slashes % 2 === 0) return at;
   }
 }
 
-/** The end of the value that starts at `start`. */
-export function skipValue(raw: string, start: number): number {
+/** The end of the value that starts at `start`. Throws `TooDeep` for a value that is nested deeper than `maxDepth`. */
+export function skipValue(raw: string, start: number, maxDepth = Number.POSITIVE_INFINITY): number {
   const first = raw.charCodeAt(start);
   if (first === QUOTE) return skipString(raw, start);
   if (first !== OPEN_BRACE && first !== OPEN_BRACKET) return skipScalar(raw, start);
@@ -90,8 +159,10 @@ export function skipValue(raw: string, start: number): number {
       continue;
     }
     at += 1;
-    if (c === OPEN_BRACE || c === OPEN_BRACKET) depth += 1;
-    else if (c === CLOSE_BRACE || c === CLOSE_BRACKET) {
+    if (c === OPEN_BRACE || c === OPEN_BRACKET) {
+      depth += 1;
+      if (depth > maxDepth) throw new TooDeep();
+    } else if (c === CLOSE_BRACE || c === CLOSE_BRACKET) {
       depth -= 1;
       if (depth === 0) return at;
     }
@@ -110,6 +181,7 @@ function skipScalar(raw: string, start: number): number {
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
+const COLON = 0x3a;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;

@@ -1,12 +1,29 @@
 import { ErrorCode, type RpcError } from "./errors.ts";
-import type { Frame } from "./frame.ts";
+import type { Frame, FrameFault } from "./frame.ts";
 
 /** Errors for a text that is not a JSON-RPC message. */
 export const FAULTS = {
   parse: { code: ErrorCode.parse, message: "Parse error" },
   batch: { code: ErrorCode.invalidRequest, message: "JSON-RPC batches are not supported" },
   "not-object": { code: ErrorCode.invalidRequest, message: "Invalid Request" },
-} as const satisfies Record<string, RpcError>;
+  "too-complex": {
+    code: ErrorCode.invalidRequest,
+    message: "The message is nested too deeply, or has too many values",
+  },
+  ambiguous: {
+    code: ErrorCode.invalidRequest,
+    message: "The message has a member twice, or a member whose name differs from another only in case",
+  },
+} as const satisfies Record<FrameFault["fault"], RpcError>;
+
+/** The refusal of a method name over the limit. The name is not repeated. */
+export function methodTooLong(
+  { method = "" }: Pick<Frame, "method">,
+  maxChars: number,
+): RpcError | undefined {
+  if (method.length <= maxChars) return undefined;
+  return { code: ErrorCode.invalidRequest, message: `The method exceeds ${maxChars} characters` };
+}
 
 /** Whether the frame's id, or the session id in it, has more than `idChars` characters. */
 export function isIdTooLong({ idText, sessionId }: Frame, idChars: number): boolean {

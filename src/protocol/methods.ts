@@ -25,6 +25,11 @@ export function ioOf(method: string): WorkspaceIo | undefined {
   return IO_METHODS.get(method);
 }
 
+/** Whether a method claims to be about files or terminals, and the gateway cannot confine its paths. */
+export function isUnknownIo(method: string): boolean {
+  return /^(?:fs|terminal)\//i.test(method) && !IO_METHODS.has(method);
+}
+
 /** The side that serves an agent's files and terminals: the host, which has the workspace, or the clients. */
 export type IoServer = "host" | "client";
 

@@ -31,6 +31,21 @@ export const ASK_ALWAYS: PermissionPolicy = {
   onTimeout: "reject",
 };
 
-export function verdictFor(policy: PermissionPolicy, kind: string): Verdict {
+/** The strictness of verdicts: of two that could hold, the one with the higher number does. */
+export const STRICTNESS: Readonly<Record<Verdict, number>> = { allow: 0, ask: 1, reject: 2 };
+
+/** The strictest verdict on any of these kinds, and the first kind that it is about. */
+export function strictestVerdict(
+  policy: PermissionPolicy,
+  kinds: readonly [string, ...string[]],
+): { kind: string; verdict: Verdict } {
+  const [first, ...others] = kinds.map((kind) => ({ kind, verdict: verdictFor(policy, kind) }));
+  return others.reduce(
+    (most, one) => (STRICTNESS[one.verdict] > STRICTNESS[most.verdict] ? one : most),
+    first as { kind: string; verdict: Verdict },
+  );
+}
+
+function verdictFor(policy: PermissionPolicy, kind: string): Verdict {
   return (Object.hasOwn(policy.byKind, kind) ? policy.byKind[kind] : undefined) ?? policy.default;
 }

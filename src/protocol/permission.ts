@@ -1,4 +1,5 @@
 import { applyAllowList, each, members, scalars } from "./allow-list.ts";
+import type { PermissionDetail } from "./permission-details.ts";
 
 /** One of the options an agent offers with a permission request. */
 export type PermissionOption = { optionId: string; kind: string | null; name: string | null };
@@ -21,4 +22,6 @@ export type PermissionSummary = {
   title: string | null;
   kind: string | null;
   options: PermissionOption[];
+  /** All that the request asks for, with invisible characters marked. */
+  details: PermissionDetail[];
 };

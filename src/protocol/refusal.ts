@@ -19,6 +19,8 @@ export type Refusal =
   | { reason: "not-found"; message: string; data?: Readonly<Record<string, string>> }
   /** The thing existed, and is gone for good. */
   | { reason: "gone"; message: string }
+  /** The caller's token is revoked. */
+  | { reason: "unauthorized"; message: string }
   /** The caller's token is valid, but does not allow this. */
   | { reason: "forbidden"; message: string }
   /** The request itself is wrong. */
@@ -34,7 +36,7 @@ export type Refusal =
   /** This deployment lacks the configuration for the feature. */
   | { reason: "not-configured"; message: string }
   /** Something that the request depends on does not respond. */
-  | { reason: "unavailable"; message: string };
+  | { reason: "unavailable"; message: string; retryAfterMs?: number | undefined };
 
 export function accepted(): Accepted<undefined>;
 export function accepted<T>(value: T): Accepted<T>;
@@ -56,6 +58,7 @@ export function rpcErrorOf(refusal: Refusal): RpcError {
     }
     case "gone":
       return { code: ErrorCode.notFound, message };
+    case "unauthorized":
     case "forbidden":
       return { code: ErrorCode.forbidden, message };
     case "invalid":
@@ -73,8 +76,15 @@ export function rpcErrorOf(refusal: Refusal): RpcError {
         ...(retryAfterMs !== undefined && { data: { retryAfterMs } }),
       };
     }
+    case "unavailable": {
+      const { retryAfterMs } = refusal;
+      return {
+        code: ErrorCode.internal,
+        message,
+        ...(retryAfterMs !== undefined && { data: { retryAfterMs } }),
+      };
+    }
     case "not-configured":
-    case "unavailable":
       return { code: ErrorCode.internal, message };
     default:
       return assertNever(refusal);

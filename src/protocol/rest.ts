@@ -1,10 +1,12 @@
 import { z } from "zod";
 import type { GitState, HostLoad } from "./host-wire.ts";
 import type { Limits } from "./limits.ts";
-import type { PermissionOption } from "./permission.ts";
+import type { OpeningRules } from "./opening-rules.ts";
+import type { PermissionOption, PermissionSummary } from "./permission.ts";
+import type { RevocationReach } from "./revocation-reach.ts";
 import type { RevocationKind } from "./rpc.ts";
-import { isSecureUrl } from "./secure-url.ts";
 import { WEBHOOK_MESSAGE_TYPES, type WebhookMessageType } from "./webhook-messages.ts";
+import { type WebhookTargets, webhookTargetRefusal } from "./webhook-targets.ts";
 import type { Settings } from "./workspace-settings.ts";
 
 /**
@@ -133,6 +135,8 @@ export type Share = {
   expiresAt: string;
   /** The link hides the inputs and outputs of tools. */
   redact: boolean;
+  /** The link does not work while its maker is revoked. */
+  suspended: boolean;
 };
 export type ShareList = { shares: Share[] };
 /** The only response that contains the token. */
@@ -155,6 +159,9 @@ export type PendingPermission = {
   options: PermissionOption[] | null;
   requestedAt: string;
 };
+/** One permission request with all that it asks for. */
+export type PermissionRequest = PermissionSummary & { id: string; sessionId: string };
+
 export type PermissionList = Paged<{ permissions: PendingPermission[] }>;
 
 export const PERMISSION_ANSWER = z.object({ optionId: z.string().max(1024) });
@@ -195,6 +202,8 @@ export type WorkspaceView = {
   agents: AgentInfo[];
   /** Null: the settings name no container. */
   containerState: ContainerView | null;
+  /** The rules for openings by clients: the settings, with defaults in place of null. */
+  opening: OpeningRules;
   /** Sessions that have an agent process or wait for one; `items` lists the first of them. */
   sessions: { total: number; items: SessionPlace[] };
 } & Settings;
@@ -205,12 +214,16 @@ export type HostView = {
   root: string;
   version: string;
   linkVersion: number;
+  /** How the host keeps agents from its token and from each other. */
+  isolation?: string;
   node: string;
   platform: string;
   connectedAt: string;
   lastSeenAt: string;
   load: Partial<HostLoad> & { sessions: number; capacity: number };
   git: GitState | null;
+  /** Whose token the host has: a revocation by `jti` ends the host. Null: the host joined before this was noted. */
+  token: { subject: string; jti: string | null } | null;
   agents: string[];
 };
 
@@ -237,6 +250,8 @@ export type ContainerView = {
   failures: number;
   reason: string | null;
   retryAt: string | null;
+  /** The tokens that the gateway has issued to the container's host. */
+  tokens: { jti: string; expiresAt: string }[];
 };
 
 export type SessionPlace = {
@@ -269,12 +284,18 @@ export type SecretList = { secrets: SecretInfo[] };
 
 // ---- Webhooks -------------------------------------------------------------------------------------------
 
-export function webhookRequest({ webhookUrlChars }: Pick<Limits, "webhookUrlChars">) {
+export function webhookRequest(
+  { webhookUrlChars }: Pick<Limits, "webhookUrlChars">,
+  targets: WebhookTargets,
+) {
   return z.strictObject({
     url: z
       .url({ protocol: /^https?$/, abort: true })
       .max(webhookUrlChars)
-      .refine(isSecureUrl, "Messages are sent over https")
+      .superRefine((url, issues) => {
+        const message = webhookTargetRefusal(url, targets);
+        if (message !== undefined) issues.addIssue({ code: "custom", message });
+      })
       .refine((url) => !hasCredentials(url), "The address must not contain a user or a password"),
     events: z
       .array(z.enum(WEBHOOK_MESSAGE_TYPES))
@@ -305,14 +326,23 @@ export type WebhookInfo = {
   failingSince: string | null;
   /** How many messages were given up, or did not fit into the queue. */
   dropped: number;
+  /** The subject who made or adopted the webhook; null for a webhook of an earlier build. */
+  by: string | null;
+  /** Why the webhook's messages wait; null while they are delivered. */
+  pausedReason: WebhookPause | null;
 };
+/** A webhook of a revoked or unknown maker pauses until an administrator adopts it, or the revocation is lifted. */
+export type WebhookPause = "maker-revoked" | "maker-unknown";
 export type WebhookList = { webhooks: WebhookInfo[] };
 /** The only response that contains the secret. */
 export type CreatedWebhook = WebhookInfo & { secret: string };
 
 // ---- Tenant ---------------------------------------------------------------------------------------------
 
-const REVOKED_VALUE = z.string().min(1).max(500);
+/** A name of 500 characters, and its issuer's alias. */
+const REVOKED_VALUE = z.string().min(1).max(750);
+/** Only tokens that are valid in this workspace and nowhere else are revoked. */
+const IN_WORKSPACE = { workspace: z.string().min(1).max(200).optional() };
 const UNTIL = {
   until: z.iso
     .datetime({ offset: true })
@@ -322,17 +352,19 @@ const UNTIL = {
 
 export const REVOCATION_REQUEST = z.union(
   [
-    z.strictObject({ jti: REVOKED_VALUE, ...UNTIL }),
-    z.strictObject({ subject: REVOKED_VALUE, ...UNTIL }),
+    z.strictObject({ jti: REVOKED_VALUE, ...IN_WORKSPACE, ...UNTIL }),
+    z.strictObject({ subject: REVOKED_VALUE, ...IN_WORKSPACE, ...UNTIL }),
     z.strictObject({ session: REVOKED_VALUE, ...UNTIL }),
   ],
-  "Give one of jti, subject and session; until, if given, is the time the revocation ends",
+  "Give one of jti, subject and session; until, if given, is the time the revocation ends; workspace, if given with jti or subject, is where it holds",
 );
 
 export type Revocation = {
   id: string;
   kind: RevocationKind;
   value: string;
+  /** The workspace of the session, or the workspace whose own tokens are revoked; null: the whole tenant. */
+  workspace: string | null;
   /** The subject who made the revocation, and when. */
   by: string;
   at: string;
@@ -340,6 +372,9 @@ export type Revocation = {
   until: string | null;
 };
 export type RevocationList = { revocations: Revocation[] };
+
+/** The response to the order. */
+export type CreatedRevocation = Revocation & { reached: RevocationReach };
 
 export const AUDIT_QUERY = z.object({
   after: AFTER,
@@ -357,20 +392,3 @@ export type AuditEntry = {
 };
 /** Pass `next` as `after` to get the next page; null after the last page. */
 export type AuditPage = { entries: AuditEntry[]; next: number | null };
-
-// ---- Login ----------------------------------------------------------------------------------------------
-
-/** The token becomes the value of a cookie. */
-export const LOGIN_REQUEST = z.object({
-  token: z
-    .string()
-    .max(8192)
-    .regex(/^[\w.-]+$/, "not a token"),
-});
-export type LoggedIn = {
-  tenant: string;
-  subject: string;
-  workspaces: readonly string[];
-  scopes: readonly string[];
-  expiresAt: string;
-};

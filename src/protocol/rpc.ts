@@ -1,12 +1,19 @@
 import type { Caller } from "./caller.ts";
 import type { Subscriptions } from "./client-subscriptions.ts";
 import type { Cursor, EventCursor } from "./cursor.ts";
+import type { Maker } from "./maker.ts";
+import type { IoServer } from "./methods.ts";
+import type { OpeningRules } from "./opening-rules.ts";
 import type { PermissionPolicy } from "./permission-policy.ts";
+import type { Versioned } from "./versions.ts";
 import type { WebhookMessageType } from "./webhook-messages.ts";
 
 /**
  * The contracts between Durable Objects, and between them and the Worker: arguments and results of their RPC methods.
  * An object imports these types instead of another object's code.
+ *
+ * During a deploy objects of two releases call each other, so a contract changes by additions only: a method stays, and
+ * a new argument or field is optional. Values that move a reader or change a session carry their version.
  */
 
 // ---- Worker → connection
@@ -32,7 +39,7 @@ export type ClientPort = {
   deliver(sessionId: string, page: Page): Promise<DeliveryResult>;
 };
 
-export type ReaderPosition = {
+export type ReaderPosition = Versioned & {
   /** Null when nothing has been delivered yet. The cursor may belong to an earlier attachment. */
   readonly cursor: Cursor | null;
   /** The client has no room: the session sends nothing before the client is ready again. */
@@ -42,9 +49,11 @@ export type ReaderPosition = {
 };
 
 /** Consecutive frames for one client, up to the cursor `end`. */
-export type Page = {
+export type Page = Versioned & {
   readonly end: EventCursor;
   readonly frames: string[];
+  /** Some frames name another session than this one: the connection checks whether the client has that session. */
+  readonly namesOthers?: true;
   readonly marks?: PageMarks;
 };
 
@@ -89,12 +98,20 @@ export type PlacementAnswer = {
   unavailable: string | null;
   policy: PermissionPolicy;
   webhookTypes: WebhookMessageType[];
+  /** The workspace knows the session from now on. */
+  enrolled?: true;
 };
+
+/**
+ * Where the workspace has placed a process: no other host may serve the session with it. `io` is the side that serves
+ * the process's files and terminals, `opening` says what clients may bring along to sessions that the process opens.
+ */
+export type ProcessPlacement = { host: string; io: IoServer; opening: OpeningRules };
 
 // ---- Connection → session
 
 /** Makes a session for a client. */
-export type OpenRequest = {
+export type OpenRequest = Versioned & {
   sessionId: string;
   connection: string;
   caller: Caller;
@@ -106,16 +123,24 @@ export type OpenRequest = {
 };
 
 /** Frames of one client with their numbers. Numbers grow, so that the session recognises a frame that comes twice. */
-export type ClientFrames = {
+export type ClientFrames = Versioned & {
   connection: string;
   caller: Caller;
   numbers: number[];
   frames: string[];
   subscriptions: Subscriptions;
+  /** The call is repeated: an earlier one with these frames, or some of them, got no answer. */
+  repeated?: boolean;
 };
 
+/**
+ * The frames of a batch that the session failed to handle, by their numbers. They left no trace, so they fail again when
+ * the batch is repeated. A failure that a repeated batch would not show is answered through the log instead.
+ */
+export type ReceivedFrames = { failed: readonly number[] };
+
 /** Makes a session a copy of another one, and attaches the client that asked for it. */
-export type ForkOrder = {
+export type ForkOrder = Versioned & {
   sessionId: string;
   from: string;
   /** The last event to copy; null for all events. */
@@ -133,10 +158,18 @@ export type Forked = { attach: number; setup: string };
 // ---- Worker and session → session
 
 /** The facts of a session that a copy of it needs. */
-export type SessionOrigin = { workspace: string; agent: string; lastSeq: number };
+export type SessionOrigin = {
+  workspace: string;
+  agent: string;
+  lastSeq: number;
+  /** The agent's own id of its session; null before the agent has opened one. */
+  agentSession: string | null;
+  /** The rules for openings under which the session's process runs, if it has one, and the process's directory. */
+  opening?: { rules: OpeningRules; root: string };
+};
 
 /** A session to be imported, and its new owner. */
-export type ImportOrder = {
+export type ImportOrder = Versioned & {
   /** The id of the session here, and the id it had. */
   sessionId: string;
   recordId: string;
@@ -150,21 +183,24 @@ export type ImportOrder = {
   cwd: string | null;
   /** JSON: parameters for a `session/new` of its own, instead of those in the log. */
   opening?: string;
-  /** The import is a copy beside the original. `originSeq` is the original's last event; null if nobody knows it. */
-  copy?: { originSeq: number | null };
+  /**
+   * The import is a copy beside the original. `originSeq` is the original's last event, `agentSession` its agent
+   * session; null if nobody knows them.
+   */
+  copy?: { originSeq: number | null; agentSession: string | null };
 };
 
 /** Why a session cannot be imported. `file` and `line` say where in the import the reason stands, if they are known. */
 export type ImportFault = { file: string | null; line: number | null; message: string };
 
 /** Consecutive events as NDJSON. `last` is the last event's number, or `after` for an empty page. */
-export type EventsPage = { text: string; last: number; count: number };
+export type EventsPage = Versioned & { text: string; last: number; count: number };
 
 /** Where a reader of segment files stands: its last event, and the size of the current segment up to that event. */
 export type SegmentCursor = { after: number; bytes: number; events: number };
 
 /** A piece of one segment. `ends` is true when the next line, if there is one, belongs to the next segment. */
-export type SegmentPage = {
+export type SegmentPage = Versioned & {
   bytes: Uint8Array;
   cursor: SegmentCursor;
   ends: boolean;
@@ -223,15 +259,45 @@ export type HostOrder = {
 /** A revocation covers one token, all tokens of a subject, or everybody's access to a session. */
 export type RevocationKind = "jti" | "subject" | "session";
 
-/** `until` is in milliseconds since the epoch; null: until the revocation is lifted. */
-export type RevocationOrder = { kind: RevocationKind; value: string; until: number | null };
+/**
+ * `until` is in milliseconds since the epoch; null: until the revocation is lifted. With a `workspace` the order covers
+ * only tokens that are valid in that workspace and nowhere else.
+ */
+export type RevocationOrder = {
+  kind: RevocationKind;
+  value: string;
+  workspace: string | null;
+  until: number | null;
+};
+
+/** The parts of a caller that revocations are about. `workspace` is the only one in which its token is valid. */
+export type RevocableToken = {
+  readonly subject: string;
+  readonly jti?: string | null | undefined;
+  readonly workspace: string | null;
+};
 
 /** `expires` is in milliseconds since the epoch. */
 export type ShareOrder = { session: string; workspace: string; expires: number; redact: boolean };
 
+/** A session that nobody may use any more: the connections it was open in, and how many watchers it has dismissed. */
+export type RevokedSession = { workspace: string; connections: string[]; watchers: number };
+
+/** Answer links that were made together. `expires` is in milliseconds since the epoch. */
+export type AnswerLinkRegistration = {
+  id: string;
+  session: string;
+  workspace: string;
+  seq: number;
+  expires: number;
+};
+
 // ---- Any object → tenant
 
-/** An open socket, or a connection over HTTP, as its tenant knows it: whose it is, and which object can end it. */
+/** A webhook of a workspace, as its tenant knows it: a revocation of its maker pauses the webhook. */
+export type WebhookRegistration = { readonly id: string; readonly workspace: string; readonly maker: Maker };
+
+/** An open socket, or a connection over HTTP, as its subject's object knows it: whose it is, and which object can end it. */
 export type SocketRegistration = {
   /** The id of the connection or of the socket, by which the holder finds it. */
   readonly id: string;
@@ -239,16 +305,26 @@ export type SocketRegistration = {
   readonly tenant: string;
   readonly subject: string;
   readonly jti: string | null;
+  /** The only workspace in which the token is valid; null if there may be others. */
+  readonly workspace: string | null;
   /** Seconds since the epoch. */
   readonly expires: number;
   readonly holder: ObjectAddress;
+  /** Names this entry of the socket: a client that comes back enters with the same id. */
+  readonly entry?: string;
 };
+
+/** `too-many`: the subject has as many sockets as it may have. */
+export type RegistrationResult = "registered" | "revoked" | "too-many";
+
+/** `known`: the socket is registered already, or reserved. `too-many`: the subject has as many as it may have. */
+export type ReservationResult = "reserved" | "known" | "too-many";
 
 /** The object that holds a registered socket, by its class and its name. */
 export type ObjectAddress = { readonly class: "connection" | "session" | "workspace"; readonly name: string };
 
 /**
- * Limits of a subject per hour, over all its connections. Its tenant counts: a connection gets a part of the rest,
+ * Limits of a subject per hour, over all its connections. The subject's object counts: a connection gets a part of the rest,
  * an allowance, and spends it without asking. A granted allowance counts as spent, so the sum is never exceeded.
  */
 export type Quota = "sessions" | "prompts" | "chars" | "reserve";

@@ -1,3 +1,5 @@
+import type { PermissionDetail } from "./permission-details.ts";
+
 /** The messages that the webhooks of a workspace get. */
 
 /** The types of messages that sessions cause. */
@@ -21,8 +23,11 @@ export type AnnouncedPermission = {
   /** The id of the request for clients and for `/api/permissions/:id`. */
   id: string;
   toolCallId: string | null;
+  /** On one line, with invisible characters marked. */
   title: string | null;
   kind: string | null;
+  /** All that the request asks for, with invisible characters marked, see docs/webhooks.md. */
+  details: PermissionDetail[];
   /** `url` is an answer link: whoever has it can choose the option. */
   options: { optionId: string; name: string | null; kind: string | null; url?: string }[];
 };

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { GIT_CREDENTIALS_REFUSED, hasGitCredentials } from "./git-url.ts";
+import { OPENING_SETTINGS } from "./opening-rules.ts";
 import { PERMISSION_POLICY } from "./permission-policy.ts";
 
 /** The decisions of people about a workspace. Everything else about a workspace is reported by its hosts. */
@@ -22,7 +24,10 @@ const CONTAINER = z.strictObject({
   /** The repository to clone into its directory: the disk of a container is new with each start. */
   git: z
     .strictObject({
-      url: z.url({ protocol: /^https$/ }).max(1000),
+      url: z
+        .url({ protocol: /^https$/, abort: true })
+        .max(1000)
+        .refine((url) => !hasGitCredentials(url), GIT_CREDENTIALS_REFUSED),
       ref: z
         .string()
         .regex(/^\w[\w./-]*$/)
@@ -50,6 +55,7 @@ const SETTINGS = z.strictObject({
   clientIo: z.enum(["host", "client"]),
   /** Null: the workspace starts no container. */
   container: CONTAINER.nullable(),
+  ...OPENING_SETTINGS,
 });
 export type Settings = z.infer<typeof SETTINGS>;
 

@@ -1,4 +1,4 @@
-import { type Caller, isHost, isReader, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
+import { type Caller, isHost, isReader, mayAdminister, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
 
 /** The owner of a session. The log names the owner too; this copy is known without reading the log. */
 export type Owner = { readonly tenant: string; readonly workspace: string; readonly sessionId: string };
@@ -9,6 +9,9 @@ type AccessStore = {
   put<T>(key: string, value: T): void;
   delete(key: string): boolean;
 };
+
+type Opener = { readonly connection: string; readonly caller: Caller; readonly workspace: string };
+type Openers = { isOwnedBy(connection: string, subject: string): boolean };
 
 /**
  * Decides who may approach a session. `AcpSession` asks before it reads anything of the session, so a refusal takes as
@@ -45,6 +48,13 @@ export class Access {
     this.#isRevoked = false;
   }
 
+  /** The session is deleted, but its storage is not yet. */
+  erase(): void {
+    this.forget();
+    this.#store.delete(OWNER);
+    this.#store.delete(REVOKED);
+  }
+
   revoke(): void {
     this.#isRevoked = true;
     this.#store.put(REVOKED, true);
@@ -64,12 +74,26 @@ export class Access {
 
   /** A revoked session is visible to administrators only. */
   mayRead(caller: Caller): boolean {
-    const isShut = this.#isRevoked && !caller.scopes.includes("workspace:admin");
+    const isShut = this.#isRevoked && !this.mayAdminister(caller);
     return isReader(caller) && this.isWithinReach(caller) && !isShut;
+  }
+
+  /** Whether the caller may revoke and restore the access to the session. */
+  mayAdminister(caller: Caller): boolean {
+    const owner = this.#owner;
+    return owner !== undefined && owner.tenant === caller.tenant && mayAdminister(caller, owner.workspace);
   }
 
   maySteer(caller: Caller): boolean {
     return roleOf(caller) === "controller" && this.mayRead(caller);
+  }
+
+  /** Whether the session was made for this client, which may go on opening it: all of these are the opener's. */
+  isOpener(clients: Openers, { connection, caller, workspace }: Opener): boolean {
+    const owner = this.#owner;
+    const isSame = owner?.tenant === caller.tenant && owner.workspace === workspace;
+    if (!isSame || !mayOpenIn(workspace, caller) || this.#isRevoked) return false;
+    return clients.isOwnedBy(connection, caller.subject);
   }
 
   /** Whether the caller is a host that may run the session's agent. A revoked session keeps working. */

@@ -1,22 +1,15 @@
 import { DurableObject } from "cloudflare:workers";
-import { sessionObject } from "../durable/object-names.ts";
-import { Tables } from "../durable/schema.ts";
+import { AlarmRetry } from "../durable/alarm-retry.ts";
+import { sessionObject } from "../durable/objects.ts";
 import { socketResponse } from "../durable/socket-response.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { answerClose } from "../protocol/close-codes.ts";
-import { type AgentRequest, clientRequestId } from "../protocol/ids.ts";
+import type { AgentRequest } from "../protocol/ids.ts";
 import { HOST, type LogWatchRequest, WATCH_LOG } from "../protocol/internal-headers.ts";
-import { readLimits } from "../protocol/limits.ts";
 import type { PermissionChoice, PermissionSummary } from "../protocol/permission.ts";
 import type { PermissionPolicy } from "../protocol/permission-policy.ts";
-import {
-  accepted,
-  type Refused,
-  type Result,
-  refused,
-  unknownPermission,
-  unknownSession,
-} from "../protocol/refusal.ts";
+import { accepted, type Refused, type Result, refused, unknownSession } from "../protocol/refusal.ts";
+import type { ReindexedSession } from "../protocol/reindex.ts";
 import type {
   ClientFrames,
   EventsPage,
@@ -25,21 +18,23 @@ import type {
   HostStatusMessage,
   ImportOrder,
   OpenRequest,
+  ReceivedFrames,
+  RevokedSession,
   SegmentCursor,
   SegmentPage,
   SessionOrigin,
 } from "../protocol/rpc.ts";
+import type { HostTokenName } from "../protocol/subject-rpc.ts";
+import { readable } from "../protocol/versions.ts";
 import type { WebhookMessageType } from "../protocol/webhook-messages.ts";
-import { Access, mayOpenIn } from "./access.ts";
-import { NOT_QUEUED } from "./client-intake.ts";
-import type { OpeningRequest } from "./core/decide/import-events.ts";
-import type { SessionState } from "./core/state/state.ts";
+import { type Access, mayOpenIn } from "./access.ts";
+import { NOT_QUEUED, notPending } from "./client-intake.ts";
 import { LoadedSession } from "./loaded-session.ts";
-import { SESSION_SCHEMA } from "./schema.ts";
+import { newContext } from "./new-context.ts";
 import type { SessionContext } from "./session-parts.ts";
-import { SessionSockets } from "./session-sockets.ts";
+import { importRefusal, isBeingChanged, NOT_OPENED, refuseNewer } from "./session-refusals.ts";
 import { forkSession } from "./transfer/object/fork.ts";
-import { isStaged, SessionImport } from "./transfer/object/session-import.ts";
+import { type ImportedLog, SessionImport } from "./transfer/object/session-import.ts";
 
 /**
  * One session, as the other objects and the Worker see it. A method authorises its caller by `Access`, makes one call
@@ -48,22 +43,15 @@ import { isStaged, SessionImport } from "./transfer/object/session-import.ts";
 export class AcpSession extends DurableObject<Env> {
   readonly #context: SessionContext;
   readonly #access: Access;
-  readonly #sockets: SessionSockets;
+  readonly #alarmRetry: AlarmRetry;
   #loaded: LoadedSession | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    const tables = new Tables(ctx.storage, SESSION_SCHEMA);
-    this.#access = new Access(ctx.storage.kv);
-    this.#sockets = new SessionSockets(ctx, env);
-    const limits = readLimits(env.LIMITS);
-    this.#context = { ctx, env, limits, tables, access: this.#access, sockets: this.#sockets };
+    this.#context = newContext(ctx, env);
+    this.#access = this.#context.access;
+    this.#alarmRetry = new AlarmRetry(ctx.storage);
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
-    // A crash ended an import and left its rows.
-    if (isStaged(ctx.storage.sql, tables)) {
-      tables.forget();
-      void ctx.blockConcurrencyWhile(() => ctx.storage.deleteAll());
-    }
   }
 
   // ---- loading and authorising ------------------------------------------------------------------------
@@ -97,8 +85,9 @@ export class AcpSession extends DurableObject<Env> {
     use: (session: LoadedSession) => Outcome<T>,
     otherwise?: Refused,
   ): Promise<Result<T>> {
-    const session = this.#access.mayRead(caller) ? await this.#session() : undefined;
+    const session = this.#access.mayRead(caller) ? await this.#session().catch(refuseNewer) : undefined;
     if (!session) return otherwise ?? this.#unknown();
+    if ("refusal" in session) return session;
     try {
       const result = await use(session);
       return this.#access.mayRead(caller) ? result : (otherwise ?? this.#unknown());
@@ -114,8 +103,9 @@ export class AcpSession extends DurableObject<Env> {
     use: (session: LoadedSession) => Outcome<T>,
     otherwise?: Refused,
   ): Promise<Result<T>> {
-    const session = this.#access.maySteer(caller) ? await this.#session() : undefined;
-    return session ? use(session) : (otherwise ?? this.#unknown());
+    const session = this.#access.maySteer(caller) ? await this.#session().catch(refuseNewer) : undefined;
+    if (!session) return otherwise ?? this.#unknown();
+    return "refusal" in session ? session : use(session);
   }
 
   #unknown(): Refused {
@@ -124,13 +114,18 @@ export class AcpSession extends DurableObject<Env> {
 
   // ---- opening ----------------------------------------------------------------------------------------
 
-  /** Makes the session for the client that asked for it, or that will ask once it has logged in. */
-  async open(request: OpenRequest): Promise<void> {
-    const expected = await this.#session();
-    if (expected && !expected.isUnopened) return;
-    if (!mayOpenIn(request.workspace, request.caller))
-      throw new Error("The caller may not open sessions in this workspace");
-    (expected ?? this.#load()).open(request);
+  /**
+   * Makes the session for the client that asked for it, or that will ask once it has logged in. A session that exists
+   * is continued for its own client only: any other session under this id was put here by somebody else.
+   */
+  async open(request: OpenRequest): Promise<Result<undefined>> {
+    readable(request, "A request for a session");
+    const existing = await this.#session();
+    if (existing && !this.#access.isOpener(existing.clients, request)) return NOT_OPENED;
+    if (!mayOpenIn(request.workspace, request.caller)) return NOT_OPENED;
+    if (!existing && isBeingChanged(this.#context)) return NOT_OPENED;
+    if (!existing || existing.isUnopened) (existing ?? this.#load()).open(request);
+    return accepted();
   }
 
   /** Whether the client that asked for the session can open it now: it has not done so, or the agent has refused. */
@@ -138,31 +133,44 @@ export class AcpSession extends DurableObject<Env> {
     return (await this.#session())?.clients.isAwaitingOpening(connection, agent) ?? false;
   }
 
-  /** Makes this session a copy of another one and attaches the client that asked. */
+  /** Makes this session a copy of another one and attaches the client that asked. A repeated order copies nothing. */
   async fork(order: ForkOrder): Promise<Result<Forked>> {
+    readable(order, "A request for a fork");
+    const existing = await this.#session();
+    const workspace = this.#access.owner?.workspace ?? "";
+    if (existing)
+      return this.#access.isOpener(existing.clients, { ...order, workspace })
+        ? accepted(existing.clients.forkedTo(order.connection))
+        : NOT_OPENED;
     const source = sessionObject(this.env, order.caller.tenant, order.from);
-    const copied = await forkSession(source, order, (importOrder) => this.import(importOrder));
-    return copied.ok ? accepted(this.#load().clients.attachToFork(order)) : copied;
+    return forkSession(
+      source,
+      order,
+      (importOrder) => this.#import(importOrder, () => this.#load().clients.attachToFork(order)),
+      () => this.#load().clients.forkedTo(order.connection),
+    );
   }
 
   /** Takes in a session from elsewhere, if there is none here. The caller must dispose of the import. */
   import(order: ImportOrder): Result<SessionImport> {
-    if (this.#access.owner || isStaged(this.ctx.storage.sql, this.#context.tables)) {
-      const message = `There is a session ${order.sessionId} here: use ?as=new for a copy`;
-      return refused({ reason: "conflict", message });
-    }
-    if (!mayOpenIn(order.workspace, order.caller))
-      throw new Error("The caller may not import sessions into this workspace");
-    const commit = (state: SessionState, opening: OpeningRequest | undefined) =>
-      this.#load().adopt(order, state, opening);
+    return this.#import(readable(order, "An import"));
+  }
+
+  /** `attach` runs in the transaction that makes the rows a session. */
+  #import(order: ImportOrder, attach: () => void = () => {}): Result<SessionImport> {
+    // A caller without access gets the same refusal as on every route.
+    if (this.#access.owner && !this.#access.mayRead(order.caller)) return this.#unknown();
+    const refusal = importRefusal(this.#context, order);
+    if (refusal) return refusal;
+    const commit = (log: ImportedLog) => this.#load().adopt(order, log, attach);
     return accepted(new SessionImport(this.#context, order, commit));
   }
 
   // ---- clients ----------------------------------------------------------------------------------------
 
   /** Takes frames of a client. A frame that comes a second time counts once. */
-  receive(batch: ClientFrames): Promise<Result<undefined>> {
-    return this.#read(batch.caller, ({ clients }) => clients.receive(batch));
+  receive(batch: ClientFrames): Promise<Result<ReceivedFrames>> {
+    return this.#read(batch.caller, ({ clients }) => clients.receive(readable(batch, "A batch of frames")));
   }
 
   /** A login or a logout that the agent of another session has accepted. */
@@ -231,12 +239,22 @@ export class AcpSession extends DurableObject<Env> {
     const watch = WATCH_LOG.read(request.headers);
     if (watch) return this.#watch(watch);
     const host = HOST.read(request.headers);
-    const session = host && this.#access.mayServe(host) ? await this.#session() : undefined;
-    return socketResponse(host && session ? accepted(session.host.accept(host)) : this.#unknown());
+    return socketResponse(
+      host && this.#access.mayServe(host) ? await this.#acceptHost(host) : this.#unknown(),
+    );
   }
 
-  async #watch({ caller, after }: LogWatchRequest): Promise<Response> {
-    return socketResponse(await this.#read(caller, (session) => session.watch(caller, after)));
+  async #acceptHost(host: Caller): Promise<Result<WebSocket>> {
+    const session = await this.#session();
+    const checked = await this.#context.sockets.checkHost(host);
+    if (!checked.ok) return checked;
+    return session && !session.isDeleted ? accepted(session.host.accept(host)) : this.#unknown();
+  }
+
+  async #watch({ caller, after, socket }: LogWatchRequest): Promise<Response> {
+    return socketResponse(
+      await this.#read(caller, (session) => session.watching.open(caller, after, socket)),
+    );
   }
 
   override async webSocketMessage(ws: WebSocket, message: string | ArrayBuffer): Promise<void> {
@@ -254,17 +272,31 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   async #socketClosed(ws: WebSocket, reason: string): Promise<void> {
-    this.#sockets.unregister(ws);
-    (await this.#session())?.host.releaseSocket(ws, reason);
+    const session = await this.#session();
+    const id = this.#context.sockets.idOf(ws);
+    if (id !== undefined) this.ctx.waitUntil(session?.watching.leave(id) ?? Promise.resolve());
+    session?.host.releaseSocket(ws, reason);
   }
 
-  /** The tenant has revoked the token of a socket. */
-  endSocket(id: string, reason: string): void {
-    this.#sockets.end(id, reason);
+  /** The token of a watcher is revoked. */
+  async endSocket(id: string, reason: string): Promise<void> {
+    this.#context.sockets.end(id, reason);
+    (await this.#session())?.watching.markEnded(id);
+  }
+
+  /** For the object of a watcher's subject, whose places are all taken. */
+  async holdsSocket(id: string): Promise<boolean> {
+    return (await this.#session())?.watching.holds(id) ?? false;
+  }
+
+  /** For the workspace: the token of a host is revoked. Returns how many sockets the host had here with the token. */
+  endHostToken(token: HostTokenName): number {
+    return this.#context.sockets.endHostToken(token);
   }
 
   override async alarm(): Promise<void> {
-    await (await this.#session())?.runDeadlines();
+    if (this.#context.removal.isUnderWay) return this.#context.removal.proceed();
+    await (await this.#alarmRetry.load(() => this.#session()))?.runDeadlines();
   }
 
   // ---- the workspace ----------------------------------------------------------------------------------
@@ -300,6 +332,14 @@ export class AcpSession extends DurableObject<Env> {
     (await this.#session())?.setWebhookTypes(types);
   }
 
+  /** Writes the session's row in the index anew. */
+  async reindex(workspace: string): Promise<ReindexedSession> {
+    const session = await this.#session();
+    await session?.reindex();
+    if (!session) return "gone";
+    return this.#access.owner?.workspace === workspace ? "written" : "elsewhere";
+  }
+
   // ---- reads ------------------------------------------------------------------------------------------
 
   /** The projection with the attached clients and the state of the files, as JSON text. */
@@ -332,21 +372,25 @@ export class AcpSession extends DurableObject<Env> {
 
   // ---- revocation -------------------------------------------------------------------------------------
 
-  /** Ends all access to the session, and the sockets in use. The agent's work goes on. */
-  async revoke(caller: Caller): Promise<Result<undefined>> {
-    const session = this.#access.isWithinReach(caller) ? await this.#session() : undefined;
-    return session ? session.revoke() : this.#unknown();
+  /** Ends all access to the session, and the sockets in use. The agent's work goes on. Says where the session is. */
+  async revoke(caller: Caller): Promise<Result<RevokedSession>> {
+    const session = this.#access.mayAdminister(caller) ? await this.#session() : undefined;
+    const workspace = this.#access.owner?.workspace;
+    if (!session || workspace === undefined) return this.#unknown();
+    return accepted({ workspace, ...(await session.revoke()) });
   }
 
   /** Gives access again, as before the revocation. */
-  async restore({ tenant }: Pick<Caller, "tenant">): Promise<Result<undefined>> {
+  async restore(caller: Caller): Promise<Result<undefined>> {
+    const session = this.#access.mayAdminister(caller) ? await this.#session() : undefined;
+    return session ? session.restore() : this.#unknown();
+  }
+
+  /** Gives access again after the time of a revocation is over. */
+  async endRevocation(tenant: string): Promise<Result<undefined>> {
     const session = this.#access.owner?.tenant === tenant ? await this.#session() : undefined;
     return session ? session.restore() : this.#unknown();
   }
 }
 
 type Outcome<T> = Result<T> | Promise<Result<T>>;
-
-function notPending({ sessionId, seq }: AgentRequest): Refused {
-  return refused(unknownPermission(clientRequestId(sessionId, seq)));
-}

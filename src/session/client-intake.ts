@@ -1,30 +1,40 @@
 import { newId } from "../durable/new-id.ts";
-import type { Caller } from "../protocol/caller.ts";
-import { ErrorCode } from "../protocol/errors.ts";
-import { mustReadFrame } from "../protocol/frame.ts";
-import { clientRequestId } from "../protocol/ids.ts";
+import { type Caller, roleOf } from "../protocol/caller.ts";
+import { ErrorCode, INTERNAL_ERROR } from "../protocol/errors.ts";
+import { type Frame, mustReadFrame, type ResponseFrame } from "../protocol/frame.ts";
+import { type AgentRequest, clientRequestId, parseClientRequestId } from "../protocol/ids.ts";
 import type { PermissionChoice, PermissionSummary } from "../protocol/permission.ts";
+import { readerRequest } from "../protocol/reader-messages.ts";
 import { accepted, type Refused, type Result, refused, unknownPermission } from "../protocol/refusal.ts";
-import type { ClientFrames, Forked, ForkOrder, OpenRequest } from "../protocol/rpc.ts";
+import type { ClientFrames, Forked, ForkOrder, OpenRequest, ReceivedFrames } from "../protocol/rpc.ts";
+import { takeCautiously } from "./cautious-taking.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
 import { openToClients } from "./core/decide/agent-requests.ts";
-import { anticipate, clientFrame, open, relayLogin } from "./core/decide/client-frames.ts";
+import type { Batch } from "./core/decide/batch.ts";
+import { anticipate, clientFrame, open, refuseFrame, relayLogin } from "./core/decide/client-frames.ts";
 import { choosePermission } from "./core/decide/permissions.ts";
 import { close } from "./core/decide/process-end.ts";
 import { dropQueued } from "./core/decide/queue.ts";
+import { noteSkipped, skipFrame } from "./core/decide/skipped-frame.ts";
+import { charsOf } from "./core/events/event.ts";
 import { permissionSummary } from "./core/read/permission-summary.ts";
 import { attachmentFor } from "./core/read/replay.ts";
 import { currentSetup } from "./core/state/agent-settings.ts";
+import type { SessionState } from "./core/state/state.ts";
 import type { Recorder } from "./log/journal.ts";
 import { presenceOf } from "./readers/presence.ts";
-import type { SessionParts } from "./session-parts.ts";
+import type { SessionContext, SessionParts } from "./session-parts.ts";
+
+type Parts = Pick<SessionParts, "journal" | "clients" | "concealed" | "readBudget" | "frameTries">;
 
 /** The input of clients, and of people who act in place of a client. The caller is authorised before it gets here. */
 export class ClientIntake {
-  readonly #parts: Pick<SessionParts, "journal" | "clients" | "concealed">;
+  readonly #context: Pick<SessionContext, "ctx" | "limits">;
+  readonly #parts: Parts;
   readonly #record: Recorder;
 
-  constructor(parts: Pick<SessionParts, "journal" | "clients" | "concealed">, record: Recorder) {
+  constructor(context: Pick<SessionContext, "ctx" | "limits">, parts: Parts, record: Recorder) {
+    this.#context = context;
     this.#parts = parts;
     this.#record = record;
   }
@@ -45,8 +55,9 @@ export class ClientIntake {
   open({ connection, caller, workspace, agent, raw }: OpenRequest): void {
     const owner = { tenant: caller.tenant, owner: caller.subject, workspace, agent };
     this.#record((batch) => {
-      if (raw === null) anticipate(batch, owner);
-      else open(batch, connection, this.#parts.concealed.conceal(mustReadFrame(raw)), owner);
+      if (raw === null) return anticipate(batch, owner);
+      open(batch, connection, this.#parts.concealed.conceal(mustReadFrame(raw)), owner);
+      this.#parts.clients.setDirectory(connection, batch.state.identity?.cwd ?? "");
     });
   }
 
@@ -57,41 +68,161 @@ export class ClientIntake {
     return isSameAgent && isUnopened(this.#state);
   }
 
+  /** Whether the session belongs to `subject` and this connection of it is attached. */
+  isOwnedBy(connection: string, subject: string): boolean {
+    return this.#state.identity?.owner === subject && this.#parts.clients.has(connection);
+  }
+
   /** Attaches the client that asked for a fork, after the copied history. */
-  attachToFork({ connection, caller, subscriptions, opening }: ForkOrder): Forked {
-    const { lastSeq: attach, report } = this.#state;
-    const attachment = { seq: attach, start: attach, merge: false, offers: [] };
+  attachToFork({ connection, caller, subscriptions, opening }: ForkOrder): void {
+    const { lastSeq: seq } = this.#state;
+    const attachment = { seq, start: seq, merge: false, offers: [] };
     const presence = presenceOf(caller, Date.now(), subscriptions, JSON.parse(opening));
     this.#parts.clients.attach(connection, attachment, presence);
-    return { attach, setup: JSON.stringify(currentSetup(report)) };
+  }
+
+  /** The answer to the client that asked for the fork. */
+  forkedTo(connection: string): Forked {
+    const attach = this.#parts.clients.attachmentOf(connection)?.seq ?? this.#state.lastSeq;
+    return { attach, setup: JSON.stringify(currentSetup(this.#state.report)) };
   }
 
   // ---- frames -----------------------------------------------------------------------------------------
 
   /** Takes the frames that have not been taken before. A `session/load` or `session/resume` attaches its client. */
-  receive({ connection, caller, numbers, frames, subscriptions }: ClientFrames): Result<undefined> {
-    const { clients, concealed } = this.#parts;
-    const known = clients.lastReceived(connection);
-    const fresh = frames
-      .filter((_, i) => (numbers[i] as number) > known)
-      .map((raw) => concealed.conceal(mustReadFrame(raw)));
-    if (fresh.length === 0) return accepted();
-    this.#record((batch) => {
-      for (const frame of fresh) {
-        const isAttached = clients.has(connection);
-        const attachment = attachmentFor(frame, batch.nextSeq, isAttached, openToClients(batch.state));
-        const presence = presenceOf(caller, batch.at, subscriptions, frame.value.params);
-        if (attachment) clients.attach(connection, attachment, presence);
-        clientFrame(batch, { connection, caller, answering: clients.answering() }, frame, newTurnId);
-      }
-      clients.setReceived(connection, numbers.at(-1) as number);
+  async receive(order: ClientFrames): Promise<Result<ReceivedFrames>> {
+    const fresh = this.#freshOf(order);
+    if (fresh.length === 0) return accepted({ failed: [] });
+    const refusal = this.#refusalOf(order);
+    if (refusal) return refusal;
+    return accepted({ failed: order.repeated ? await this.#retake(order) : this.#takeAll(order, fresh) });
+  }
+
+  #freshOf({ connection, caller, numbers, frames }: ClientFrames): NumberedFrame[] {
+    const known = this.#parts.clients.lastReceived(connection);
+    return frames
+      .map((raw, i) => ({ raw, number: numbers[i] as number }))
+      .filter(({ number }) => number > known)
+      .filter(({ raw }) => isAllowed(caller, raw));
+  }
+
+  /** Takes frames that an earlier call brought. They may have ended the object. Returns the numbers of those that failed. */
+  async #retake(order: ClientFrames): Promise<number[]> {
+    const { frameTries } = this.#parts;
+    const { connection } = order;
+    const failed: number[] = [];
+    await takeCautiously(this.#context.ctx, () => this.#freshOf(order), this.#context.limits.itemTries, {
+      begin: (group) => frameTries.begin(connection, group[0]?.number ?? 0, group.length),
+      take: (group) => void failed.push(...this.#takeAll(order, group)),
+      skip: (frame, ends) => void (this.#skip(order, frame, ends) || failed.push(frame.number)),
+      end: () => frameTries.end(connection),
     });
-    return accepted();
+    return failed;
+  }
+
+  /** Takes frames, or all of them that can be taken. Returns the numbers of the others. */
+  #takeAll(client: FrameSender, frames: readonly NumberedFrame[]): number[] {
+    try {
+      this.#take(client, frames);
+      return [];
+    } catch {
+      return this.#takeOneByOne(client, frames);
+    }
+  }
+
+  /**
+   * Answers a frame that ended the object too often through the log. False: its connection has to answer. The answer in
+   * the log may end the object too; after as many tries again nothing is logged.
+   */
+  #skip({ connection, caller }: FrameSender, { raw, number }: NumberedFrame, ends: number): boolean {
+    const { clients } = this.#parts;
+    console.error("frame skipped", { connection, number, chars: raw.length, ends });
+    if (ends >= 2 * this.#context.limits.itemTries) return false;
+    const isAttached = clients.has(connection);
+    const isSkipped = isDone(() =>
+      this.#record((batch) => {
+        if (!isAttached) return noteSkipped(batch, raw, ends);
+        skipFrame(batch, { connection, caller, answering: clients.answering() }, raw, ends);
+        clients.setReceived(connection, number);
+      }),
+    );
+    return isAttached && isSkipped;
+  }
+
+  /** The refusal of a client that has no place here, or of a reader whose kind has attached too often. */
+  #refusalOf({ connection, caller }: FrameSender): Refused | undefined {
+    const { clients, readBudget } = this.#parts;
+    const isReader = roleOf(caller) === "observer";
+    return (
+      clients.placeRefusal(connection, caller) ??
+      (isReader ? readBudget.refusal(caller, Date.now()) : undefined)
+    );
+  }
+
+  /** Takes all frames that can be taken, after some of them could not. Returns the numbers of those. */
+  #takeOneByOne(client: FrameSender, frames: readonly NumberedFrame[]): number[] {
+    const isAlone = frames.length === 1;
+    const failed = frames.filter((frame) => isAlone || !isDone(() => this.#take(client, [frame])));
+    const unrecorded = failed.filter(
+      (frame) => !this.#mustRecord(client, frame) || !isDone(() => this.#recordFailure(client, frame)),
+    );
+    return unrecorded.map(({ number }) => number);
+  }
+
+  /**
+   * Whether the failure of a frame has to be in the log. A frame before a received one does not count when it is
+   * repeated, so its sender would never get an answer. Nor would the agent, if the frame was the answer.
+   */
+  #mustRecord({ connection }: FrameSender, { raw, number }: NumberedFrame): boolean {
+    const { clients } = this.#parts;
+    if (!clients.has(connection)) return false;
+    return number < clients.lastReceived(connection) || mustReadFrame(raw).kind === "response";
+  }
+
+  #recordFailure({ connection, caller }: FrameSender, { raw, number }: NumberedFrame): void {
+    const { clients, readBudget } = this.#parts;
+    const received = Math.max(number, clients.lastReceived(connection));
+    this.#record((batch) => {
+      const client = { connection, caller, answering: clients.answering() };
+      refuseFrame(batch, client, frameFrom(caller, raw), INTERNAL_ERROR);
+      clients.setReceived(connection, received);
+      if (roleOf(caller) === "observer") readBudget.spend(caller, sizeOf(batch), batch.at);
+    });
+  }
+
+  #take(sender: FrameSender, fresh: readonly NumberedFrame[]): void {
+    const { clients, readBudget } = this.#parts;
+    const { connection, caller } = sender;
+    this.#record((batch) => {
+      for (const { raw } of fresh) this.#takeFrame(batch, sender, frameFrom(caller, raw));
+      clients.setReceived(connection, fresh.at(-1)?.number ?? 0);
+      if (roleOf(caller) === "observer") readBudget.spend(caller, sizeOf(batch), batch.at);
+    });
+  }
+
+  #takeFrame(batch: Batch, { connection, caller, subscriptions }: FrameSender, given: Frame): void {
+    const { clients, concealed } = this.#parts;
+    const asked = given.kind === "response" ? askedMethod(batch.state, given) : undefined;
+    const refusal = concealed.refusalFor(given, asked);
+    if (refusal)
+      return refuseFrame(batch, { connection, caller, answering: clients.answering() }, given, refusal);
+    const { frame, keep } = concealed.prepare(given, asked);
+    const isAttached = clients.has(connection);
+    const attachment = attachmentFor(frame, batch.nextSeq, isAttached, openToClients(batch.state));
+    const presence = presenceOf(caller, batch.at, subscriptions, frame.value.params);
+    if (attachment) clients.attach(connection, attachment, presence);
+    clientFrame(batch, { connection, caller, answering: clients.answering() }, frame, newTurnId);
+    const event = keep && batch.eventOf(frame);
+    // No agent gets an answer that nobody waits for.
+    if (event && (frame.kind !== "response" || event.route.stop === undefined)) keep(event.seq);
   }
 
   /** Gives the agent a login or a logout that the agent of another session has accepted. */
   relay(raw: string): Result<undefined> {
-    this.#record((batch) => relayLogin(batch, mustReadFrame(raw)));
+    const { concealed } = this.#parts;
+    const given = mustReadFrame(raw);
+    if (concealed.refusalFor(given) === undefined)
+      this.#record((batch) => relayLogin(batch, concealed.conceal(given)));
     return accepted();
   }
 
@@ -109,13 +240,14 @@ export class ClientIntake {
 
   permissionSummary(seq: number): Result<PermissionSummary> {
     if (!this.#state.awaitingClient[seq]?.permission) return this.#unknownPermission(seq);
-    const params = this.#parts.journal.frameAt(seq)?.frame.value.params;
-    const summary = permissionSummary(this.#state, seq, params);
+    const { journal } = this.#parts;
+    const frameAt = (at: number) => journal.frameAt(at)?.frame;
+    const summary = permissionSummary(this.#state, seq, frameAt(seq)?.value.params, frameAt);
     return summary ? accepted(summary) : this.#unknownPermission(seq);
   }
 
   #unknownPermission(seq: number): Refused {
-    return refused(unknownPermission(clientRequestId(this.#state.sessionId, seq)));
+    return notPending({ sessionId: this.#state.sessionId, seq });
   }
 
   unqueue(turnId: string): Result<undefined> {
@@ -157,8 +289,49 @@ export class ClientIntake {
   }
 }
 
+/** The client that sends frames. */
+type FrameSender = Pick<ClientFrames, "connection" | "caller" | "subscriptions">;
+
+type NumberedFrame = { readonly raw: string; readonly number: number };
+
 /** The prompt was never queued, or its turn has begun. */
 export const NOT_QUEUED: Refused = refused({ reason: "not-found", message: "No such prompt is waiting" });
+
+/** A client's frame, or what a reader may say of it. */
+function frameFrom(caller: Caller, raw: string): Frame {
+  const frame = mustReadFrame(raw);
+  return (roleOf(caller) === "observer" ? readerRequest(frame) : undefined) ?? frame;
+}
+
+/** A reader's connection refuses everything but requests to read; anything else is dropped before it is written. */
+function isAllowed(caller: Caller, raw: string): boolean {
+  return roleOf(caller) === "controller" || readerRequest(mustReadFrame(raw)) !== undefined;
+}
+
+/** The request does not exist, or was answered, or belongs to a session that the caller may not see. */
+export function notPending({ sessionId, seq }: AgentRequest): Refused {
+  return refused(unknownPermission(clientRequestId(sessionId, seq)));
+}
+
+function sizeOf({ events }: Batch): number {
+  return events.reduce((sum, event) => sum + charsOf(event), 0);
+}
+
+/** The method of the agent's request that a response answers, if the request is open. */
+function askedMethod({ awaitingClient }: SessionState, { value }: ResponseFrame): string | undefined {
+  const seq = parseClientRequestId(value.id)?.seq;
+  return seq === undefined ? undefined : awaitingClient[seq]?.method;
+}
+
+/** Whether an input was recorded. The log of the Worker has the reason of a failure. */
+function isDone(input: () => void): boolean {
+  try {
+    input();
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 function newTurnId(): string {
   return newId("turn");

@@ -1,3 +1,5 @@
+import { callObject } from "../durable/object-call.ts";
+import { connectionObject, owningTenant } from "../durable/objects.ts";
 import type { Limits } from "../protocol/limits.ts";
 import { type Act, audit } from "../tenant/client/audit.ts";
 import { nextTimeout } from "./core/decide/policy.ts";
@@ -5,7 +7,8 @@ import { FACTS, type Facts } from "./core/events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "./core/events/event.ts";
 import type { SessionState } from "./core/state/state.ts";
 import type { ProcessRequests } from "./outbox/process-requests.ts";
-import type { SessionContext, SessionParts } from "./session-parts.ts";
+import type { Rest } from "./rest.ts";
+import { callWorkspace, type SessionContext, type SessionParts } from "./session-parts.ts";
 
 /**
  * The effects of events on others, once the events are in the log: a process is requested or stopped, deadlines are set,
@@ -17,13 +20,20 @@ export class Effects {
   readonly #limits: Limits;
   readonly #parts: SessionParts;
   readonly #processes: ProcessRequests;
+  readonly #rest: Rest;
 
-  constructor({ ctx, env, limits }: SessionContext, parts: SessionParts, processes: ProcessRequests) {
+  constructor(
+    { ctx, env, limits }: SessionContext,
+    parts: SessionParts,
+    processes: ProcessRequests,
+    rest: Rest,
+  ) {
     this.#ctx = ctx;
     this.#env = env;
     this.#limits = limits;
     this.#parts = parts;
     this.#processes = processes;
+    this.#rest = rest;
   }
 
   after(state: SessionState, events: readonly LogEvent[]): void {
@@ -48,7 +58,22 @@ export class Effects {
     const listed = traits.map((fact) => fact.listed);
     // The deadline is the outbox: it outlives a crash.
     if (index.isDue(listed)) deadlines.setUnlessSet("index", Date.now() + this.#limits.indexDelayMs);
-    if (index.isUrgent(state, listed)) this.#ctx.waitUntil(index.write(state));
+    if (index.isUrgent(state, listed)) this.#ctx.waitUntil(index.writeOrRetry(state));
+  }
+
+  /**
+   * Some effects of the log have failed. The state says what has to follow from it: a process that is requested or given
+   * back, deadlines, and the row of the index.
+   */
+  restore(state: SessionState): void {
+    const { deadlines } = this.#parts;
+    const now = Date.now();
+    if (state.agent === "starting") this.#processes.request(state, state.processRequest);
+    else if (!state.run) deadlines.set("release", now);
+    if (state.run) deadlines.setUnlessSet("idle", now + this.#limits.idleMs);
+    const timeout = nextTimeout(state);
+    if (timeout !== null) deadlines.set("permission", timeout);
+    deadlines.setUnlessSet("index", now);
   }
 
   #afterFact(state: SessionState, event: FactEvent): void {
@@ -57,14 +82,20 @@ export class Effects {
       case "session.anticipated":
         this.#processes.request(state, event.seq);
         return deadlines.setUnlessSet("idle", Date.now() + this.#limits.idleMs);
+      case "session.imported":
+        return this.#rest.plan();
       case "session.requested":
         return this.#processes.request(state, event.seq);
       case "runtime.reconnect_attempt":
         return this.#processes.request(state, event.seq, event.payload.delayMs ?? 0);
       case "agent.login":
-        return this.#ctx.waitUntil(this.#relayLogin(state, event.payload));
+        return this.#relayLogin(state, event.payload);
+      case "turn.started":
+        return this.#lookForHost(state);
       case "queue.owner.lease_renewed":
         return deadlines.set("idle", event.payload.until);
+      case "queue.owner.stopped":
+        return this.#forgetCredentials(state);
       case "permission.responded":
         return this.#auditAnswer(state, event.payload);
     }
@@ -76,6 +107,13 @@ export class Effects {
     this.#ctx.waitUntil(audit(this.#env, tenant, { ...act, workspace, session: sessionId }));
   }
 
+  /** The next process gets the request that opened the session, and what waits for it; no other credentials. */
+  #forgetCredentials({ identity, queue }: SessionState): void {
+    const { journal, concealed } = this.#parts;
+    const needed = [identity?.request ?? [], queue.map(({ seq }) => seq)].flat();
+    concealed.keepOnly(needed.flatMap((seq) => journal.frameAt(seq)?.frame ?? []));
+  }
+
   /** Only answers of people are audited. An answer of the workspace's policy has no subject. */
   #auditAnswer(state: SessionState, { request, outcome, subject }: Facts["permission.responded"]): void {
     if (subject === undefined) return;
@@ -83,16 +121,58 @@ export class Effects {
     this.audit(state, { kind: "permission.answered", subject, detail });
   }
 
-  async #relayLogin(
-    { sessionId }: SessionState,
-    { request, connection }: Facts["agent.login"],
-  ): Promise<void> {
-    const raw = this.#parts.journal.frameAt(request)?.frame.raw;
-    try {
-      if (raw !== undefined) await this.#env.ACP_CONNECTION_DO.getByName(connection).relay(sessionId, raw);
-    } catch (error) {
-      // The agents of the client's other sessions ask for a login themselves when they need one.
-      console.warn("login not relayed", { sessionId, error: String(error) });
+  /** Somebody waits for the agent now: the workspace's next look for silent hosts may be minutes away. */
+  #lookForHost(state: SessionState): void {
+    if (!this.#parts.link.isSilent) return;
+    const [env, limits] = [this.#env, this.#limits];
+    this.#ctx.waitUntil(
+      callWorkspace({ env, limits }, state, (workspace) => workspace.checkHosts()).catch((error: unknown) =>
+        console.warn("silent host not probed", { sessionId: state.sessionId, error: String(error) }),
+      ),
+    );
+  }
+
+  /** A login or logout that the agent has accepted is kept until the client's connection has taken it. */
+  #relayLogin(state: SessionState, { request, connection }: Facts["agent.login"]): void {
+    const earlier = this.#logins().filter((login) => login.connection !== connection);
+    this.#ctx.storage.kv.put(LOGINS, [...earlier, { request, connection }] satisfies Login[]);
+    this.#parts.deadlines.set("login", Date.now() + this.#limits.callMs);
+    this.#ctx.waitUntil(
+      this.relayLogins(state).catch((error: unknown) =>
+        console.warn("login not relayed", { sessionId: state.sessionId, error: String(error) }),
+      ),
+    );
+  }
+
+  /** Serves a deadline as well. An agent that gets a login twice is logged in. */
+  async relayLogins({ sessionId }: SessionState): Promise<void> {
+    const { journal, concealed, deadlines } = this.#parts;
+    const tenant = owningTenant(this.#ctx.id);
+    for (const login of this.#logins()) {
+      const logged = journal.frameAt(login.request)?.frame.raw;
+      if (logged !== undefined)
+        await callObject(
+          () => connectionObject(this.#env, tenant, login.connection),
+          (connection) => connection.relay(sessionId, concealed.reveal(logged)),
+          { timeoutMs: this.#limits.callMs },
+        );
+      if (!journal.state) return;
+      const rest = this.#logins().filter(
+        ({ connection, request }) => connection !== login.connection || request !== login.request,
+      );
+      if (rest.length > 0) this.#ctx.storage.kv.put(LOGINS, rest);
+      else this.#ctx.storage.kv.delete(LOGINS);
     }
+    deadlines.clear("login");
+  }
+
+  #logins(): readonly Login[] {
+    return this.#ctx.storage.kv.get<Login[]>(LOGINS) ?? [];
   }
 }
+
+/** The request of an accepted login, and the connection whose other sessions have yet to get it. */
+type Login = { readonly request: number; readonly connection: string };
+
+/** The key of the logins that are not relayed yet. */
+const LOGINS = "unrelayed-logins";

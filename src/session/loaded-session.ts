@@ -1,5 +1,8 @@
 import { closeUnreadable, socketKind } from "../durable/attachments.ts";
+import { within } from "../durable/within.ts";
 import type { Caller } from "../protocol/caller.ts";
+import { clipMessage } from "../protocol/clipped-text.ts";
+import { CloseCode } from "../protocol/close-codes.ts";
 import type { Frame } from "../protocol/frame.ts";
 import type { PermissionPolicy } from "../protocol/permission-policy.ts";
 import { accepted, type Result, refused } from "../protocol/refusal.ts";
@@ -7,6 +10,7 @@ import type {
   EventsPage,
   ImportOrder,
   OpenRequest,
+  RevokedSession,
   SegmentCursor,
   SegmentPage,
   SessionOrigin,
@@ -16,19 +20,26 @@ import { ClientIntake } from "./client-intake.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
 import type { Batch } from "./core/decide/batch.ts";
 import { ioClientGone } from "./core/decide/client-files.ts";
-import { type OpeningRequest, takeOverImport } from "./core/decide/import-events.ts";
+import { takeOverImport } from "./core/decide/import-events.ts";
 import { setPolicy } from "./core/decide/policy.ts";
+import { idleMsOf } from "./core/decide/process-end.ts";
 import type { LogEvent } from "./core/events/event.ts";
+import { lastActiveAt } from "./core/read/last-active-at.ts";
 import { project } from "./core/read/projection.ts";
 import { sessionFor } from "./core/read/redaction/redaction.ts";
+import { originOf } from "./core/read/session-origin.ts";
 import type { SessionState } from "./core/state/state.ts";
 import { Effects } from "./effects.ts";
 import { HostIntake } from "./host-intake.ts";
 import { HistoryGone } from "./log/history-gone.ts";
+import type { Recorder } from "./log/journal.ts";
 import { ProcessRequests } from "./outbox/process-requests.ts";
-import { loadParts, type SessionContext, type SessionParts, workspaceObjectOf } from "./session-parts.ts";
-import { timerHandlers } from "./timers.ts";
+import { WatcherSockets } from "./readers/watcher-sockets.ts";
+import { Rest } from "./rest.ts";
+import { loadParts, type SessionContext, type SessionParts } from "./session-parts.ts";
+import { EFFECTS_RETRY_MS, timerHandlers } from "./timers.ts";
 import { segmentPage } from "./transfer/object/segments.ts";
+import type { ImportedLog } from "./transfer/object/session-import.ts";
 
 /**
  * A session loaded into memory. Every input is turned into events; the events are written to the log; then the log's
@@ -39,27 +50,34 @@ export class LoadedSession {
   readonly ready: Promise<void> | undefined;
   readonly clients: ClientIntake;
   readonly host: HostIntake;
+  readonly watching: WatcherSockets;
   readonly #context: SessionContext;
   readonly #parts: SessionParts;
   readonly #processes: ProcessRequests;
+  readonly #rest: Rest;
   readonly #effects: Effects;
   #isDeleted = false;
+  /** The events whose effects wait for the end of the transaction that makes the session. */
+  #withheld: LogEvent[] | undefined;
 
   constructor(context: SessionContext) {
     this.#context = context;
-    const record = (decide: (batch: Batch) => void) => this.#record(decide);
-    this.#parts = loadParts(context, record);
+    const record: Recorder = (decide, committed) => this.#record(decide, committed);
+    this.#parts = loadParts(context, (connection) => this.#clientGone(connection), record);
     this.#processes = new ProcessRequests(context, this.#parts, record);
-    this.#effects = new Effects(context, this.#parts, this.#processes);
-    this.clients = new ClientIntake(this.#parts, record);
-    this.host = new HostIntake(this.#parts, context.sockets, record);
+    this.#rest = new Rest(this.#parts, context.limits, record);
+    this.#effects = new Effects(context, this.#parts, this.#processes, this.#rest);
+    this.clients = new ClientIntake(context, this.#parts, record);
+    this.host = new HostIntake(context, this.#parts, this.#processes, record);
+    this.watching = new WatcherSockets(context, this.#parts);
     if (!this.#parts.journal.catchUp()) this.ready = this.#replayArchive();
   }
 
   /** Folds a log whose beginning is in the archive, when no usable snapshot exists. */
   async #replayArchive(): Promise<void> {
     const { journal, archive } = this.#parts;
-    while (!journal.catchUp()) await archive.reach(journal.state?.lastSeq ?? 0);
+    while (!(await archive.read(journal.state?.lastSeq ?? 0, () => journal.catchUp())));
+    journal.saveFolded();
   }
 
   /** A deleted session stays deleted; the object may hold another one later. */
@@ -81,20 +99,47 @@ export class LoadedSession {
   /** Opens the session for the client that asked for it. The session is created if it was not expected. */
   open(request: OpenRequest): void {
     const { journal } = this.#parts;
-    if (!journal.state) {
+    if (journal.state) return this.clients.open(request);
+    this.#begin(() => {
       this.#context.tables.create();
       journal.create(request.sessionId);
       this.clients.attachFirst(request);
-    }
-    this.clients.open(request);
+      this.clients.open(request);
+    });
+    this.#parts.clients.feed();
   }
 
-  /** Begins the life of an imported session, whose log is written already and folds to `state`. */
-  adopt(order: ImportOrder, state: SessionState, opening: OpeningRequest | undefined): void {
+  /** Begins the life of an imported session, whose log folds to `state`. `writeRest` writes the last rows of the log. */
+  adopt(order: ImportOrder, { state, opening, writeRest }: ImportedLog, attach: () => void): void {
     const { journal, concealed } = this.#parts;
-    journal.adopt(state);
     const conceal = (frame: Frame) => concealed.conceal(frame);
-    this.#record((batch) => takeOverImport(batch, order, opening, conceal));
+    this.#begin(() => {
+      writeRest();
+      journal.adopt(state);
+      this.#record((batch) => takeOverImport(batch, order, opening, conceal));
+      attach();
+    });
+  }
+
+  /**
+   * Makes the session in one transaction. Effects follow the transaction: a session that is undone must not have
+   * requested a process.
+   */
+  #begin(make: () => void): void {
+    const { ctx, tables } = this.#context;
+    const hadTables = tables.exist;
+    const withheld: LogEvent[] = [];
+    this.#withheld = withheld;
+    try {
+      ctx.storage.transactionSync(make);
+    } catch (error) {
+      this.#forget();
+      if (!hadTables) tables.forget();
+      throw error;
+    } finally {
+      this.#withheld = undefined;
+    }
+    this.#runEffects(withheld);
   }
 
   /** Detaches a client that is gone. The client decides nothing by that: its turn goes on, its permissions stay open. */
@@ -102,8 +147,17 @@ export class LoadedSession {
     const { clients } = this.#parts;
     clients.detach(connection);
     // No other client knows of a session that was never opened.
-    if (this.#state.identity?.request === null && clients.present().length === 0) await this.#delete();
-    else this.#record((batch) => ioClientGone(batch, connection));
+    if (this.#state.identity?.request === null && clients.isEmpty) await this.#delete();
+    else this.#clientGone(connection);
+  }
+
+  /** The agent's requests to the client's files end. A process without any client is kept for a shorter time. */
+  #clientGone(connection: string): void {
+    this.#record((batch) => ioClientGone(batch, connection));
+    const { clients, deadlines } = this.#parts;
+    const { run } = this.#state;
+    if (run && !run.stopping && clients.isEmpty)
+      deadlines.set("idle", Date.now() + idleMsOf(this.#context.limits, false));
   }
 
   async delete({ subject }: Caller): Promise<Result<undefined>> {
@@ -115,43 +169,82 @@ export class LoadedSession {
 
   /** Deletes the process, the history and the row in the index. */
   async #delete(): Promise<void> {
-    const state = this.#state;
-    const { link, watchers, archive, journal, clients, deadlines, index } = this.#parts;
+    const { sessionId, lastSeq, identity } = this.#state;
+    const { link, watchers, archive, index, registrar } = this.#parts;
+    const { access, ctx, removal, tables } = this.#context;
     link.stop("deleted");
     watchers.dismiss("deleted");
-    await archive.delete();
+    ctx.waitUntil(registrar.leaveAll());
+    this.#forget();
+    tables.forget();
+    access.erase();
+    if (!identity) return ctx.storage.deleteAll();
+    const order = { tenant: identity.tenant, workspace: identity.workspace, sessionId, lastSeq };
+    await removal.begin(order, Promise.all([index.idle(), archive.idle()]));
+  }
+
+  /** Storage holds no session, or is about to hold none. */
+  #forget(): void {
+    const { journal, clients, deadlines } = this.#parts;
     this.#isDeleted = true;
     journal.forget();
     clients.forget();
     this.#context.access.forget();
     deadlines.forget();
-    this.#context.tables.forget();
-    await this.#context.ctx.storage.deleteAll();
-    await index.remove(state);
-    await workspaceObjectOf(this.#context.env, state)?.release(state.sessionId, state.lastSeq);
   }
 
   // ---- the one way in ---------------------------------------------------------------------------------
 
   /** Writes the decided events, then lets every reader advance. Output gates hold all effects until storage is durable. */
-  #record(decide: (batch: Batch) => void): void {
-    const { journal, link, clients, watchers } = this.#parts;
+  #record(decide: (batch: Batch) => void, committed?: () => void): void {
+    const { journal, clients } = this.#parts;
     let events: readonly LogEvent[];
     try {
       events = journal.record(decide);
     } catch (error) {
-      // Memory is ahead of the log, so the object must start again from storage.
-      console.error("session failed", { error: String(error) });
-      this.#context.ctx.abort("The session could not write its log");
+      console.error("input not recorded", { error: clipMessage(String(error)) });
+      this.#undo();
       throw error;
     }
-    if (events.length === 0) return;
     this.#setOwner();
-    this.#effects.after(this.#state, events);
+    clients.commit();
+    committed?.();
+    if (this.#withheld) this.#withheld.push(...events);
+    else if (events.length > 0) this.#advance(events);
+  }
+
+  #advance(events: readonly LogEvent[]): void {
+    const { journal, link, clients, watchers } = this.#parts;
+    this.#runEffects(events);
     link.feed();
     clients.feed();
     watchers.feed();
     journal.trim(clients.slowest());
+  }
+
+  /** The events are in the log, so a failing effect is no input that was not recorded: a deadline makes good for it. */
+  #runEffects(events: readonly LogEvent[]): void {
+    try {
+      this.#effects.after(this.#state, events);
+    } catch (error) {
+      console.error("effects failed", { error: clipMessage(String(error)) });
+      this.#parts.deadlines.setUnlessSet("effects", Date.now() + EFFECTS_RETRY_MS);
+    }
+  }
+
+  /** An input was not recorded, so memory may be ahead of the log. If it cannot be undone, the object starts again. */
+  #undo(): void {
+    // A session that is being made is forgotten as a whole.
+    if (this.#withheld) return;
+    const { journal, clients } = this.#parts;
+    try {
+      if (!journal.restore()) throw new Error("the log begins in the archive");
+      clients.restore();
+      clients.feed();
+    } catch (error) {
+      console.error("session failed", { error: clipMessage(String(error)) });
+      this.#context.ctx.abort("The session could not write its log");
+    }
   }
 
   #setOwner(): void {
@@ -162,7 +255,9 @@ export class LoadedSession {
 
   async runDeadlines(): Promise<void> {
     await this.#parts.deadlines.run(Date.now(), {
-      ...timerHandlers(this.#state, this.#parts, this.#processes, (decide) => this.#record(decide)),
+      ...timerHandlers(this.#state, this.#parts, this.#processes, this.#effects, this.#rest, (decide) =>
+        this.#record(decide),
+      ),
       "host-token": () => this.host.endExpiredSockets(),
     });
   }
@@ -171,8 +266,7 @@ export class LoadedSession {
 
   /** When the agent last had work; null while it has. */
   get lastActiveAt(): number | null {
-    const { agent, turn, queue, activeAt } = this.#state;
-    return agent === "starting" || turn !== null || queue.length > 0 ? null : activeAt;
+    return lastActiveAt(this.#state);
   }
 
   setPolicy(policy: PermissionPolicy): void {
@@ -188,8 +282,11 @@ export class LoadedSession {
   /** The projection with the attached clients and the state of the files, as JSON text. */
   async view(caller: Caller): Promise<string> {
     const workspaceState = await this.#processes.workspaceState(this.#state);
-    const clients = this.#parts.clients.present();
-    return sessionFor(caller, { ...project(this.#state), clients, workspaceState });
+    const { pseudonym, personName } = this.#parts.names.viewOf(caller, this.#state);
+    const clients = this.#parts.clients
+      .present()
+      .map((one) => (pseudonym ? { ...one, connection: pseudonym(one.connection) } : one));
+    return sessionFor(caller, { ...project(this.#state), clients, workspaceState }, personName);
   }
 
   /** The projection as JSON text. */
@@ -199,72 +296,81 @@ export class LoadedSession {
 
   /** Null until the session is opened. */
   origin(): SessionOrigin | null {
-    const { identity, lastSeq } = this.#state;
-    return identity && lastSeq ? { workspace: identity.workspace, agent: identity.agent, lastSeq } : null;
+    return originOf(this.#state);
   }
 
   /** A page of the log as NDJSON. */
-  async events({ redacted }: Caller, after: number, maxEvents: number): Promise<Result<EventsPage>> {
-    const { journal, archive } = this.#parts;
+  async events(caller: Caller, after: number, maxEvents: number): Promise<Result<EventsPage>> {
+    const { journal, archive, names } = this.#parts;
+    const { sessionId } = this.#state;
+    const chars = this.#context.limits.deliverChars;
+    const view = names.viewOf(caller, this.#state);
+    const read = () => journal.log.readEnvelopes(sessionId, after, chars, maxEvents, view);
     try {
-      await archive.reach(after);
+      return accepted(await archive.read(after, read));
     } catch (error) {
       if (error instanceof HistoryGone) return refused({ reason: "gone", message: error.message });
       throw error;
     }
-    const { sessionId } = this.#state;
-    const { deliverChars } = this.#context.limits;
-    return accepted(journal.log.readEnvelopes(sessionId, after, deliverChars, maxEvents, redacted));
   }
 
   /** A piece of a segment file of the log. */
-  async segment({ redacted }: Caller, cursor: SegmentCursor, upTo: number): Promise<SegmentPage> {
-    const { journal, archive } = this.#parts;
-    await archive.reach(cursor.after);
-    const envelopes = journal.log.envelopes(this.#state.sessionId, cursor.after, redacted);
-    return segmentPage(envelopes, cursor, upTo, this.#context.limits.deliverChars);
+  async segment(caller: Caller, cursor: SegmentCursor, upTo: number): Promise<SegmentPage> {
+    const { journal, archive, names } = this.#parts;
+    const view = names.viewOf(caller, this.#state);
+    return archive.read(cursor.after, () => {
+      const envelopes = journal.log.envelopes(this.#state.sessionId, cursor.after, view);
+      return segmentPage(envelopes, cursor, upTo, this.#context.limits.deliverChars);
+    });
   }
 
   // ---- sockets and access -----------------------------------------------------------------------------
-
-  /** A socket that gets the log from the event after `after` on. */
-  watch(caller: Caller, after: number): Result<WebSocket> {
-    const { registration, tags } = this.#context.sockets.prepare(caller, "watcher", this.#state.sessionId);
-    const result = this.#parts.watchers.accept(after, tags, caller.redacted);
-    if (result.ok) this.#context.sockets.register(registration);
-    return result;
-  }
 
   async receiveSocketMessage(ws: WebSocket, message: string): Promise<void> {
     switch (socketKind(ws)) {
       case "log-watcher":
         return this.#parts.watchers.next(ws);
       case "host-link":
-        return this.host.receive(ws, message);
+        return this.#receiveFromHost(ws, message);
       default:
         closeUnreadable(ws);
     }
   }
 
-  /** Disconnects every client and watcher, and takes the session off the index. The agent's work goes on. */
-  async revoke(): Promise<Result<undefined>> {
+  /** A host whose message fails connects again and repeats what was not acknowledged. */
+  async #receiveFromHost(ws: WebSocket, message: string): Promise<void> {
+    try {
+      await this.host.receive(ws, message);
+    } catch (error) {
+      console.error("host message failed", { error: clipMessage(String(error)) });
+      ws.close(CloseCode.internalError, "internal error");
+    }
+  }
+
+  /**
+   * Detaches every client, dismisses every watcher, and takes the session off the index. The agent's work goes on. The
+   * tenant ends the connections, which get nothing more of this session in any case.
+   */
+  async revoke(): Promise<Omit<RevokedSession, "workspace">> {
     const { clients, watchers, index } = this.#parts;
     const state = this.#state;
     this.#context.access.revoke();
-    watchers.dismiss("session revoked");
+    const dismissed = watchers.dismiss("session revoked");
     const connections = clients.present().map(({ connection }) => connection);
     for (const connection of connections) clients.drop(connection);
-    const { ACP_CONNECTION_DO } = this.#context.env;
-    await Promise.all([
-      ...connections.map((id) => ACP_CONNECTION_DO.getByName(id).endSocket(id, "session revoked")),
-      index.remove(state),
-    ]);
-    return accepted();
+    // The index decides nothing, so a slow or failing index holds up no revocation. A failed write is repeated.
+    await within(this.#context.limits.revocationWaitMs / 2, index.writeOrRetry(state));
+    return { connections, watchers: dismissed };
+  }
+
+  /** Writes the session's row in the index anew. */
+  reindex(): Promise<void> {
+    return this.#parts.index.rewrite(this.#state);
   }
 
   async restore(): Promise<Result<undefined>> {
     this.#context.access.restore();
-    await this.#parts.index.write(this.#state);
+    await this.#parts.index.writeOrRetry(this.#state);
     return accepted();
   }
 }

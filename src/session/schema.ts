@@ -37,19 +37,29 @@ export const SESSION_SCHEMA: Schema = {
     -- JSON: the agent's requests to offer the client, who the client is, and where its first reading began.
     about TEXT NOT NULL
   );
-  -- Credentials that clients gave the agent's MCP servers; no log has them.
-  CREATE TABLE concealed_value (reference TEXT PRIMARY KEY, value TEXT NOT NULL);
+  -- Credentials that clients gave the agent; no log has them. An answer to a form is kept until the agent has it.
+  CREATE TABLE concealed_value (
+    reference TEXT PRIMARY KEY,
+    value TEXT NOT NULL,
+    answer INTEGER            -- the event of the answer to a form; null for other credentials
+  );
   -- Webhook messages that the workspace has not taken over yet.
   CREATE TABLE webhook_message (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL, type TEXT NOT NULL, body TEXT NOT NULL, lost INTEGER NOT NULL DEFAULT 0
   );
 `,
-  upgrades: [fromUnnumbered],
+  upgrades: [fromUnnumbered, addAnswers],
 };
+
+/** Values that are kept already go with their process. */
+function addAnswers(sql: SqlStorage): void {
+  if (!hasColumn(sql, "concealed_value", "answer"))
+    sql.exec("ALTER TABLE concealed_value ADD COLUMN answer INTEGER");
+}
 
 /** Unnumbered builds made most tables when they were first needed, and two of them under other names. */
 function fromUnnumbered(sql: SqlStorage): void {
-  // Clients of the first form lost their sockets with the build that had attached them.
+  // Rows of the first form do not say who a client is. A client whose socket is still open attaches with its next message.
   if (!hasColumn(sql, "client", "about")) sql.exec("DROP TABLE IF EXISTS client");
   if (hasTable(sql, "hidden")) sql.exec("ALTER TABLE hidden RENAME TO concealed_value");
   if (hasTable(sql, "notice")) sql.exec("ALTER TABLE notice RENAME TO webhook_message");

@@ -1,45 +1,64 @@
-import { objectName } from "../durable/object-names.ts";
+import { objectName } from "../durable/objects.ts";
 import {
   closeRegistered,
-  register,
   registrationFor,
   registrationOf,
   registrationTags,
-  unregister,
+  subjectTag,
 } from "../durable/socket-registration.ts";
+import { HostTokenCheck } from "../durable/token-check.ts";
 import type { Caller } from "../protocol/caller.ts";
 import { CloseCode } from "../protocol/close-codes.ts";
+import type { Result } from "../protocol/refusal.ts";
 import type { SocketRegistration } from "../protocol/rpc.ts";
+import type { HostTokenName } from "../protocol/subject-rpc.ts";
 
-/** The sockets of hosts and watchers, as the session's tenant knows them: revoking a token ends its sockets. */
+/**
+ * The sockets of hosts and watchers. Watchers are registered with the objects of their subjects. The sockets of hosts
+ * are their workspace's business, which has them ended by their token.
+ */
 export class SessionSockets {
   readonly #ctx: DurableObjectState;
-  readonly #env: Env;
+  readonly #hostTokens: HostTokenCheck;
 
   constructor(ctx: DurableObjectState, env: Env) {
     this.#ctx = ctx;
-    this.#env = env;
+    this.#hostTokens = new HostTokenCheck(env);
   }
 
-  /** The registration of a socket that `caller` is about to get, and the tags by which this object finds the socket. */
+  /** The registration of a watcher's socket, and the tags by which this object finds the socket. */
   prepare(
     caller: Caller,
-    kind: SocketRegistration["kind"],
     sessionId: string,
+    id: string,
   ): { registration: SocketRegistration; tags: string[] } {
     const holder = { class: "session", name: objectName(caller.tenant, sessionId) } as const;
-    const registration = registrationFor(caller, kind, holder);
+    const registration = registrationFor(caller, "watcher", holder, id);
     return { registration, tags: registrationTags(registration) };
   }
 
-  /** Registers an accepted socket with its tenant. The socket ends if its token has been revoked. */
-  register(registration: SocketRegistration): void {
-    register(this.#ctx, this.#env, registration, () => this.end(registration.id, "token revoked"));
+  checkHost(caller: Caller): Promise<Result<undefined>> {
+    return this.#hostTokens.check(caller);
   }
 
-  unregister(ws: WebSocket): void {
-    const registration = registrationOf(this.#ctx, ws);
-    if (registration) this.#ctx.waitUntil(unregister(this.#env, registration));
+  /** The tags of a host's socket. */
+  hostTags({ subject, jti, expires }: Caller): string[] {
+    return [`expires:${expires}`, ...tokenTags({ subject, jti: jti ?? null })];
+  }
+
+  /** Ends the sockets that a host has opened with a token. Returns how many there were. */
+  endHostToken(token: HostTokenName): number {
+    this.#hostTokens.markEnded(token);
+    const [subject = "", jti = ""] = tokenTags(token);
+    const sockets = this.#ctx.getWebSockets(jti).filter((ws) => this.#ctx.getTags(ws).includes(subject));
+    const open = sockets.filter((ws) => ws.readyState === WebSocket.OPEN);
+    for (const ws of open) ws.close(CloseCode.unauthorized, "token revoked");
+    return open.length;
+  }
+
+  /** The id under which a socket is registered; undefined for the socket of a host. */
+  idOf(ws: WebSocket): string | undefined {
+    return registrationOf(this.#ctx, ws)?.id;
   }
 
   end(id: string, reason: string): void {
@@ -52,10 +71,18 @@ export class SessionSockets {
     let next: number | null = null;
     for (const ws of sockets) {
       if (ws.readyState !== WebSocket.OPEN) continue;
-      const expiresAt = (registrationOf(this.#ctx, ws)?.expires ?? 0) * 1000;
+      const tag = this.#ctx.getTags(ws).find((one) => one.startsWith("expires:"));
+      const expiresAt = Number(tag?.slice("expires:".length) ?? 0) * 1000;
       if (expiresAt <= now) ws.close(CloseCode.unauthorized, "token expired");
       else next = Math.min(next ?? expiresAt, expiresAt);
     }
     return next;
   }
 }
+
+/** Longer names are cut to the platform's limit: a token of which only the end differs is ended along, and comes back. */
+function tokenTags({ subject, jti }: HostTokenName): [string, string] {
+  return [subjectTag(subject), `jti:${jti ?? ""}`.slice(0, TAG_CHARS)];
+}
+
+const TAG_CHARS = 256;

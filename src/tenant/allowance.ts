@@ -1,7 +1,7 @@
 import type { Limits } from "../protocol/limits.ts";
 import type { Allowance, Amounts, Quota } from "../protocol/rpc.ts";
 
-/** The arithmetic of allowances, which the tenant and the connections that spend them share. */
+/** The arithmetic of allowances, which the subjects' objects and the connections that spend them share. */
 
 type QuotaLimits = Pick<Limits, "sessionsPerHour" | "promptsPerHour" | "charsPerHour">;
 
@@ -29,7 +29,7 @@ const RESERVE_PARTS = 64;
 /**
  * How much of the remaining quota a connection gets that asks for `asked`: at least that, or nothing if less is left.
  * The grant is raised to 1 % of the rest divided by the subject's connections: few messages need a round trip to the
- * tenant, and little quota is stranded in idle connections.
+ * subject's object, and little quota is stranded in idle connections.
  */
 export function grantOf(left: number, asked: number, connections: number): number {
   return asked > left ? 0 : Math.max(asked, Math.floor(left / (GRANT_PARTS * Math.max(1, connections))));
@@ -46,7 +46,7 @@ export function spend(allowance: Allowance | undefined, cost: Amounts, now: numb
   return allowance?.hour === hourOf(now) ? subtract(allowance, cost) : undefined;
 }
 
-/** The allowance after the cost; undefined if it is too small. The hour is not compared: the tenant's clock decides it. */
+/** The allowance after the cost; undefined if it is too small. The hour is not compared: the clock of the subject's object decides it. */
 export function subtract(allowance: Allowance, cost: Amounts): Allowance | undefined {
   const left = { ...allowance.left };
   for (const [quota, amount] of entries(cost)) {
@@ -58,7 +58,7 @@ export function subtract(allowance: Allowance, cost: Amounts): Allowance | undef
 }
 
 /**
- * The amounts to ask the tenant for before the cost can be paid. A quota that the allowance does not hold yet is
+ * The amounts to ask the subject's object for before the cost can be paid. A quota that the allowance does not hold yet is
  * among them even if the cost needs nothing of it.
  */
 export function missing(allowance: Allowance | undefined, cost: Amounts, now: number): Amounts {
@@ -76,6 +76,11 @@ export function add(allowance: Allowance | undefined, granted: Allowance): Allow
 
 export function hourOf(now: number): number {
   return Math.floor(now / HOUR_MS);
+}
+
+/** When the hour is over, in milliseconds since the epoch. */
+export function endOf(hour: number): number {
+  return (hour + 1) * HOUR_MS;
 }
 
 /** Until the next hour, in which every subject has its whole quota again. */

@@ -1,198 +1,248 @@
-import { DurableObject } from "cloudflare:workers";
 import { Deadlines } from "../durable/deadlines.ts";
-import { sessionObject } from "../durable/object-names.ts";
 import { Tables } from "../durable/schema.ts";
 import type { Caller, Scope } from "../protocol/caller.ts";
+import { isoTime } from "../protocol/iso-time.ts";
 import { type Limits, readLimits } from "../protocol/limits.ts";
-import { accepted, type Result, refused, unknownSession } from "../protocol/refusal.ts";
-import type { AuditEntry, Revocation, Share } from "../protocol/rest.ts";
+import { type Maker, makerOf } from "../protocol/maker.ts";
+import { accepted, type Refusal, type Result, refused } from "../protocol/refusal.ts";
+import type { ReindexProgress } from "../protocol/reindex.ts";
+import type { AuditEntry, CreatedRevocation, Revocation, Share } from "../protocol/rest.ts";
 import type {
-  Allowance,
-  Amounts,
-  ObjectAddress,
+  AnswerLinkRegistration,
+  RevocableToken,
   RevocationOrder,
   ShareOrder,
-  SocketRegistration,
+  WebhookRegistration,
 } from "../protocol/rpc.ts";
+import type { NotedToken, SubjectToken } from "../protocol/subject-rpc.ts";
 import type { Act } from "./client/audit.ts";
+import { EarlierCalls, type EarlierParts } from "./earlier-calls.ts";
+import { Enforcement } from "./enforcement.ts";
+import { type Jurisdiction, JurisdictionClaim } from "./jurisdiction-claim.ts";
+import { TenantReindex } from "./reindex.ts";
+import { RevocationOrders, UNKNOWN_REVOCATION } from "./revocation-orders.ts";
 import { TENANT_SCHEMA } from "./schema.ts";
+import { AnswerLinkMakers } from "./storage/answer-link-makers.ts";
 import { AuditLog, type AuditQuery } from "./storage/audit-log.ts";
-import { Quotas } from "./storage/quotas.ts";
-import { RegisteredSockets } from "./storage/registered-sockets.ts";
+import { earlierQuotas } from "./storage/earlier-quotas.ts";
+import { EarlierSockets } from "./storage/earlier-sockets.ts";
+import { Logouts } from "./storage/logouts.ts";
 import { Revocations } from "./storage/revocations.ts";
-import { bearerName, Shares } from "./storage/shares.ts";
+import { isBearer, Shares } from "./storage/shares.ts";
+import { TokenList } from "./storage/token-list.ts";
+import { UnconfirmedOrders } from "./storage/unconfirmed-orders.ts";
+import { WebhookMakers } from "./storage/webhook-makers.ts";
 
 /**
- * One tenant: its revoked tokens, its open sockets with their tokens, the quotas of its subjects in this hour, its
- * share links, and its audit log. Reading creates no tables: an unknown tenant leaves no trace.
+ * One tenant: the list of its tokens, its revocations, its share links, and its audit log. The sockets and quotas of
+ * each subject are in an object of their own, `subject/subject-state.ts`.
  *
  * Other rooms call it through `tenant/client/`; `tenant/storage/` runs in this object only.
  */
-export class TenantState extends DurableObject<Env> {
+export class TenantState extends EarlierCalls {
+  protected readonly earlier: EarlierParts;
   readonly #limits: Limits;
   readonly #tables: Tables;
+  readonly #jurisdiction: JurisdictionClaim;
   readonly #revocations: Revocations;
-  readonly #sockets: RegisteredSockets;
+  readonly #tokens: TokenList;
   readonly #audit: AuditLog;
-  readonly #quotas: Quotas;
   readonly #shares: Shares;
-  readonly #deadlines: Deadlines<"revocations">;
+  readonly #logouts: Logouts;
+  readonly #answerLinks: AnswerLinkMakers;
+  readonly #webhooks: WebhookMakers;
+  readonly #enforcement: Enforcement;
+  readonly #orders: RevocationOrders;
+  readonly #deadlines: Deadlines<"revocations" | "enforcement" | "reindex">;
+  readonly #reindex: TenantReindex;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     const { sql } = ctx.storage;
     this.#limits = readLimits(env.LIMITS);
-    this.#tables = new Tables(ctx.storage, TENANT_SCHEMA);
-    this.#revocations = new Revocations(sql);
-    this.#sockets = new RegisteredSockets(sql);
-    this.#audit = new AuditLog(sql, this.#limits.auditEntries);
-    this.#quotas = new Quotas(sql, this.#limits);
-    this.#shares = new Shares(sql);
+    this.#tables = new Tables(ctx.storage, TENANT_SCHEMA, () => ctx.waitUntil(this.#jurisdiction.claim()));
+    this.#jurisdiction = new JurisdictionClaim(ctx, env, this.#tables);
+    this.#jurisdiction.check();
+    this.#revocations = new Revocations(sql, this.#limits);
+    this.#tokens = new TokenList(ctx.storage);
+    this.#audit = new AuditLog(sql, this.#limits);
+    this.#logouts = new Logouts(sql);
+    this.#shares = new Shares(sql, this.#limits);
+    this.#answerLinks = new AnswerLinkMakers(sql, this.#limits);
+    this.#webhooks = new WebhookMakers(sql);
     this.#deadlines = new Deadlines(ctx.storage);
+    const earlierSockets = new EarlierSockets(sql);
+    this.earlier = {
+      sockets: earlierSockets,
+      createTables: () => this.#tables.create(),
+      hasTables: () => this.#tables.exist,
+      isRefused: (socket) => this.isRevoked(socket) || !this.#isOfValidShare(socket.subject),
+    };
+    this.#reindex = new TenantReindex({
+      ...{ env, kv: ctx.storage.kv, tenant: () => this.tenantName, deadlines: this.#deadlines },
+    });
+    this.#enforcement = new Enforcement({
+      ...{ env, tenant: () => this.tenantName, limits: this.#limits, deadlines: this.#deadlines },
+      ...{ tokens: this.#tokens, orders: new UnconfirmedOrders(sql), earlierSockets, shares: this.#shares },
+      ...{ answerLinks: this.#answerLinks, webhooks: this.#webhooks },
+      isOfValidShare: (subject) => this.#isOfValidShare(subject),
+    });
+    if (this.#tables.exist && this.#enforcement.resume()) this.#tokens.markChanged();
+    this.#orders = new RevocationOrders({
+      ...{ env, storage: ctx.storage, tenant: () => this.tenantName, limits: this.#limits },
+      ...{ revocations: this.#revocations, tokens: this.#tokens },
+      ...{ deadlines: this.#deadlines, enforcement: this.#enforcement },
+      record: (act) => this.recordAct(act),
+    });
+  }
+
+  // ---- jurisdiction -----------------------------------------------------------------------------------
+
+  isInUse(): boolean {
+    return this.#tables.exist;
+  }
+
+  /** The jurisdiction on record; undefined if the tenant has stored nothing yet. */
+  recordedJurisdiction(asking: Jurisdiction): Promise<Jurisdiction | undefined> {
+    return this.#jurisdiction.recorded(asking);
+  }
+
+  /** Puts the tenant's jurisdiction on record unless one is there already, and returns the recorded one. */
+  claimJurisdiction(asking: Jurisdiction): Promise<Jurisdiction> {
+    return this.#jurisdiction.record(asking);
   }
 
   // ---- tokens and sockets -----------------------------------------------------------------------------
 
-  isRevoked(caller: Pick<Caller, "subject" | "jti">): boolean {
-    return this.#tables.exist && this.#revocations.covers(caller, Date.now());
+  isRevoked(token: RevocableToken): boolean {
+    return this.#tables.exist && (this.#isCovered(token) || this.#logouts.has(token.jti));
   }
 
-  /** False: the token is revoked, and the socket must be closed. */
-  registerSocket(registration: SocketRegistration): boolean {
+  /** Whether a revocation covers the maker of a thing. A logout ends a token, and not what was made with it. */
+  isMakerRevoked(maker: Maker): boolean {
+    return this.#tables.exist && this.#isCovered(maker);
+  }
+
+  /**
+   * For the object of a subject that meets a token for the first time. The token is added to the tenant's list, so that
+   * the object learns of every later revocation.
+   */
+  noteToken(token: SubjectToken): NotedToken {
+    const { subject } = token;
+    if (!this.#isOfValidShare(subject)) return { isValid: false, revision: 0, revocations: [] };
     this.#tables.create();
-    if (this.#revocations.covers(registration, Date.now())) return false;
-    this.#sockets.put(registration, Date.now());
-    return true;
+    this.#tokens.add(token, Date.now());
+    const given = earlierQuotas(this.ctx.storage.sql, subject, Date.now());
+    const isReporting = this.#enforcement.isReporting && { isReporting: true as const };
+    return { isValid: true, ...this.#tokens.revocationsOf(subject), ...(given && { given }), ...isReporting };
   }
 
-  /** `refund` is the unspent rest of the connection's allowance. */
-  unregisterSocket(id: string, refund?: { subject: string; unused: Allowance }): void {
-    if (this.#tables.exist) this.#sockets.remove(id);
-    if (refund) this.refundAllowance(refund.subject, refund.unused);
+  /** Whether the link of a share's bearer still works; true for every other subject. */
+  #isOfValidShare(subject: string): boolean {
+    if (!isBearer(subject)) return true;
+    if (!this.#tables.exist) return false;
+    const share = this.#shares.withBearer(this.tenantName, subject, Date.now());
+    return share !== undefined && !this.#isCovered(share.maker);
   }
 
-  countSockets(subject: string): number {
-    return this.#tables.exist ? this.#sockets.countOf(subject, Date.now()) : 0;
+  #isCovered(token: RevocableToken): boolean {
+    return this.#revocations.covers(token, Date.now());
   }
 
-  // ---- quotas -----------------------------------------------------------------------------------------
-
-  /** False: the subject may open no more sessions in this hour. */
-  takeSessionQuota(subject: string): boolean {
+  /** Ends the caller's token. Returns after all sockets with the token are closed. */
+  async logOut({ jti, expires }: Caller): Promise<void> {
+    if (jti === undefined) return;
     this.#tables.create();
-    return this.#quotas.takeOne(subject, "sessions", Date.now());
+    this.#endToken(jti, expires);
+    await this.#enforcement.endToken(jti);
   }
 
-  /** A part of the subject's quotas for one connection to spend. The tenant counts it as spent. */
-  grantAllowance(subject: string, asked: Amounts): Allowance {
-    this.#tables.create();
-    return this.#quotas.grant(subject, asked, this.countSockets(subject), Date.now());
-  }
-
-  refundAllowance(subject: string, unused: Allowance): void {
-    if (this.#tables.exist) this.#quotas.refund(subject, unused, Date.now());
+  #endToken(jti: string, expires: number): void {
+    this.#logouts.add(jti, expires, Date.now());
+    this.#tokens.markChanged();
   }
 
   // ---- revocations ------------------------------------------------------------------------------------
 
-  /** Returns after all sockets with the revoked token are closed. */
-  async revoke(caller: Caller, { kind, value, until }: RevocationOrder): Promise<Result<Revocation>> {
-    this.#checkScope(caller, "workspace:admin");
-    if ((kind === "subject" && value === caller.subject) || (kind === "jti" && value === caller.jti))
-      return refused({ reason: "conflict", message: "That would lock you out" });
+  /**
+   * Returns after everything that the revocation reaches has ended, or has had time to end. An administrator of
+   * workspaces revokes sessions there, and tokens that are valid in one of these workspaces alone.
+   */
+  async revoke(caller: Caller, order: RevocationOrder): Promise<Result<CreatedRevocation>> {
+    this.#checkScope(caller, "workspace:admin", "tenant:admin");
     this.#tables.create();
-    const { revocations: max } = this.#limits;
-    if (this.#revocations.count >= max && !this.#revocations.has(kind, value))
-      return refused({ reason: "conflict", message: `A tenant has at most ${max} revocations: lift some` });
-    if (kind === "session" && !(await this.#session(value).revoke(caller)).ok)
-      return refused(unknownSession(value));
-    const revocation = this.#revocations.add(kind, value, caller.subject, Date.now(), until);
-    this.#setDeadline();
-    this.recordAct({ kind: "revocation.made", subject: caller.subject, detail: { [kind]: value } });
-    if (kind !== "session") await this.#closeSockets(kind, value);
-    return accepted(revocation);
+    return this.#orders.revoke(caller, order);
   }
 
   async liftRevocation(caller: Caller, id: string): Promise<Result<undefined>> {
-    this.#checkScope(caller, "workspace:admin");
-    const revocation = this.#tables.exist ? this.#revocations.find(id) : undefined;
-    if (!revocation) return refused({ reason: "not-found", message: "Unknown revocation" });
-    const { kind, value } = revocation;
-    // The session may be deleted by now: then there is nothing to restore.
-    if (kind === "session") await this.#session(value).restore(caller);
-    this.#revocations.remove(id);
-    this.recordAct({ kind: "revocation.lifted", subject: caller.subject, detail: { [kind]: value } });
-    return accepted();
+    this.#checkScope(caller, "workspace:admin", "tenant:admin");
+    return this.#tables.exist ? this.#orders.lift(caller, id) : refused(UNKNOWN_REVOCATION);
   }
 
+  /** The revocations in workspaces that the caller administers; for an administrator of the tenant all of them. */
   listRevocations(caller: Caller): Revocation[] {
-    this.#checkScope(caller, "workspace:admin");
-    return this.#tables.exist ? this.#revocations.list() : [];
+    this.#checkScope(caller, "workspace:admin", "tenant:admin");
+    return this.#tables.exist ? this.#orders.list(caller) : [];
+  }
+
+  /** For a workspace: the container has ended to which the workspace has issued these tokens. */
+  async endHostTokens(tokens: readonly { readonly jti: string; readonly expires: number }[]): Promise<void> {
+    this.#tables.create();
+    for (const { jti, expires } of tokens) this.#endToken(jti, Math.ceil(expires / 1000));
+    for (const { jti } of tokens) await this.#enforcement.endToken(jti);
   }
 
   override async alarm(): Promise<void> {
     if (!this.#tables.exist) return;
-    this.#setDeadline();
-    await this.#deadlines.run(Date.now(), { revocations: () => this.#endRevocations() });
+    this.#orders.setDeadline();
+    await this.#deadlines.run(Date.now(), {
+      revocations: () => this.#orders.endDue(),
+      enforcement: () => this.#enforcement.retry(),
+      reindex: () => this.#reindex.proceed(),
+    });
   }
 
-  /**
-   * Ends the revocations whose time is over. A session is restored before its row goes: a session that cannot be
-   * restored now keeps its row, holds up no other, and is tried again.
-   */
-  async #endRevocations(): Promise<void> {
-    const tenant = this.ctx.id.name ?? "";
-    const failures: unknown[] = [];
-    for (const { id, kind, value } of this.#revocations.ended(Date.now())) {
-      try {
-        if (kind === "session") await this.#session(value).restore({ tenant });
-        this.#revocations.remove(id);
-      } catch (error) {
-        failures.push(error);
-      }
-    }
-    if (failures.length > 0) throw new AggregateError(failures, `${failures.length} revocations not ended`);
-    this.#setDeadline();
+  // ---- the index --------------------------------------------------------------------------------------
+
+  /** A workspace of the tenant says its name, once. */
+  enrollWorkspace(name: string): void {
+    this.#reindex.enroll(name);
   }
 
-  #setDeadline(): void {
-    const next = this.#revocations.nextEnd();
-    if (next === null) this.#deadlines.clear("revocations");
-    else this.#deadlines.setAtMost("revocations", next);
+  /** Has all workspaces write their index anew, in steps that follow. */
+  startReindex(caller: Caller): ReindexProgress {
+    this.#checkScope(caller, "tenant:admin");
+    this.#tables.create();
+    return this.#reindex.start();
   }
 
-  async #closeSockets(key: "jti" | "subject", value: string): Promise<void> {
-    const sockets = this.#sockets.having(key, value);
-    const closed = await Promise.allSettled(sockets.map(({ id, holder }) => this.#closeSocket(id, holder)));
-    const failed = closed.filter(({ status }) => status === "rejected").length;
-    if (failed > 0) console.error("sockets of a revoked token not closed", { sockets: failed });
-  }
-
-  async #closeSocket(id: string, { class: holder, name }: ObjectAddress): Promise<void> {
-    const object = {
-      connection: this.env.ACP_CONNECTION_DO,
-      session: this.env.ACP_SESSION_DO,
-      workspace: this.env.WORKSPACE_STATE_DO,
-    }[holder] as DurableObjectNamespace<SocketHolder>;
-    await object.getByName(name).endSocket(id, "token revoked");
-    this.#sockets.remove(id);
+  reindexProgress(caller: Caller): ReindexProgress {
+    this.#checkScope(caller, "tenant:admin");
+    return this.#reindex.progress;
   }
 
   // ---- share links ------------------------------------------------------------------------------------
 
-  createShare(caller: Caller, order: ShareOrder, hash: string): Share {
+  createShare(caller: Caller, order: ShareOrder, hash: string): Result<Share> {
     this.#checkScope(caller, "share");
+    const maker = makerOf(caller);
+    if (this.isRevoked(maker)) return refused(REVOKED);
     this.#tables.create();
     const { subject } = caller;
     const { session, workspace, redact } = order;
-    const share = this.#shares.add(order, subject, Date.now(), hash);
-    this.recordAct({ kind: "share.made", subject, workspace, session, detail: { id: share.id, redact } });
-    return share;
+    const made = this.#shares.add(order, maker, Date.now(), hash);
+    if (made.ok)
+      this.recordAct({
+        ...{ kind: "share.made", subject, workspace, session },
+        detail: { id: made.value.id, redact },
+      });
+    return made;
   }
 
   listShares(caller: Caller): Share[] {
     this.#checkScope(caller, "share");
-    return this.#tables.exist ? this.#shares.list(caller, Date.now()) : [];
+    if (!this.#tables.exist) return [];
+    return this.#shares.list(caller, Date.now(), (maker) => this.#isCovered(maker));
   }
 
   /** Returns after all sockets that the link opened are closed. */
@@ -202,13 +252,55 @@ export class TenantState extends DurableObject<Env> {
     this.#shares.remove(id);
     const { session, workspace } = share;
     this.recordAct({ kind: "share.revoked", subject: caller.subject, workspace, session, detail: { id } });
-    await this.#closeSockets("jti", bearerName(id));
+    await this.#enforcement.endBearers(id);
     return accepted();
   }
 
-  /** The caller that presents a link; undefined for an unknown or expired link. */
+  /** The caller that presents a link; undefined for an unknown or expired link, and while its maker is revoked. */
   shareBearer(hash: string): Caller | undefined {
-    return this.#tables.exist ? this.#shares.bearer(this.ctx.id.name ?? "", hash, Date.now()) : undefined;
+    if (!this.#tables.exist) return undefined;
+    const share = this.#shares.withHash(this.tenantName, hash, Date.now());
+    return share && !this.#isCovered(share.maker) ? share.bearer : undefined;
+  }
+
+  // ---- answer links and webhooks ----------------------------------------------------------------------
+
+  /** Notes the maker of answer links. Refuses when a limit is reached. */
+  registerAnswerLinks(caller: Caller, registration: AnswerLinkRegistration): Result<undefined> {
+    this.#checkScope(caller, "share");
+    const maker = makerOf(caller);
+    if (this.isRevoked(maker)) return refused(REVOKED);
+    this.#tables.create();
+    const noted = this.#answerLinks.add(registration, maker, Date.now());
+    if (!noted.ok) return noted;
+    const { id, session, workspace, seq: request, expires } = registration;
+    const detail = { id, request, expiresAt: isoTime(expires) };
+    this.recordAct({ kind: "link.made", subject: caller.subject, workspace, session, detail });
+    return noted;
+  }
+
+  registerWebhook(registration: WebhookRegistration): Result<undefined> {
+    if (this.isRevoked(registration.maker)) return refused(REVOKED);
+    this.#tables.create();
+    this.#webhooks.put(registration);
+    return accepted();
+  }
+
+  unregisterWebhook(id: string): void {
+    if (this.#tables.exist) this.#webhooks.remove(id);
+  }
+
+  /**
+   * Whether the maker of each webhook is revoked. The workspace knows its webhooks: their registrations are renewed, so
+   * that the end of a revocation finds them.
+   */
+  checkWebhooks(
+    workspace: string,
+    webhooks: readonly { readonly id: string; readonly maker: Maker }[],
+  ): boolean[] {
+    this.#tables.create();
+    for (const { id, maker } of webhooks) this.#webhooks.put({ id, workspace, maker });
+    return webhooks.map(({ maker }) => this.#isCovered(maker));
   }
 
   // ---- audit ------------------------------------------------------------------------------------------
@@ -219,23 +311,22 @@ export class TenantState extends DurableObject<Env> {
   }
 
   auditPage(caller: Caller, query: AuditQuery): { entries: AuditEntry[]; next: number | null } {
-    this.#checkScope(caller, "workspace:admin");
+    this.#checkScope(caller, "workspace:admin", "tenant:admin");
     return this.#tables.exist ? this.#audit.page(caller, query) : { entries: [], next: null };
   }
 
   // ---- itself -----------------------------------------------------------------------------------------
 
   /** The Worker lets no other caller through; a caller without the scope is a fault. */
-  #checkScope({ tenant, scopes }: Caller, scope: Scope): void {
-    if (tenant !== this.ctx.id.name || !scopes.includes(scope)) throw new Error("Not this caller's tenant");
+  #checkScope({ tenant, scopes }: Caller, ...oneOf: readonly Scope[]): void {
+    if (tenant !== this.ctx.id.name || !oneOf.some((scope) => scopes.includes(scope)))
+      throw new Error("Not this caller's tenant");
   }
 
-  #session(id: string) {
-    return sessionObject(this.env, this.ctx.id.name ?? "", id);
+  protected get tenantName(): string {
+    return this.ctx.id.name ?? "";
   }
 }
 
-/** The method that every object with registered sockets has. */
-type SocketHolder = Rpc.DurableObjectBranded & {
-  endSocket(id: string, reason: string): Promise<void> | void;
-};
+/** A Worker accepts a token for a moment after its revocation, by a cached answer. Nothing that lasts is made with it. */
+const REVOKED: Refusal = { reason: "forbidden", message: "The token is revoked" };

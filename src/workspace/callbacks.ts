@@ -10,6 +10,8 @@ export type WorkspaceCallbacks = {
   containerEnded(startNumber: number, reason: string): Promise<void>;
   /** The container is about to be stopped: no more sessions may be placed on it. */
   containerDraining(): void;
+  /** The workspace's secrets in clear text. */
+  decryptSecrets(): Promise<Record<string, string>>;
   /** The webhooks want other types of messages than before. */
   wantedWebhookTypesChanged(types: WebhookMessageType[]): void;
 };

@@ -25,7 +25,7 @@ export type Effect =
   | "show"
   /** Writes the workspace's row of the index soon. */
   | "index"
-  /** Checks later whether silent hosts are still connected. */
+  /** Checks from time to time whether silent hosts are still connected. */
   | "watch"
   /** Lets waiting agent selections look again. */
   | "wake"
@@ -39,7 +39,7 @@ const EFFECTS: Readonly<Record<WorkspaceChange, readonly Effect[]>> = {
   "host-load": ["show"],
   "host-gone": ["show", "index", "watch", "wake"],
   "session-messages": ["deliver"],
-  "silence-check": ["watch", "deliver"],
+  "silence-check": ["deliver"],
 };
 
 /** `deliver` is the only effect that takes time, and the last one of every change. */

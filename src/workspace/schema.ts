@@ -9,32 +9,34 @@ export const WORKSPACE_SCHEMA: Schema = {
   -- Sessions that have an agent process or wait for one.
   CREATE TABLE placement (
     session TEXT PRIMARY KEY, agent TEXT NOT NULL, host TEXT, instance TEXT,
-    home TEXT, processRequest INTEGER NOT NULL DEFAULT 0
+    home TEXT, processRequest INTEGER NOT NULL DEFAULT 0, io TEXT NOT NULL DEFAULT 'host'
   );
   CREATE INDEX placement_by_host ON placement (host);
   CREATE TABLE host (
     name TEXT PRIMARY KEY, instance TEXT NOT NULL, state TEXT NOT NULL, root TEXT NOT NULL,
     about TEXT NOT NULL, capacity INTEGER NOT NULL, load TEXT, git TEXT,
     connectedAt INTEGER NOT NULL, lastSeenAt INTEGER NOT NULL,
-    hasLeft INTEGER NOT NULL DEFAULT 0, isNotified INTEGER NOT NULL DEFAULT 0
+    hasLeft INTEGER NOT NULL DEFAULT 0, isNotified INTEGER NOT NULL DEFAULT 0, token TEXT
   );
   -- Agents that each host offers.
   CREATE TABLE offer (
     host TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, isDefault INTEGER NOT NULL,
     available INTEGER NOT NULL, reason TEXT, description TEXT, version TEXT, initialize TEXT, error TEXT, PRIMARY KEY (host, id)
   );
-  -- The outbox of messages to sessions.
+  -- The outbox of messages to sessions. After a failed try a message waits until next, in milliseconds since the epoch.
   CREATE TABLE session_message (
-    session TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (session, kind)
+    session TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
+    tries INTEGER NOT NULL DEFAULT 0, next INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (session, kind)
   );
   -- The tokens of the hosts' control sockets, and whether the host was told that its token expires soon.
   CREATE TABLE host_token (id TEXT PRIMARY KEY, caller TEXT NOT NULL, warned INTEGER NOT NULL DEFAULT 0);
-  -- Each value is encrypted under SECRETS_KEY.
+  -- Each value is encrypted under a key derived from SECRETS_KEY.
   CREATE TABLE secret (name TEXT PRIMARY KEY, value TEXT NOT NULL, at INTEGER NOT NULL);
   CREATE TABLE webhook (
     id TEXT PRIMARY KEY, url TEXT NOT NULL, events TEXT NOT NULL, links INTEGER NOT NULL, origin TEXT NOT NULL,
     secret TEXT NOT NULL, createdAt INTEGER NOT NULL, lastAt INTEGER, lastStatus INTEGER, failingSince INTEGER,
-    isFailureAudited INTEGER NOT NULL DEFAULT 0, dropped INTEGER NOT NULL DEFAULT 0
+    isFailureAudited INTEGER NOT NULL DEFAULT 0, dropped INTEGER NOT NULL DEFAULT 0,
+    maker TEXT, pausedReason TEXT
   );
   CREATE TABLE delivery (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, webhook TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,
@@ -44,7 +46,17 @@ export const WORKSPACE_SCHEMA: Schema = {
   -- Ids of the newest messages that sessions handed over, so that a repeated one is not delivered again.
   CREATE TABLE seen_message (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE);
 `,
-  upgrades: [fromUnnumbered],
+  upgrades: [
+    fromUnnumbered,
+    `ALTER TABLE placement ADD COLUMN io TEXT NOT NULL DEFAULT 'host';
+     ALTER TABLE host ADD COLUMN token TEXT;`,
+    // Earlier webhooks have no known maker, so a revocation would not reach them: they wait to be adopted.
+    `ALTER TABLE webhook ADD COLUMN maker TEXT;
+     ALTER TABLE webhook ADD COLUMN pausedReason TEXT;
+     UPDATE webhook SET pausedReason = 'maker-unknown';`,
+    `ALTER TABLE session_message ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;
+     ALTER TABLE session_message ADD COLUMN next INTEGER NOT NULL DEFAULT 0;`,
+  ],
 };
 
 /** Unnumbered builds made some tables when they were first needed, and three of them under other names. */

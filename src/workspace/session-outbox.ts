@@ -1,3 +1,6 @@
+import { retryDelayMs } from "../durable/deadlines.ts";
+import { callObject } from "../durable/object-call.ts";
+import type { Limits } from "../protocol/limits.ts";
 import type { PermissionPolicy } from "../protocol/permission-policy.ts";
 import type { HostStatusMessage } from "../protocol/rpc.ts";
 import type { WebhookMessageType } from "../protocol/webhook-messages.ts";
@@ -23,40 +26,71 @@ export type SessionReceiver = {
   hostDraining(message: HostStatusMessage): Promise<void>;
 };
 
-type Row = { session: string; kind: string; body: string };
+type Row = { session: string; kind: string; body: string; tries: number };
+type NumberedRow = Row & { number: number };
 
-/** Messages to sessions, each stored until its session has taken it. */
+/**
+ * Messages to sessions, each stored until its session has taken the message. A message that failed is tried again after
+ * growing pauses. A pause holds up no other message.
+ */
 export class SessionOutbox {
   readonly #sql: SqlStorage;
   readonly #session: (id: string) => SessionReceiver;
+  readonly #limits: OutboxLimits;
 
-  constructor(sql: SqlStorage, session: (id: string) => SessionReceiver) {
+  constructor(sql: SqlStorage, session: (id: string) => SessionReceiver, limits: OutboxLimits) {
     this.#sql = sql;
     this.#session = session;
+    this.#limits = limits;
   }
 
-  /** Replaces an undelivered message of the same kind: the newer message says what holds now. */
+  /**
+   * Replaces an undelivered message of the same kind: the newer message says what holds now. It is tried at once, and the
+   * failures before it still count.
+   */
   add(session: string, { kind, body }: SessionMessage): void {
     const text = JSON.stringify(body);
     this.#sql.exec(
-      "INSERT OR REPLACE INTO session_message (session, kind, body) VALUES (?, ?, ?)",
+      `INSERT INTO session_message (session, kind, body) VALUES (?, ?, ?)
+       ON CONFLICT (session, kind) DO UPDATE SET body = excluded.body, next = 0`,
       ...[session, kind, text],
     );
   }
 
-  /** False: messages are still stored. Some sessions could not be reached, or messages came meanwhile. */
-  async deliver(): Promise<boolean> {
-    const rows = this.#sql.exec<Row>("SELECT * FROM session_message ORDER BY rowid").toArray();
-    for (let at = 0; at < rows.length; at += MAX_CONCURRENT)
-      await Promise.all(rows.slice(at, at + MAX_CONCURRENT).map((row) => this.#deliver(row)));
-    return this.#sql.exec("SELECT 1 FROM session_message LIMIT 1").toArray().length === 0;
+  /** Delivers the messages that are due. Returns when the next message is due; null if none is left. */
+  async deliver(): Promise<number | null> {
+    const now = Date.now();
+    for (let rows = this.#due(0, now); rows.length > 0; rows = this.#due(rows.at(-1)?.number ?? 0, now))
+      await Promise.all(rows.map((row) => this.#deliver(row)));
+    return this.#sql.exec<{ next: number | null }>("SELECT MIN(next) AS next FROM session_message").one()
+      .next;
   }
 
-  async #deliver({ session, kind, body }: Row): Promise<void> {
+  #due(after: number, now: number): NumberedRow[] {
+    return this.#sql
+      .exec<NumberedRow>(
+        `SELECT rowid AS number, session, kind, body, tries FROM session_message
+         WHERE rowid > ? AND next <= ? ORDER BY rowid LIMIT ?`,
+        ...[after, now, MAX_CONCURRENT],
+      )
+      .toArray();
+  }
+
+  async #deliver({ session, kind, body, tries }: Row): Promise<void> {
     try {
-      await send(this.#session(session), { kind, body: JSON.parse(body) } as SessionMessage);
+      const message = { kind, body: JSON.parse(body) } as SessionMessage;
+      await callObject(
+        () => this.#session(session),
+        (receiver) => send(receiver, message),
+        { timeoutMs: this.#limits.callMs },
+      );
     } catch (error) {
-      console.error("session message not delivered", { session, kind, error: String(error) });
+      console.error("session message not delivered", { session, kind, tries, error: String(error) });
+      // A concurrent delivery may have counted the failure, or a newer message may have taken the row's place.
+      this.#sql.exec(
+        "UPDATE session_message SET tries = ?, next = ? WHERE session = ? AND kind = ? AND body = ? AND tries = ?",
+        ...[tries + 1, Date.now() + this.#pauseMs(tries + 1), session, kind, body, tries],
+      );
       return;
     }
     // A newer message may have taken the row's place meanwhile.
@@ -65,7 +99,13 @@ export class SessionOutbox {
       ...[session, kind, body],
     );
   }
+
+  #pauseMs(tries: number): number {
+    return Math.max(this.#limits.hostStatusRetryMs, retryDelayMs(tries)) * (1 + Math.random() / 2);
+  }
 }
+
+type OutboxLimits = Pick<Limits, "callMs" | "hostStatusRetryMs">;
 
 /** Sessions that are called at the same time. */
 const MAX_CONCURRENT = 50;

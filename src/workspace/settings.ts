@@ -11,5 +11,8 @@ export function defaultSettings({ hostGraceMs }: Pick<Limits, "hostGraceMs">): S
     hostGraceMs,
     clientIo: "host",
     container: null,
+    mcpServers: null,
+    additionalDirectories: null,
+    openingMeta: null,
   };
 }

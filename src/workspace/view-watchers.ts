@@ -1,4 +1,4 @@
-import { readAttachment, writeAttachment } from "../durable/attachments.ts";
+import { readAttachment, socketKind, writeAttachment } from "../durable/attachments.ts";
 import { PullSockets } from "../durable/pull-sockets.ts";
 import type { Result } from "../protocol/refusal.ts";
 
@@ -12,7 +12,7 @@ export class ViewWatchers {
 
   /** `view` returns the current view of the workspace with that id as JSON. */
   constructor(ctx: DurableObjectState, max: number, view: (id: string) => string) {
-    this.#sockets = new PullSockets(ctx, "workspace-watcher", max, "workspace");
+    this.#sockets = new PullSockets(ctx, "workspace-watcher", "workspace", max);
     this.#view = view;
   }
 
@@ -46,4 +46,8 @@ function fingerprint(text: string): string {
   let hash = 0x811c9dc5;
   for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
   return `${text.length}:${hash >>> 0}`;
+}
+
+export function isWatcher(ws: WebSocket): boolean {
+  return socketKind(ws) === "workspace-watcher";
 }

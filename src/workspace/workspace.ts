@@ -1,11 +1,18 @@
 import { Deadlines } from "../durable/deadlines.ts";
-import { sessionObject } from "../durable/object-names.ts";
+import { NameList } from "../durable/name-list.ts";
+import { callObject } from "../durable/object-call.ts";
+import { sessionObject } from "../durable/objects.ts";
+import { SocketRegistrar } from "../durable/socket-registrar.ts";
+import { registeredSockets } from "../durable/socket-registration.ts";
 import { unavailableReason } from "../protocol/agent-availability.ts";
-import type { GitState, HostSettings } from "../protocol/host-wire.ts";
+import type { GitState } from "../protocol/host-wire.ts";
 import type { Limits } from "../protocol/limits.ts";
+import type { Maker } from "../protocol/maker.ts";
+import { openingRules } from "../protocol/opening-rules.ts";
 import { accepted, type Result, refused } from "../protocol/refusal.ts";
 import type { CreatedWebhook, WorkspaceView } from "../protocol/rest.ts";
-import type { PlacementAnswer, PlacementRequest } from "../protocol/rpc.ts";
+import type { PlacementAnswer, PlacementRequest, ProcessPlacement } from "../protocol/rpc.ts";
+import type { HostTokenName } from "../protocol/subject-rpc.ts";
 import type { HandedMessage, WebhookMessageType } from "../protocol/webhook-messages.ts";
 import type { SettingsChange } from "../protocol/workspace-settings.ts";
 import { AgentOffers } from "./agents/offers.ts";
@@ -22,23 +29,14 @@ import { WorkspaceIndexWriter } from "./index-writer.ts";
 import { Placements } from "./placement/placements.ts";
 import { isOverdue } from "./placement/policy.ts";
 import { PlacementScheduler } from "./placement/scheduler.ts";
-import { SecretStore } from "./secrets/secret-store.ts";
+import { WorkspaceReindex } from "./reindex.ts";
+import { WorkspaceSecrets } from "./secrets/workspace-secrets.ts";
 import { SessionOutbox } from "./session-outbox.ts";
 import { type WorkspaceIdentity, WorkspaceStore } from "./store.ts";
 import { indexRow, SESSIONS_SHOWN, viewOf } from "./view.ts";
-import { ViewWatchers } from "./view-watchers.ts";
+import { isWatcher, ViewWatchers } from "./view-watchers.ts";
 import { type WebhookOrder, Webhooks } from "./webhooks/webhooks.ts";
-
-type DeadlineName =
-  | "grace"
-  | "silence"
-  | "session-messages"
-  | "view"
-  | "index"
-  | "host-token"
-  | "container"
-  | "container-token"
-  | "webhooks";
+import { EFFECTS_RETRY_MS, type WorkspaceDeadline } from "./workspace-deadline.ts";
 
 /**
  * A workspace: the hosts that serve it, the agents they offer, and which host runs which session. This class connects
@@ -46,15 +44,19 @@ type DeadlineName =
  */
 export class Workspace {
   readonly store: WorkspaceStore;
-  readonly secrets: SecretStore;
+  readonly secrets: WorkspaceSecrets;
   readonly webhooks: Webhooks;
   readonly hosts: HostConnections;
   readonly agents: AgentSelection;
   readonly watchers: ViewWatchers;
+  readonly registrar: SocketRegistrar;
+  /** Every session of the workspace. */
+  readonly sessions: NameList;
+  readonly reindex: WorkspaceReindex;
   readonly #ctx: DurableObjectState;
   readonly #env: Env;
   readonly #limits: Limits;
-  readonly #deadlines: Deadlines<DeadlineName>;
+  readonly #deadlines: Deadlines<WorkspaceDeadline>;
   readonly #registry: HostRegistry;
   readonly #offers: AgentOffers;
   readonly #sockets: HostSockets;
@@ -68,13 +70,18 @@ export class Workspace {
   constructor(ctx: DurableObjectState, env: Env, limits: Limits) {
     const { sql } = ctx.storage;
     const store = new WorkspaceStore(ctx.storage, limits);
-    const deadlines = new Deadlines<DeadlineName>(ctx.storage);
-    const registry = new HostRegistry(sql, store);
     const offers = new AgentOffers(sql, store);
     const sockets = new HostSockets(ctx, limits.probeMs);
+    const registry = new HostRegistry(sql, store, () => sockets.signs());
     const placements = new Placements(sql, store);
-    const outbox = new SessionOutbox(sql, (id) => this.#session(id));
-    const departures = new HostDepartures(store, placements, registry, outbox, deadlines);
+    const deadlines = new Deadlines<WorkspaceDeadline>(ctx.storage, {
+      everyMs: limits.hostCheckMs,
+      // While no session depends on a host, nothing needs to wake this object.
+      isNeeded: () => sockets.all().length > 0 && placements.counts().size > 0,
+      make: () => this.checkHosts(),
+    });
+    const outbox = new SessionOutbox(sql, (id) => this.#session(id), limits);
+    const departures = new HostDepartures(store, placements, registry, outbox, deadlines, limits);
     const callbacks = this.#callbacks();
     const onDemand = new OnDemandHost(ctx, env, limits, store, deadlines, callbacks);
     const scheduler = new PlacementScheduler({
@@ -97,9 +104,20 @@ export class Workspace {
     this.#departures = departures;
     this.#onDemand = onDemand;
     this.#outbox = outbox;
-    this.#index = new WorkspaceIndexWriter(env.INDEX, store, deadlines, limits.indexRetryMs);
+    this.#index = new WorkspaceIndexWriter(env, store);
     this.store = store;
-    this.secrets = new SecretStore(sql, store, env.SECRETS_KEY);
+    this.sessions = new NameList(ctx.storage.kv, "session:");
+    this.reindex = new WorkspaceReindex({
+      ...{ index: env.INDEX, store, sessions: this.sessions, timers: deadlines },
+      visit: (id, name) =>
+        callObject(
+          () => this.#session(id),
+          (session) => session.reindex(name),
+          { timeoutMs: limits.callMs },
+        ),
+      writeOwnRow: () => this.#writeIndex({ isForced: true }),
+    });
+    this.secrets = new WorkspaceSecrets({ ctx, env, store, offers, sockets });
     this.webhooks = new Webhooks({ ctx, env, limits, store, timers: deadlines, callbacks });
     this.watchers = new ViewWatchers(ctx, limits.watchersPerWorkspace, (id) => JSON.stringify(this.view(id)));
     this.agents = new AgentSelection({
@@ -109,12 +127,17 @@ export class Workspace {
       onDemand,
       maxWaitMs: limits.agentStartMs,
     });
+    this.registrar = new SocketRegistrar({
+      ...{ ctx, env, limits, deadlines },
+      isOpen: (id) => registeredSockets(ctx, id).length > 0,
+      end: (id, reason, code) => this.endSocket(id, reason, code),
+    });
     this.hosts = new HostConnections({
-      ...{ ctx, env, limits, timers: deadlines, hosts: registry, offers, sockets },
+      ...{ ctx, env, limits, timers: deadlines, hosts: registry, offers, sockets, store },
       ...{ departures, placements, onDemand },
-      settings: () => this.#hostSettings(),
-      secrets: () => this.#decryptSecrets(),
+      secrets: () => this.secrets.decrypt(),
       after: (change) => this.#after(change),
+      runAfter: (change) => this.#runAfter(change),
     });
     this.hosts.markVanished();
   }
@@ -128,10 +151,11 @@ export class Workspace {
     const { policy } = this.store.settings();
     const webhookTypes = this.webhooks.wanted();
     const reason = agent === "" ? undefined : unavailableReason(this.#scheduler.agents(), agent);
-    if (reason !== undefined) return { unavailable: reason, policy, webhookTypes };
+    this.sessions.add(session);
+    if (reason !== undefined) return { unavailable: reason, policy, webhookTypes, enrolled: true };
     this.#placements.request({ session, agent, processRequest, home });
-    void this.#after("process-request");
-    return { unavailable: null, policy, webhookTypes };
+    this.#runAfter("process-request");
+    return { unavailable: null, policy, webhookTypes, enrolled: true };
   }
 
   /** The session has no process any more and needs none. Its host may have room for a waiting session. */
@@ -139,8 +163,15 @@ export class Workspace {
     if (!this.store.exists) return;
     if (this.#placements.get(sessionId)?.host === CONTAINER_HOST) this.#onDemand.markUsed();
     this.#placements.remove(sessionId, processRequest);
-    this.#registry.prune(Date.now());
-    void this.#after("process-request");
+    this.#registry.prune(Date.now(), this.#placements, this.#offers);
+    this.#runAfter("process-request");
+  }
+
+  placementOf(sessionId: string, processRequest: number): ProcessPlacement | null {
+    const placement = this.#placements.get(sessionId);
+    if (placement?.processRequest !== processRequest || placement.host === null) return null;
+    const opening = openingRules(this.store.settings());
+    return { host: placement.host, io: placement.io, opening };
   }
 
   explain(sessionId: string): string | null {
@@ -166,6 +197,7 @@ export class Workspace {
       counts: this.#placements.counts(),
       placements: this.#placements.all(SESSIONS_SHOWN),
       container: this.#onDemand.state,
+      containerTokens: this.#onDemand.tokens,
     };
     return viewOf(id, source, this.#limits, Date.now());
   }
@@ -185,49 +217,19 @@ export class Workspace {
       this.#departures.notifyOverdue();
     }
     if (change.container !== undefined) this.#onDemand.reconsider();
-    if (change.clientIo !== undefined)
-      for (const { ws } of this.#sockets.all()) sendControl(ws, { t: "settings", ...this.#hostSettings() });
     await this.#after("hosts");
     return accepted(this.view(identity.workspace));
   }
 
-  #hostSettings(): HostSettings {
-    const { clientIo } = this.store.settings();
-    return clientIo === "host" ? {} : { clientIo };
-  }
+  // ---- webhooks ---------------------------------------------------------------------------------------
 
-  // ---- secrets and webhooks ---------------------------------------------------------------------------
-
-  async putSecret(identity: WorkspaceIdentity, name: string, value: string): Promise<Result<undefined>> {
+  async createWebhook(
+    identity: WorkspaceIdentity,
+    order: WebhookOrder,
+    maker: Maker,
+  ): Promise<Result<CreatedWebhook>> {
     this.store.create(identity);
-    const result = await this.secrets.put(name, value);
-    if (result.ok) await this.#sendSecrets();
-    return result;
-  }
-
-  async deleteSecret(name: string): Promise<Result<undefined>> {
-    const result = this.secrets.remove(name);
-    if (result.ok) await this.#sendSecrets();
-    return result;
-  }
-
-  async #sendSecrets(): Promise<void> {
-    this.#offers.resetAvailability();
-    const values = await this.#decryptSecrets();
-    for (const { ws } of this.#sockets.all()) sendControl(ws, { t: "secrets", values });
-  }
-
-  /**
-   * Blocks all other events meanwhile: the reports of a host must not overtake its hello, and an older list of
-   * secrets must not overtake a newer one.
-   */
-  #decryptSecrets(): Promise<Record<string, string>> {
-    return this.#ctx.blockConcurrencyWhile(() => this.secrets.decryptAll());
-  }
-
-  async createWebhook(identity: WorkspaceIdentity, order: WebhookOrder): Promise<Result<CreatedWebhook>> {
-    this.store.create(identity);
-    const result = await this.webhooks.create(order);
+    const result = await this.webhooks.create(order, maker);
     await this.#after("session-messages");
     return result;
   }
@@ -260,6 +262,7 @@ export class Workspace {
         return host !== undefined && !isOverdue(host, this.store.settings().hostGraceMs, Date.now());
       },
       containerEnded: (startNumber, reason) => this.containerEnded(startNumber, reason),
+      decryptSecrets: () => this.secrets.decrypt(),
       containerDraining: () => this.#departures.markDraining(CONTAINER_HOST),
       wantedWebhookTypesChanged: (types) => this.#sendWantedWebhookTypes(types),
     };
@@ -267,7 +270,14 @@ export class Workspace {
 
   async #containerLastUsed(): Promise<number | null> {
     const sessions = this.#placements.on(CONTAINER_HOST);
-    const times = await Promise.all(sessions.map(({ session }) => this.#session(session).lastActiveAt()));
+    const times = await Promise.all(
+      sessions.map(({ session }) =>
+        callObject(
+          () => this.#session(session),
+          (object) => object.lastActiveAt(),
+        ),
+      ),
+    );
     return times.includes(null) ? null : Math.max(0, ...times.map((at) => at ?? 0));
   }
 
@@ -275,7 +285,7 @@ export class Workspace {
   #sendWantedWebhookTypes(types: WebhookMessageType[]): void {
     for (const { session } of this.#placements.all())
       this.#outbox.add(session, { kind: "webhook-types", body: types });
-    this.#deadlines.setUnlessSet("session-messages", Date.now());
+    this.#deadlines.setAtMost("session-messages", Date.now());
   }
 
   // ---- effects and deadlines --------------------------------------------------------------------------
@@ -284,46 +294,73 @@ export class Workspace {
     return applyEffects(change, this.#effects);
   }
 
+  /** Runs the effects of a change that is made. Whoever made it does not wait for them; a deadline repeats what failed. */
+  #runAfter(change: WorkspaceChange): void {
+    const done = this.#after(change).catch((error: unknown) => {
+      console.error("effects of a change failed", { change, error: String(error) });
+      if (this.store.exists) this.#deadlines.setUnlessSet("effects", Date.now() + EFFECTS_RETRY_MS);
+    });
+    this.#ctx.waitUntil(done);
+  }
+
   readonly #effects: EffectHandlers = {
     place: () => this.#scheduler.placeWaiting(),
     show: () => {
       if (!this.watchers.isEmpty) this.#deadlines.setUnlessSet("view", Date.now() + this.#limits.viewDelayMs);
     },
     index: () => this.#deadlines.setUnlessSet("index", Date.now() + this.#limits.indexDelayMs),
-    // While no session depends on a host, nothing needs to wake this object.
-    watch: () => {
-      if (this.#placements.counts().size > 0 && this.#sockets.all().length > 0)
-        this.#deadlines.setUnlessSet("silence", Date.now() + this.#limits.hostSilentMs);
-    },
+    watch: () => this.#deadlines.beginRounds(),
     wake: () => this.agents.wake(),
     deliver: async () => {
-      if (await this.#outbox.deliver()) this.#deadlines.clear("session-messages");
-      else this.#deadlines.set("session-messages", Date.now() + this.#limits.hostStatusRetryMs);
+      const next = await this.#outbox.deliver();
+      if (next === null) this.#deadlines.clear("session-messages");
+      else this.#deadlines.set("session-messages", Math.max(next, Date.now()));
     },
   };
 
   async runDeadlines(now: number): Promise<void> {
-    if (!this.store.exists) return;
     await this.#deadlines.run(now, {
       grace: async () => {
         this.#departures.notifyOverdue();
         await this.#after("hosts");
       },
-      silence: async () => {
-        await this.hosts.checkSilent();
-        await this.#after("silence-check");
-      },
       "session-messages": () => this.#after("session-messages"),
+      effects: () => this.#after("hosts"),
       view: () => this.watchers.feed(),
       container: async () => {
         await this.#onDemand.check();
         await this.#after("hosts");
       },
       "container-token": () => this.#renewContainerToken(),
+      "ended-tokens": () => this.#onDemand.endTokens(),
       index: () => this.#writeIndex(),
+      reindex: () => this.reindex.proceed(),
       webhooks: () => this.webhooks.deliver(),
       "host-token": () => this.hosts.checkTokens(),
+      registration: () => this.registrar.retry(),
     });
+  }
+
+  /** Ends the sockets of a host's token here and in the placed sessions. Throws if a session has not confirmed. */
+  async endHostToken(token: HostTokenName): Promise<number> {
+    const own = this.hosts.endToken(token);
+    const placed = this.#placements.all().filter(({ host }) => host !== null);
+    const ended = await Promise.all(placed.map(({ session }) => this.#session(session).endHostToken(token)));
+    return ended.reduce((sum, sockets) => sum + sockets, own);
+  }
+
+  /** The socket of a host or of a watcher may not go on. */
+  endSocket(id: string, reason: string, code: number): void {
+    for (const ws of registeredSockets(this.#ctx, id)) {
+      if (isWatcher(ws)) ws.close(code, reason);
+      else this.hosts.dismiss(ws, reason);
+    }
+  }
+
+  /** Looks for hosts that are silent, and tells the sessions of those that are gone. */
+  async checkHosts(): Promise<void> {
+    await this.hosts.checkSilent();
+    await this.#after("silence-check");
   }
 
   async #renewContainerToken(): Promise<void> {
@@ -332,9 +369,16 @@ export class Workspace {
     if (ws && token !== undefined) sendControl(ws, { t: "token", token });
   }
 
-  async #writeIndex(): Promise<void> {
+  async #writeIndex(how?: { isForced: true }): Promise<void> {
     const identity = this.store.identity();
-    if (identity) await this.#index.write(indexRow(identity, this.view(identity.workspace)));
+    if (identity) await this.#index.write(indexRow(identity, this.view(identity.workspace)), how);
+  }
+
+  /** Takes up a session that was opened, imported or copied into the workspace. */
+  enroll(identity: WorkspaceIdentity, sessionId: string): void {
+    this.store.create(identity);
+    this.sessions.add(sessionId);
+    if (!this.#index.isKnown) this.#effects.index();
   }
 
   /** The sessions of a workspace belong to its tenant. */

@@ -8,6 +8,7 @@ import { parseArgs } from "node:util";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { contenders } from "./contenders.ts";
+import { loadProbes } from "./load.ts";
 import { environment, heading, NOTES, type Result, type Rounds, summarize, table } from "./report.ts";
 import { type Comparison, comparisonTable, probes } from "./rights.ts";
 import { type Scenario, scenarios } from "./scenarios.ts";
@@ -15,7 +16,7 @@ import type { Stage } from "./stage.ts";
 
 const USAGE = `npm run bench -- [--rounds N] [--only a,b] [--contenders direct,acp-edge] [--json]
 
-${[...scenarios, ...probes].map(({ id, title }) => `  ${id}  ${title}`).join("\n")}`;
+${[...scenarios, ...probes, ...loadProbes].map(({ id, title }) => `  ${id}  ${title}`).join("\n")}`;
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
@@ -37,7 +38,7 @@ async function main(): Promise<boolean> {
   }
   const rounds = Number(values.rounds);
   if (!Number.isInteger(rounds) || rounds < 1) throw new Error("--rounds: a number from 1");
-  const chosen = pick("--only", [...scenarios, ...probes], ({ id }) => id, values.only);
+  const chosen = pick("--only", [...scenarios, ...probes, ...loadProbes], ({ id }) => id, values.only);
   const names = pick("--contenders", contenders, ({ name }) => name, values.contenders).map(
     ({ name }) => name,
   );

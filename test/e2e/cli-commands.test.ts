@@ -240,6 +240,31 @@ describe("acp-edge webhooks", () => {
   });
 });
 
+describe("acp-edge revocations", () => {
+  test("make says what it has ended, and lift brings it back", async () => {
+    await run("run", "/plan");
+    const share = await json<{ id: string }>("share", "make", "last");
+    const hook = await json<{ id: string }>("webhooks", "add", "https://receiver.example");
+    const jti = crypto.randomUUID();
+    const made = await json<{ id: string; reached: object }>("revocations", "make", "--jti", jti);
+    expect(made.reached).toEqual({
+      ...{ shares: [], answerLinks: [], webhooks: [] },
+      ...{ sockets: 0, hosts: 0, unconfirmed: 0 },
+    });
+    const again = await run("revocations", "make", "--jti", jti, "--for", "1h");
+    expect(again).toMatchObject({ code: 0, stdout: `${made.id}\n` });
+    expect(again.stderr).toContain("is open or was made: check the name");
+    expect((await run("revocations")).stdout).toContain(jti);
+    expect((await run("revocations", "make")).code).toBe(2);
+    expect((await run("revocations", "lift", made.id)).code).toBe(0);
+    expect((await run("revocations", "lift", made.id)).code).toBe(5);
+    const adopted = await json<object>("webhooks", "adopt", hook.id);
+    expect(adopted).toMatchObject({ id: hook.id, pausedReason: null });
+    expect((await run("webhooks", "rm", hook.id)).code).toBe(0);
+    expect((await run("share", "rm", share.id)).code).toBe(0);
+  });
+});
+
 describe("acp-edge share", () => {
   test("make, ls and rm manage links", async () => {
     await run("run", "/plan");
@@ -305,7 +330,7 @@ describe("acp-edge doctor", () => {
 
   test.each([
     ["no token", { ACP_EDGE_TOKEN: "" }, [], 3, "configuration", "acp-edge login"],
-    ["an unknown name", { ACP_EDGE_URL: "http://gateway.invalid" }, [], 4, "name", "spelled right"],
+    ["an unknown name", { ACP_EDGE_URL: "https://gateway.invalid" }, [], 4, "name", "spelled right"],
     ["a closed port", { ACP_EDGE_URL: "http://127.0.0.1:9" }, [], 4, "connection", "Nothing listens"],
     ["no JWT", { ACP_EDGE_TOKEN: "nonsense" }, [], 3, "token", "not a JWT"],
     ["another workspace", {}, ["--workspace", "other"], 5, "workspace", "It allows: local"],
@@ -326,6 +351,28 @@ describe("acp-edge doctor", () => {
     expect(await hintFor(await sign({ scopes: ["host"] }))).toContain("lacks the scope session:read");
     const [head, body] = gateway.token.split(".");
     expect(await hintFor(`${head}.${body}.${"A".repeat(86)}`)).toContain("AUTH_JWKS");
+  });
+
+  test("--security tells an administrator how everything stands, and others what they may know", async () => {
+    const all = await examine({}, "--security");
+    expect(all).toMatchObject({ code: 0, ok: true });
+    expect(new Set(all.report.steps.map(({ name }) => name))).toEqual(
+      new Set(["gateway", "links", "local", "this machine"]),
+    );
+    const token = await sign({});
+    const { report } = await examine({ ACP_EDGE_TOKEN: token }, "--security");
+    expect(report.steps.filter(({ detail }) => detail.startsWith("not known"))).toHaveLength(2);
+
+    const policy = { default: "ask", timeoutMs: 60_000, onTimeout: "allow" };
+    await gateway.api("/api/workspaces/local", { method: "PUT", body: JSON.stringify({ policy }) });
+    expect(await examine({}, "--security")).toMatchObject({ code: 1, ok: false, failed: { name: "local" } });
+    const asking = JSON.stringify({ policy: { default: "ask" } });
+    await gateway.api("/api/workspaces/local", { method: "PUT", body: asking });
+  });
+
+  test("--security of a refused token is an error, not a report", async () => {
+    const env = { ...environmentOf(gateway), ACP_EDGE_TOKEN: "nonsense" };
+    expect(await acpEdge(["doctor", "--security"], env)).toMatchObject({ code: 3, stdout: "" });
   });
 
   test("says that no host is there, and how to start one", async () => {

@@ -86,7 +86,7 @@ describe("a permission request of a turn from the command line", () => {
     const running = startAcpEdge(["run", "/permission"], environmentOf(gateway));
     running.child.stdin?.end();
     await running.prints("waiting for permission");
-    await running.prints("permissions allow|deny ");
+    await running.prints("permissions show|allow|deny ");
     const session = /allow\|deny (\S+)/.exec(running.stderr)?.[1] as string;
     await eventually(async () => {
       const { code } = await acpEdge(["permissions", "deny", session], environmentOf(gateway));
@@ -97,11 +97,32 @@ describe("a permission request of a turn from the command line", () => {
 
   test("is asked on the terminal", async () => {
     const running = startOnTerminal(["run", "/permission Paint it black"], environmentOf(gateway));
-    await running.prints("Permission: Paint it black");
+    await running.prints("Paint it black");
     await running.prints("Always reject");
-    running.type("\u001b[B\r");
+    // The first answer that is marked is the refusal, which stands between the two others.
+    running.type("\u001b[A\r");
     await running.prints("Permission selected: allow-always");
     expect((await running.ended).code).toBe(0);
+  });
+
+  test("is refused by Enter alone", async () => {
+    const running = startOnTerminal(["run", "/permission Paint it black"], environmentOf(gateway));
+    await running.prints("Always reject");
+    running.type("\r");
+    await running.prints("Permission selected: reject");
+    expect((await running.ended).code).toBe(0);
+  });
+
+  test("shows the whole of what is asked for, with invisible characters marked", async () => {
+    const title = `echo ${"harmless ".repeat(30)}\u202e; rm -rf /`;
+    const running = startOnTerminal(["run", `/permission ${title}`], environmentOf(gateway));
+    await running.prints("Always reject");
+    running.type("\r");
+    await running.ended;
+    const shown = running.stdout.replace(/\s+/g, " ");
+    expect(shown).toContain(`echo ${"harmless ".repeat(30)}⟨U+202E⟩; rm -rf /`);
+    expect(shown).toContain(`"path": "${gateway.root}`);
+    expect(running.stdout).not.toContain("\u202e");
   });
 
   test("is withdrawn when another client answers", async () => {

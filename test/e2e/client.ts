@@ -24,6 +24,9 @@ import { Changes } from "./changes.ts";
 import type { Gateway } from "./gateway.ts";
 import { textOf } from "./updates.ts";
 
+/** A gateway, as far as its clients know it. */
+export type Reachable = Pick<Gateway, "url" | "wsUrl" | "token" | "root" | "api">;
+
 /** An event that takes longer never comes. */
 const PATIENCE_MS = 20_000;
 
@@ -89,10 +92,10 @@ export class Client implements AsyncDisposable {
   readonly closed: Promise<void>;
   /** How the user answers; the default is never. */
   onPermission: Permission = () => new Promise(() => {});
-  readonly #gateway: Gateway;
+  readonly #gateway: Reachable;
   readonly #connection: ClientConnection;
 
-  private constructor(gateway: Gateway, { agent, over }: ConnectOptions) {
+  private constructor(gateway: Reachable, { agent, over }: ConnectOptions) {
     this.#gateway = gateway;
     const choice = agent === undefined ? "" : `&agent=${agent}`;
     const query = `?token=${gateway.token}${choice}`;
@@ -113,7 +116,7 @@ export class Client implements AsyncDisposable {
     void this.closed.then(() => this.wire.end());
   }
 
-  static async connect(gateway: Gateway, options: ConnectOptions = {}): Promise<Client> {
+  static async connect(gateway: Reachable, options: ConnectOptions = {}): Promise<Client> {
     const client = new Client(gateway, options);
     await client.agent.request(methods.agent.initialize, {
       protocolVersion: PROTOCOL_VERSION,
@@ -210,7 +213,7 @@ export class RawClient implements AsyncDisposable {
   readonly #socket: WebSocket;
   #stream: Socket | undefined;
 
-  private constructor(gateway: Gateway) {
+  private constructor(gateway: Reachable) {
     this.#socket = new WebSocket(`${gateway.wsUrl}?token=${gateway.token}`, { maxPayload: 64 * 1024 * 1024 });
     this.#socket.on("message", (data) => this.texts.push(String(data)));
     this.#socket.on("upgrade", ({ socket }) => {
@@ -223,13 +226,13 @@ export class RawClient implements AsyncDisposable {
   }
 
   /** Connects without sending anything. */
-  static async connect(gateway: Gateway): Promise<RawClient> {
+  static async connect(gateway: Reachable): Promise<RawClient> {
     const client = new RawClient(gateway);
     await once(client.#socket, "open");
     return client;
   }
 
-  static async initialized(gateway: Gateway): Promise<RawClient> {
+  static async initialized(gateway: Reachable): Promise<RawClient> {
     const client = await RawClient.connect(gateway);
     await client.request("initialize", { protocolVersion: PROTOCOL_VERSION, clientCapabilities: {} });
     return client;
@@ -282,7 +285,7 @@ export type LogEvent = {
   payload: Record<string, unknown> & { direction?: "in" | "out"; message?: Message };
 };
 
-export async function readLog(gateway: Gateway, sessionId: string): Promise<LogEvent[]> {
+export async function readLog(gateway: Reachable, sessionId: string): Promise<LogEvent[]> {
   const response = await gateway.api(`/api/sessions/${sessionId}/events`);
   if (!response.ok) throw new Error(`HTTP ${response.status}`);
   return (await response.text())

@@ -9,9 +9,10 @@ import { fileURLToPath } from "node:url";
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { Client, type RpcError, readLog } from "./client.ts";
+import { CLIENT_CLAIMS, loadSigner } from "../../src/cli/token-signer.ts";
+import { Client, loggedUpdates, type RpcError, readLog } from "./client.ts";
 import { alive, eventually, type Gateway, startGateway, withWorkspace } from "./gateway.ts";
-import { textOf } from "./updates.ts";
+import { streamed, textOf, upTo } from "./updates.ts";
 
 const HOST = fileURLToPath(new URL("../../src/host/main.ts", import.meta.url));
 const LIMITS = {
@@ -31,11 +32,12 @@ let command: string;
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "acp-edge-containers-"));
   command = join(directory, "container.sh");
-  // The image's command, which records each start; if told to, it ends at once or never dials in.
+  // The image's command, which records each start and its token; if told to, it ends at once or never dials in.
   writeFileSync(
     command,
     `#!/bin/sh
 echo "$ACP_EDGE_WORKSPACE $$" >> '${join(directory, "starts")}'
+echo "$ACP_EDGE_HOST_TOKEN" > '${directory}'"/token-$$"
 if grep -qx "$ACP_EDGE_WORKSPACE" '${join(directory, "broken")}'; then exit 5; fi
 if [ "$ACP_EDGE_WORKSPACE" = silent ]; then exec sleep 1000; fi
 exec '${process.execPath}' '${HOST}'
@@ -83,10 +85,9 @@ async function workspace(name: string, container: object = {}): Promise<Gateway>
   return own;
 }
 
-/** The environment of a workspace's host, which is secret. */
+/** The token that a host was started with, as its command recorded it. */
 function tokenOf(pid: number): string {
-  const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
-  return environment.find((entry) => entry.startsWith("ACP_EDGE_HOST_TOKEN="))?.split("=")[1] as string;
+  return readFileSync(join(directory, `token-${pid}`), "utf8").trim();
 }
 
 async function kinds(of: Gateway, session: string): Promise<string[]> {
@@ -128,6 +129,15 @@ describe("a workspace without a host", () => {
     const { stopReason } = await client.prompt(session, "/stream 100 20 40");
     expect(stopReason).toBe("end_turn");
     expect(starts(own.workspace)).toHaveLength(1);
+  });
+
+  test("starts no container for a client that may only read", async () => {
+    const own = await workspace("watched");
+    const claims = { ...CLIENT_CLAIMS, workspaces: ["watched"], scopes: ["session:read" as const] };
+    const token = await (await loadSigner(gateway.state)).sign(claims, "1 hour");
+    await using _reader = await Client.connect({ ...own, token });
+    expect((await view(own)).containerState).toMatchObject({ state: "asleep", failures: 0 });
+    expect(starts(own.workspace)).toEqual([]);
   });
 
   test("stops its container when containers are switched off", async () => {
@@ -251,6 +261,30 @@ test("a killed gateway finds its containers again or starts others", async () =>
   await using client = await Client.connect(own);
   const session = await client.newSession();
   expect((await client.prompt(session, "/echo back")).stopReason).toBe("end_turn");
+});
+
+test("[I6] a container outlives kill -9 of workerd, and so does its turn", async () => {
+  const own = await workspace("steady");
+  const first = await Client.connect(own);
+  const session = await first.newSession();
+  first.prompt(session, "/stream 400 60 10").catch(() => {});
+  await first.hears(session, "000020 ");
+  gateway.killWorkerd();
+  await first.closed;
+  const isOver = ({ kind }: { kind: string }) => kind.startsWith("turn.") && kind !== "turn.started";
+  await eventually(async () => (await readLog(own, session)).some(isOver), 40_000);
+  const log = await readLog(own, session);
+  expect(log.filter(isOver)).toMatchObject([{ kind: "turn.completed" }]);
+  expect(streamed(loggedUpdates(log))).toEqual(upTo(400));
+  const [pid, ...more] = starts(own.workspace) as [number, ...number[]];
+  expect(more).toEqual([]);
+
+  // The object that took the container over notices its end.
+  process.kill(pid, "SIGKILL");
+  await using second = await Client.connect(own);
+  await second.load(session);
+  expect((await second.prompt(session, "/echo again")).stopReason).toBe("end_turn");
+  expect(starts(own.workspace)).toHaveLength(2);
 });
 
 test("a gateway that ends stops its hosts", async () => {

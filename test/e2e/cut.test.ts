@@ -30,7 +30,8 @@ let host: HostProcess;
 
 beforeAll(async () => {
   const { hostGraceMs, hostSilentMs, probeMs } = DEFAULT_LIMITS;
-  gateway = await startGateway({ env: { ACP_EDGE_LIMITS: scaled({ hostGraceMs, hostSilentMs, probeMs }) } });
+  const limits = scaled({ hostGraceMs, hostSilentMs, hostCheckMs: hostSilentMs, probeMs });
+  gateway = await startGateway({ env: { ACP_EDGE_LIMITS: limits } });
 });
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 

@@ -21,7 +21,13 @@ const SESSIONS = 30;
 const CHUNKS = 40;
 const CHAOS_MS = 15_000;
 const NAMES = ["a", "b", "c"];
-const LIMITS = { hostSilentMs: 5_000, probeMs: 1_000, hostStatusRetryMs: 500, agentStartMs: 60_000 };
+const LIMITS = {
+  hostSilentMs: 5_000,
+  hostCheckMs: 5_000,
+  probeMs: 1_000,
+  hostStatusRetryMs: 500,
+  agentStartMs: 60_000,
+};
 const TIMING = { pingEveryMs: 1_000, pongWithinMs: 2_000, retryMinMs: 50, retryMaxMs: 500 };
 
 let gateway: Gateway;

@@ -52,8 +52,11 @@ export type Gateway = ReadyInfo &
   };
 
 /** Runs the runner with any arguments, for tests that expect it to end by itself. */
-export async function runStart(args: string[]): Promise<Exit & { stdout: string; stderr: string }> {
-  const child = spawnRunner(args);
+export async function runStart(
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<Exit & { stdout: string; stderr: string }> {
+  const child = spawnRunner(args, { env });
   const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
   const exit = await exitOf(child);
   return { ...exit, stdout: stdout(), stderr: stderr() };

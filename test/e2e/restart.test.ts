@@ -11,7 +11,8 @@ const STREAM = { count: 2000, size: 200, delayMs: 4 };
 
 let gateway: Gateway;
 beforeAll(async () => {
-  gateway = await startGateway();
+  // In a process namespace the agent would have a number of its own there.
+  gateway = await startGateway({ args: ["--isolation", "none"] });
 });
 afterAll(() => gateway?.[Symbol.asyncDispose]());
 

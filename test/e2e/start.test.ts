@@ -10,6 +10,16 @@ import { alive, eventually, type Gateway, runStart, startGateway } from "./gatew
 
 const TIMEOUT = 60_000;
 
+test("a gateway that lets nobody in is not ready", { timeout: TIMEOUT }, async () => {
+  const state = mkdtempSync(join(tmpdir(), "acp-edge-state-"));
+  const args = ["--json", "--port", "0", "--state", state];
+  const { code, stdout, stderr } = await runStart(args, { ACP_EDGE_AUTH_ISSUERS: "not json" });
+  rmSync(state, { recursive: true, force: true });
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain("AUTH_ISSUERS is not JSON");
+  expect(stderr).toContain("lets nobody in");
+});
+
 describe("a running gateway", { timeout: TIMEOUT }, () => {
   let gateway: Gateway;
   beforeAll(async () => {
@@ -167,6 +177,15 @@ describe("an option of npm start", { timeout: TIMEOUT }, () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toContain(message);
     expect(stderr).toContain("Usage:");
+  });
+
+  test.each([
+    ['{"nope":1}', "ACP_EDGE_LIMITS: There is no limit called nope"],
+    ["nope", "ACP_EDGE_LIMITS: The limits must be a JSON object"],
+  ])("does not mend the limits %s, which are refused with exit code 2", async (limits, message) => {
+    const { code, stdout, stderr } = await runStart([], { ACP_EDGE_LIMITS: limits });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toContain(message);
   });
 
   test("is explained by --help", async () => {

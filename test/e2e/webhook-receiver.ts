@@ -43,7 +43,11 @@ export class Receiver implements AsyncDisposable {
   }
 
   /** Makes a webhook of the gateway's workspace with this receiver's address. */
-  async hook({ api, workspace }: Gateway, path: string, order: object = {}): Promise<Hook> {
+  async hook(
+    { api, workspace }: Pick<Gateway, "api" | "workspace">,
+    path: string,
+    order: object = {},
+  ): Promise<Hook> {
     const url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}${path}`;
     const response = await api(`/api/workspaces/${workspace}/webhooks`, {
       method: "POST",

@@ -69,6 +69,7 @@ const ALLOWED: readonly (readonly [file: string, source: string])[] = [
   ["http/routes/a.ts", "../../session/transfer/worker/transcript.ts"],
   ["http/routes/a.ts", "./tenant/audit.ts"],
   ["protocol/a.ts", "zod"],
+  ["auth/a.ts", "../durable/objects.ts"],
   ["tenant/client/a.ts", "../allowance.ts"],
   ["http/routes/a.ts", "../../tenant/client/audit.ts"],
   ["cli/command/a.ts", "../../host/main.ts"],
@@ -142,6 +143,20 @@ describe("the walls between the rooms of src/", () => {
     });
     expect(types.get("src/connection/a.ts")).toEqual(["plugin"]);
     expect(types.get("src/session/core/a.ts")).toEqual(["plugin"]);
+  });
+
+  test("one file alone looks objects up by name or id", () => {
+    const lookup = (call: string) => `export const find = (env: Env) => env.ACP_CONNECTION_DO.${call};\n`;
+    const lookups = lint("lookups", {
+      "src/http/a.ts": lookup('getByName("x")'),
+      "src/session/a.ts": lookup('idFromName("x")'),
+      "src/tenant/a.ts": lookup('getByName("x", { locationHint: "weur" })'),
+      "src/durable/objects.ts": lookup('getByName("x")'),
+    });
+    expect(lookups.get("src/http/a.ts")).toEqual(["plugin"]);
+    expect(lookups.get("src/session/a.ts")).toEqual(["plugin"]);
+    expect(lookups.get("src/tenant/a.ts")).toEqual(["plugin"]);
+    expect(lookups.get("src/durable/objects.ts")).toBeUndefined();
   });
 
   test("the core of a session uses no global of a platform", () => {

@@ -18,7 +18,8 @@ test("the container environment has the same bindings, variables and settings", 
   expect({ AUTH_ISSUER, AUTH_AUDIENCE, AUTH_JWKS, ...more }).toEqual(plain.vars);
   expect(PUBLIC_URL).toBe("");
   const own = { name: "AGENT_CONTAINER", class_name: "AgentContainer" };
-  expect(containers.durable_objects.bindings).toEqual([...plain.durable_objects.bindings, own]);
+  const { bindings, ...strategy } = plain.durable_objects;
+  expect(containers.durable_objects).toEqual({ ...strategy, bindings: [...bindings, own] });
   for (const same of [
     "d1_databases",
     "r2_buckets",
@@ -27,6 +28,11 @@ test("the container environment has the same bindings, variables and settings", 
     "observability",
   ] as const)
     expect(containers[same]).toEqual(plain[same]);
+});
+
+test("the way in which a deploy replaces objects is set, not left to the platform", () => {
+  // The types of this wrangler do not know the table yet; the file is read as it is.
+  expect(plain.durable_objects).toMatchObject({ code_update_strategy: { mode: "deferred", max_delay: 300 } });
 });
 
 test("the container environment makes the same classes and the container's class", () => {

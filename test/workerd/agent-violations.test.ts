@@ -91,3 +91,19 @@ describe("an agent that breaks the protocol", () => {
     expect(await counted(opened)).toMatchObject({ foreignSession: 52 });
   });
 });
+
+test.each([
+  ["no tool call", { options: [{ optionId: "a", name: "A", kind: "allow_once" }] }],
+  ["no options", { toolCall: { toolCallId: "t" } }],
+  ["an option without an id", { toolCall: { toolCallId: "t" }, options: [{ name: "A" }] }],
+])(
+  "a permission request that nobody can answer gets an error, and the log says so: %s",
+  async (_, params) => {
+    const { agent, workspace, sessionId } = await openSession();
+    const request = { jsonrpc: "2.0", id: 4, method: "session/request_permission" };
+    agent.items(JSON.stringify({ ...request, params: { sessionId: "agent-session", ...params } }));
+    expect(await agent.line()).toMatchObject({ id: 4, error: { code: -32602 } });
+    const logged = (await events(workspace, sessionId)).map(({ payload }) => payload);
+    expect(logged).toContainEqual(expect.objectContaining({ violation: "malformedRequest" }));
+  },
+);

@@ -119,7 +119,7 @@ describe("a history longer than its limit", () => {
     await archive(sessionId);
     const [first] = (await env.ARCHIVE!.list({ prefix: `sessions/acme/${sessionId}/` })).objects;
     const key = first?.key as string;
-    const text = (await (await env.ARCHIVE!.get(key))?.text()) as string;
+    const file = (await (await env.ARCHIVE!.get(key))?.arrayBuffer()) as ArrayBuffer;
     await env.ARCHIVE!.delete(key);
     await runInDurableObject(session(sessionId), async (_, { storage }) => {
       storage.sql.exec("DELETE FROM snapshot");
@@ -128,8 +128,34 @@ describe("a history longer than its limit", () => {
     await evictDurableObject(session(sessionId));
     const bearer = await token({ workspace });
     expect((await get(`/api/sessions/${sessionId}`, bearer)).status).toBe(500);
-    await env.ARCHIVE!.put(key, text);
+    await env.ARCHIVE!.put(key, file);
     expect((await get(`/api/sessions/${sessionId}`, bearer)).status).toBe(200);
+    // The state is folded from the archive once, and then kept.
+    const snapshots = await runInDurableObject(
+      session(sessionId),
+      (_, { storage }) => storage.sql.exec("SELECT 1 FROM snapshot").toArray().length,
+    );
+    expect(snapshots).toBe(1);
+  });
+
+  test("is written unpacked, as the release before reads it, and read packed as well", async () => {
+    const { sessionId, workspace } = await longSession();
+    await archive(sessionId);
+    const before = await eventsText(workspace, sessionId);
+    const { objects } = await env.ARCHIVE!.list({ prefix: `sessions/acme/${sessionId}/` });
+    for (const { key } of objects) {
+      const text = (await (await env.ARCHIVE!.get(key))?.text()) as string;
+      expect([key.endsWith(".ndjson"), before.includes(text)]).toEqual([true, true]);
+      const packed = new Blob([text]).stream().pipeThrough(new CompressionStream("gzip"));
+      await env.ARCHIVE!.put(`${key}.gz`, await new Response(packed).arrayBuffer());
+      await env.ARCHIVE!.delete(key);
+    }
+    await runInDurableObject(session(sessionId), (_, { storage }) => {
+      storage.sql.exec("UPDATE segment SET key = key || '.gz'");
+      storage.sql.exec("DELETE FROM snapshot");
+    });
+    await evictDurableObject(session(sessionId));
+    expect(await eventsText(workspace, sessionId)).toBe(before);
   });
 
   test("is archived once, although the alarm rings again or a crash repeats the copy", async () => {
@@ -174,4 +200,25 @@ describe("a history longer than its limit", () => {
     expect(before[0]).toMatchObject({ params: { update: { _meta: { "acp-edge/event": "history.gone" } } } });
     expect(sent.join("").endsWith(texts(before).join(""))).toBe(true);
   });
+});
+
+test("a full history without an archive takes no more prompts, and everything stays readable", async () => {
+  const bucket = env.ARCHIVE;
+  delete env.ARCHIVE;
+  try {
+    const { client, sessionId, workspace, sent } = await longSession();
+    const { response } = await client.request("session/prompt", { sessionId, prompt: [] });
+    expect(response.error).toEqual({
+      code: -32600,
+      message: `The session's history is full (${HISTORY_CHARS} characters)`,
+    });
+    const again = await Client.open(workspace);
+    const { before } = await again.request("session/load", { sessionId, cwd: "/", mcpServers: [] });
+    expect(texts(before).join("")).toBe(sent.join(""));
+    const exported = await get(`/api/sessions/${sessionId}/export`, await token({ workspace }));
+    expect(exported.status).toBe(200);
+    expect(await exported.text()).toContain(sent.at(-1)?.trim());
+  } finally {
+    if (bucket) env.ARCHIVE = bucket;
+  }
 });

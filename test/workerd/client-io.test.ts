@@ -3,6 +3,7 @@ import type { Json } from "../fixtures/json.ts";
 import { events, send, workspaceName } from "./fixtures.ts";
 import { Client } from "./peers/client.ts";
 import { Host } from "./peers/host.ts";
+import { dialHost, Peer } from "./peers/peer.ts";
 import { token } from "./tokens.ts";
 
 type Request = { id: string; method: string; params: Json };
@@ -78,11 +79,72 @@ describe("files and terminals of the client", () => {
     expect(log.at(-1)?.kind).toBe("client.fs.read");
   });
 
-  test("keep a path that lies outside the workspace", async () => {
-    const { client, ask } = await open(ALL);
-    ask(1, "fs/write_text_file", { path: "/etc/hosts", content: "" });
-    expect((await asked(client)).params.path).toBe("/etc/hosts");
+  test.each(["fs/read_binary_file", "fs/other", "FS/read_text_file", "terminal/attach"])(
+    "[I13] are not asked for by a method that nothing confines: %s",
+    async (method) => {
+      const { client, agent, ask } = await open(ALL);
+      ask(1, method, { path: "/etc/passwd" });
+      expect(await agent.line()).toMatchObject({ id: 1, error: { code: -32601 } });
+      agent.update("after");
+      const seen = [await client.takeJson()];
+      while (JSON.stringify(seen.at(-1)).includes("after") === false) seen.push(await client.takeJson());
+      expect(seen.filter((message) => "id" in message)).toEqual([]);
+    },
+  );
+
+  test.each([
+    ["fs/write_text_file", { path: "/etc/hosts", content: "" }],
+    ["fs/read_text_file", { path: "/workspace/../../.ssh/id_ed25519" }],
+    ["fs/read_text_file", { path: "../secret" }],
+    ["fs/read_text_file", { path: "/workspace/a\\..\\..\\b" }],
+    ["fs/read_text_file", { path: "/workspace/a\0b" }],
+    ["fs/read_text_file", {}],
+    ["terminal/create", { command: "sh", cwd: "/" }],
+    ["terminal/create", { command: "sh", cwd: ["/workspace"] }],
+  ])("[I13] are refused outside the client's directory: %s %j", async (method, params) => {
+    const { client, agent, ask } = await open(ALL);
+    ask(1, method, params);
+    expect(await agent.line()).toMatchObject({
+      id: 1,
+      error: { code: -32602, data: { reason: "outside-workspace" } },
+    });
+    agent.update("after");
+    const seen = [await client.takeJson()];
+    while (JSON.stringify(seen.at(-1)).includes("after") === false) seen.push(await client.takeJson());
+    expect(seen.filter((message) => "id" in message)).toEqual([]);
   });
+
+  test("are the file that the path means, once it is resolved", async () => {
+    const { client, ask } = await open(ALL);
+    ask(1, "fs/read_text_file", { path: "/workspace/./src/../src//a.ts" });
+    expect((await asked(client)).params.path).toBe("/home/me/project/src/a.ts");
+  });
+
+  test("are below the directory of a client that logged in before it opened the session", async () => {
+    const workspace = workspaceName();
+    await clientIo(workspace, "client");
+    const host = await Host.join(workspace);
+    const client = await connect(workspace, ALL);
+    const login = client.request("authenticate", { methodId: "m" });
+    const agent = await host.agent();
+    agent.answer(await agent.line(), {});
+    await login;
+    const opening = client.request("session/new", { cwd: "/home/me/project", mcpServers: [] });
+    await agent.openSession();
+    await opening;
+    const params = { sessionId: "agent-session", path: "/workspace/a" };
+    agent.items(JSON.stringify({ jsonrpc: "2.0", id: 1, method: "fs/read_text_file", params }));
+    expect((await asked(client)).params.path).toBe("/home/me/project/a");
+  });
+
+  test.each([[{}], [{ cwd: null }]])(
+    "include terminals without a directory, which start in the client's directory: %j",
+    async (params) => {
+      const { client, ask } = await open(ALL);
+      ask(1, "terminal/create", { command: "ls", ...params });
+      expect((await asked(client)).params).toMatchObject({ command: "ls", cwd: "/home/me/project" });
+    },
+  );
 
   test("include terminals, each of which stays with the client that created it", async () => {
     const { client, agent, ask, workspace, sessionId } = await open(ALL);
@@ -180,12 +242,10 @@ describe("files and terminals of the client", () => {
   test("[I13] are served only to processes that start after the workspace has said so", async () => {
     const { client, agent, ask, workspace, host, sessionId } = await open(ALL);
     await clientIo(workspace, "host");
-    expect(await host.takeJson()).toEqual({ t: "settings" });
     ask(1, "fs/read_text_file", { path: "/workspace/a" });
     answer(client, await asked(client), { content: "" });
     await agent.line();
 
-    host.io = "host";
     agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
     client.call("session/prompt", { sessionId, prompt: [] });
     const next = await host.agent();
@@ -194,6 +254,30 @@ describe("files and terminals of the client", () => {
     next.items('{"jsonrpc":"2.0","id":2,"method":"fs/read_text_file","params":{"path":"/workspace/a"}}');
     next.items(JSON.stringify(["answer", '{"jsonrpc":"2.0","id":2,"result":{"content":"host"}}']));
     expect(await next.line()).toMatchObject({ id: 2, result: { content: "host" } });
+  });
+});
+
+describe("[I13] a host that says of itself who serves the files", () => {
+  test.each([
+    ["client", "host"],
+    ["host", "client"],
+  ] as const)("is refused: it says the %s, the workspace the %s", async (said, decided) => {
+    const workspace = workspaceName();
+    await clientIo(workspace, decided);
+    const host = await Host.join(workspace);
+    const client = await connect(workspace, ALL);
+    const opening = client.request("session/new", { cwd: "/home/me/project", mcpServers: [] });
+    const { sessionId, processRequest } = await host.order();
+    const link = new Peer(await dialHost(workspace, `/host/sessions/${sessionId}`));
+    const place = { run: crypto.randomUUID(), agent: "scripted", host: "h1", root: "/workspace" };
+    link.send(
+      JSON.stringify({ t: "hello", ...place, processRequest, delivered: 0, draining: false, io: said }),
+    );
+    const { code, reason } = await link.closed;
+    expect(code).toBe(4409);
+    expect(reason).toContain(`served by the ${said}, the workspace by the ${decided}`);
+    // The client learns the reason at once.
+    expect((await opening).response).toMatchObject({ error: { message: expect.stringContaining(reason) } });
   });
 });
 

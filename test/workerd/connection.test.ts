@@ -2,7 +2,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
 import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
-import { get, openSession, sessionStub, texts, workspaceName } from "./fixtures.ts";
+import { connectionStub, get, openSession, sessionStub, texts, workspaceName } from "./fixtures.ts";
 import { Client } from "./peers/client.ts";
 import { Host } from "./peers/host.ts";
 import { dialHost, Peer } from "./peers/peer.ts";
@@ -111,7 +111,7 @@ describe("invalid input", () => {
     expect(response.error).toMatchObject({ code: -32601 });
   });
 
-  test("an oversize frame gets an error and closes this connection only", async () => {
+  test("an oversize frame gets an error, and the connection goes on", async () => {
     const { client, agent, workspace } = await openSession();
     const other = await Client.open(workspace);
     other.send(" ".repeat(DEFAULT_LIMITS.frameChars + 1));
@@ -119,7 +119,7 @@ describe("invalid input", () => {
       id: null,
       error: { code: -32600, message: expect.stringContaining("exceeds") },
     });
-    expect((await other.closed).code).toBe(1009);
+    expect((await other.request("_anything", {})).response.error).toMatchObject({ code: -32601 });
     agent.update("still here");
     expect(texts([await client.takeJson()])).toEqual(["still here"]);
   });
@@ -329,4 +329,11 @@ describe("a host", () => {
       agents: [{ id: "scripted", name: "Scripted", default: true, error: null }],
     });
   });
+});
+
+test("a connection without a client says so to a session that still delivers to it", async () => {
+  const page = { end: { attachment: 1, seq: 1 }, frames: ["{}"], namesOthers: true as const };
+  const gone = connectionStub(crypto.randomUUID());
+  expect(await gone.deliver(crypto.randomUUID(), page)).toBe("gone");
+  expect(await gone.startReading(crypto.randomUUID())).toBeNull();
 });

@@ -2,11 +2,11 @@ import { createExecutionContext, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { app } from "../../src/http/app.ts";
-import { SESSION_COOKIE } from "../../src/http/middleware/credential.ts";
+import { sessionCookie } from "../../src/http/middleware/credential.ts";
 import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import { RESUMABLE } from "../../src/protocol/resumable-wire.ts";
 import { openSession } from "./fixtures.ts";
-import { setLimits, setLimitsOf } from "./limits.ts";
+import { setLimitsOf } from "./limits.ts";
 import { Client } from "./peers/client.ts";
 import { INITIALIZE, JSON_TYPE } from "./peers/http-client.ts";
 import { ALL_OF_A_CLIENT, mint } from "./tokens.ts";
@@ -55,7 +55,7 @@ describe("a page of a foreign origin", () => {
 
   test("gets nothing with a cookie, whether its origin is allowed or not", async () => {
     const token = await mint({ workspaces });
-    const headers = { Cookie: `${SESSION_COOKIE}=${token}` };
+    const headers = { Cookie: `${sessionCookie("https://edge.test/")}=${token}` };
     expect((await ask("/api/sessions", { headers })).status).toBe(200);
     const foreign = { headers: { ...headers, Origin: PAGE } };
     expect((await ask("/api/sessions", foreign)).status).toBe(403);
@@ -96,7 +96,7 @@ describe("a response", () => {
   });
 
   test("hides internal errors", async () => {
-    const broken = { TENANT_DO: undefined } as unknown as Partial<Env>;
+    const broken = { INDEX: undefined } as unknown as Partial<Env>;
     const response = await ask("/api/sessions", { headers: await bearer() }, broken);
     expect(response.status).toBe(500);
     expect(await response.json()).toEqual({ error: { code: "internal", message: "Internal error" } });
@@ -138,7 +138,7 @@ describe("the rate limiter", () => {
 
 describe("one user", () => {
   test("has a limited number of connections, and closed ones make room", async () => {
-    setLimits({ socketsPerSubject: 2 });
+    await setLimitsOf("acme", { socketsPerSubject: 2 });
     const headers = { ...UPGRADE, ...(await bearer()) };
     const open = async () => {
       const response = await ask("/acp", { headers });
@@ -148,7 +148,7 @@ describe("one user", () => {
     };
     const first = await open();
     await open();
-    await vi.waitFor(async () => expect((await open()).status).toBe(429));
+    expect((await open()).status).toBe(429);
     const { Authorization } = headers;
     const post = {
       method: "POST",

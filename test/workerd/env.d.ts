@@ -5,5 +5,7 @@ declare namespace Cloudflare {
   interface Env {
     TEST_MIGRATIONS: import("cloudflare:test").D1Migration[];
     TEST_PRIVATE_KEY: string;
+    FUZZ_SEED?: string;
+    FUZZ_FIELDS?: string;
   }
 }

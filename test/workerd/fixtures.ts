@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
-import { sessionObject } from "../../src/durable/object-names.ts";
+import { sessionObject } from "../../src/durable/objects.ts";
 import type { Json } from "../fixtures/json.ts";
 import type { Agent } from "./peers/agent.ts";
 import { Client } from "./peers/client.ts";
@@ -19,6 +19,29 @@ export function sessionStub(sessionId: string, tenant = "acme") {
 
 export function workspaceStub(workspace: string, tenant = "acme") {
   return env.WORKSPACE_STATE_DO.getByName(`${tenant}/${workspace}`);
+}
+
+/** The connection of the only client of a session. */
+export function connectionOf(sessionId: string): Promise<string> {
+  return runInDurableObject(sessionStub(sessionId), (_, { storage }) => {
+    const rows = storage.sql.exec<{ connection: string }>("SELECT connection FROM client");
+    return rows.one().connection;
+  });
+}
+
+export function subjectStub(subject: string, tenant = "acme") {
+  return env.SUBJECT_DO.getByName(`${tenant}/${subject}`);
+}
+
+/** The sockets of a subject that its object knows. */
+export async function socketsOf(subject: string, tenant = "acme"): Promise<string[]> {
+  return runInDurableObject(subjectStub(subject, tenant), (_, { storage: { sql } }) => {
+    if (sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'socket'").toArray().length === 0) return [];
+    return sql
+      .exec<{ id: string }>("SELECT id FROM socket")
+      .toArray()
+      .map(({ id }) => id);
+  });
 }
 
 export function connectionStub(connection: string) {

@@ -167,6 +167,34 @@ describe("an idle session", () => {
     expect(await describeSession(workspace, sessionId)).toMatchObject({ state: "active" });
   });
 
+  test("keeps its process for half an hour after its last client has left", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const { client, agent, sessionId, workspace } = await openSession();
+    vi.setSystemTime(Date.now() + DEFAULT_LIMITS.unattendedIdleMs);
+    client.socket.close(1000);
+    await client.closed;
+    await vi.waitFor(async () => expect((await describeSession(workspace, sessionId)).clients).toEqual([]));
+    // While the test waits, the time that it replaces goes on.
+    await later(sessionId, DEFAULT_LIMITS.unattendedIdleMs - 60_000);
+    expect(await kinds(workspace, sessionId)).not.toContain("queue.owner.idle_expired");
+    await later(sessionId, 60_000);
+    expect(await agent.stopped()).toBe("idle");
+    expect(await describeSession(workspace, sessionId)).toMatchObject({ state: "paused" });
+  });
+
+  test("keeps its process for a client that has come back", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const { client, sessionId, workspace } = await openSession();
+    client.socket.close(1000);
+    await client.closed;
+    await vi.waitFor(async () => expect((await describeSession(workspace, sessionId)).clients).toEqual([]));
+    const back = await Client.open(workspace);
+    await back.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    await later(sessionId, DEFAULT_LIMITS.unattendedIdleMs);
+    expect(await kinds(workspace, sessionId)).toContain("queue.owner.lease_renewed");
+    expect(await kinds(workspace, sessionId)).not.toContain("queue.owner.idle_expired");
+  });
+
   test("gets a new process when it is prompted while the old one still ends", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const { client, agent, host, sessionId } = await openSession();

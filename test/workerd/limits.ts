@@ -13,23 +13,28 @@ export function setLimits(changes: Partial<Limits>): void {
   env.LIMITS = JSON.stringify(overrides);
 }
 
-const tenants = new Set<string>();
+const used = new Set<DurableObjectStub>();
 
-/** Overrides limits for a tenant whose object has been used already. */
-export async function setLimitsOf(tenant: string, changes: Partial<Limits>): Promise<void> {
+/** Overrides limits for a tenant and one of its subjects, whose objects have been used already. */
+export async function setLimitsOf(
+  tenant: string,
+  changes: Partial<Limits>,
+  subject = "someone",
+): Promise<void> {
   setLimits(changes);
-  tenants.add(tenant);
-  await evictTenant(tenant);
+  used.add(env.TENANT_DO.getByName(tenant));
+  used.add(env.SUBJECT_DO.getByName(`${tenant}/${subject}`));
+  await evictUsed();
 }
 
 export async function resetLimits(): Promise<void> {
   overrides = {};
   delete env.LIMITS;
-  for (const tenant of tenants) await evictTenant(tenant);
-  tenants.clear();
+  await evictUsed();
+  used.clear();
 }
 
 /** An object that is not running cannot be evicted, and reads its limits when it starts. */
-async function evictTenant(tenant: string): Promise<void> {
-  await evictDurableObject(env.TENANT_DO.getByName(tenant)).catch(() => {});
+async function evictUsed(): Promise<void> {
+  for (const object of used) await evictDurableObject(object).catch(() => {});
 }

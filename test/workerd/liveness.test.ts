@@ -2,11 +2,11 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { readAttachment } from "../../src/durable/attachments.ts";
-import { objectName } from "../../src/durable/object-names.ts";
+import { objectName } from "../../src/durable/objects.ts";
 import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import * as container from "../fixtures/dialects/container-data-model.ts";
 import * as webGateway from "../fixtures/dialects/web-gateway.ts";
-import { events, get, type Opened, openSession, send, sessionStub } from "./fixtures.ts";
+import { events, get, type Opened, openSession, prompt, send, sessionStub, subjectStub } from "./fixtures.ts";
 import { setLimits } from "./limits.ts";
 import { permissionRequest } from "./peers/agent.ts";
 import { Client } from "./peers/client.ts";
@@ -110,7 +110,7 @@ describe("a silent client", () => {
     // The client does not even answer the close frame.
     expect(await present(opened)).not.toContain(dead.id);
     expect(await leftOf(dead)).toEqual({ alarm: null, tables: [] });
-    expect(await env.TENANT_DO.getByName("acme").countSockets(sub)).toBe(0);
+    expect(await subjectStub(sub).countSockets()).toBe(0);
     // A later close event finds the client already detached.
     dead.client.socket.close(1000);
     await runInDurableObject(dead.object, () => {});
@@ -152,6 +152,23 @@ describe("a silent client", () => {
     expect(await dead.client.take()).toContain(PINGED);
     await pass(pongMs, dead);
     expect((await dead.client.closed).code).toBe(1001);
+  });
+
+  test("is detached when it does not answer the ping for its unread output, whatever else it sends", async () => {
+    setLimits({ unreadChars: 1000 });
+    const opened = await openSession();
+    const dead = await attached(opened);
+    dead.client.answersPings = false;
+    opened.agent.update("x".repeat(1000));
+    expect(await dead.client.take()).toContain("xxx");
+    expect(await dead.client.take()).toContain(PINGED);
+    await pass(pongMs - 1, dead);
+    expect((await dead.client.request("session/list", {})).response.result).toBeDefined();
+    expect(await isOpen(dead)).toBe(true);
+    await evictDurableObject(dead.object);
+    await pass(1, dead);
+    expect(await dead.client.closed).toEqual({ code: 1001, reason: "no answer" });
+    expect(await present(opened)).not.toContain(dead.id);
   });
 
   test("[I7] decides nothing by being detached: its turn and its permission request go on", async () => {
@@ -283,6 +300,17 @@ describe("the socket of a resumable client", () => {
 });
 
 describe("the socket of a session's host", () => {
+  test("is missed as soon as a prompt arrives for a host that vanished, before the workspace looks", async () => {
+    // The platform's own alarms never come: the time of the objects is a day ahead.
+    vi.setSystemTime(Date.now() + DAY);
+    const { sessionId, client, host } = await openSession();
+    host.answersProbes = false;
+    setLimits({ probeMs: 50 });
+    vi.setSystemTime(Date.now() + DEFAULT_LIMITS.hostSilentMs + 1);
+    client.call("session/prompt", prompt(sessionId));
+    expect((await host.closed).code).toBe(4408);
+  });
+
   test("is closed when the host vanishes, and the session goes on when the host is back", async () => {
     const { workspace, sessionId, agent, host } = await openSession();
     const bearer = await mint({ workspaces: [workspace], scopes: ["session:read", "workspace:admin"] });
@@ -290,7 +318,7 @@ describe("the socket of a session's host", () => {
     host.answersProbes = false;
     setLimits({ probeMs: 50 });
     const object = env.WORKSPACE_STATE_DO.getByName(objectName("acme", workspace));
-    await pass(DEFAULT_LIMITS.hostSilentMs + 1, { object });
+    await pass(DEFAULT_LIMITS.hostCheckMs + 1, { object });
     expect((await host.closed).code).toBe(4408);
     await pass(1000, { object });
     expect(await agent.link.closed).toEqual({ code: 4408, reason: "silent" });

@@ -3,7 +3,7 @@ import { requestSocket } from "../../src/http/object-socket.ts";
 import { REFUSAL } from "../../src/protocol/internal-headers.ts";
 import { type Refusal, refused } from "../../src/protocol/refusal.ts";
 
-const answering = (response: Response) => ({ fetch: async () => response });
+const answering = (response: Response) => () => ({ fetch: async () => response });
 
 describe("an object that is asked for a socket", () => {
   test.each<Refusal>([

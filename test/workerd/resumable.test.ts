@@ -1,5 +1,5 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
-import { env, exports } from "cloudflare:workers";
+import { exports } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type AttachmentOf, readAttachment } from "../../src/durable/attachments.ts";
 import { type EventCursor, parseCursor } from "../../src/protocol/cursor.ts";
@@ -7,7 +7,17 @@ import { DEFAULT_LIMITS } from "../../src/protocol/limits.ts";
 import { RESUMABLE } from "../../src/protocol/resumable-wire.ts";
 import * as container from "../fixtures/dialects/container-data-model.ts";
 import type { Json } from "../fixtures/json.ts";
-import { events, get, holdUp, prompt, send, sessionStub, texts, workspaceName } from "./fixtures.ts";
+import {
+  events,
+  get,
+  holdUp,
+  prompt,
+  send,
+  sessionStub,
+  socketsOf,
+  texts,
+  workspaceName,
+} from "./fixtures.ts";
 import { setLimits } from "./limits.ts";
 import { type Agent, updateText } from "./peers/agent.ts";
 import { Client } from "./peers/client.ts";
@@ -430,7 +440,7 @@ describe("the token of a resumable client", () => {
     async (kind) => {
       const [sub, jti] = [crypto.randomUUID(), crypto.randomUUID()];
       const { client, workspace, sessionId } = await openSession({ sub, jti });
-      await expect.poll(() => isEntered(client.connection)).toBe(true);
+      expect(await socketsOf(sub)).toEqual([client.connection]);
       await revoke(kind === "jti" ? { jti } : { subject: sub });
       expect(await client.peer.closed).toMatchObject({ code: 4401, reason: "token revoked" });
       expect((await client.upgrade()).status).toBe(401);
@@ -445,17 +455,11 @@ describe("the token of a resumable client", () => {
     const [sub, jti] = [crypto.randomUUID(), crypto.randomUUID()];
     const { client, workspace } = await openSession({ sub, jti });
     client.peer.socket.close(4000, "cut");
-    await expect.poll(() => isEntered(client.connection)).toBe(true);
+    expect(await socketsOf(sub)).toEqual([client.connection]);
     await revoke({ jti });
     client.bearer = await mint({ workspaces: [workspace], sub });
     expect((await client.upgrade()).status).toBe(404);
   });
-
-  /** Whether the tenant has the connection registered. */
-  const isEntered = (id: string) =>
-    runInDurableObject(env.TENANT_DO.getByName("acme"), (_, { storage }) => {
-      return storage.sql.exec("SELECT 1 FROM socket WHERE id = ?", id).toArray().length > 0;
-    });
 });
 
 /** The attachment of the client's socket. */

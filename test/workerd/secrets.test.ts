@@ -1,5 +1,7 @@
-import { runInDurableObject } from "cloudflare:test";
-import { describe, expect, test, vi } from "vitest";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { base64url, CompactEncrypt, decodeProtectedHeader } from "jose";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { get, send, workspaceName, workspaceStub } from "./fixtures.ts";
 import { HELLO, Host } from "./peers/host.ts";
 import { dialHost } from "./peers/peer.ts";
@@ -25,6 +27,42 @@ async function join(workspace: string, more: object = {}): Promise<Host> {
   host.send(JSON.stringify(hello));
   expect(await host.takeJson()).toEqual({ t: "welcome" });
   return host;
+}
+
+const ORIGINAL_KEY = env.SECRETS_KEY as string;
+
+afterEach(() => {
+  env.SECRETS_KEY = ORIGINAL_KEY;
+  delete env.SECRETS_KEY_PREVIOUS;
+});
+
+const NEW_KEY = Buffer.alloc(32, 7).toString("base64url");
+
+function storedSecret(workspace: string): Promise<string> {
+  return runInDurableObject(workspaceStub(workspace), (_, { storage }) => {
+    return storage.sql.exec<{ value: string }>("SELECT value FROM secret WHERE name = 'A_KEY'").one().value;
+  });
+}
+
+function storeSecret(workspace: string, value: string): Promise<void> {
+  return runInDurableObject(workspaceStub(workspace), (_, { storage }) => {
+    storage.sql.exec("UPDATE secret SET value = ? WHERE name = 'A_KEY'", value);
+  });
+}
+
+/** As the builds before keys had ids made it. */
+function earlierForm(name: string, value: string): Promise<string> {
+  return new CompactEncrypt(new TextEncoder().encode(value))
+    .setProtectedHeader({ alg: "dir", enc: "A256GCM", sub: name })
+    .encrypt(base64url.decode(env.SECRETS_KEY as string));
+}
+
+/** Gives the gateway other keys and restarts the workspace. */
+async function rotate(workspace: string, key: string, previous?: string): Promise<void> {
+  env.SECRETS_KEY = key;
+  if (previous === undefined) delete env.SECRETS_KEY_PREVIOUS;
+  else env.SECRETS_KEY_PREVIOUS = previous;
+  await evictDurableObject(workspaceStub(workspace));
 }
 
 describe("a secret of a workspace", () => {
@@ -85,6 +123,77 @@ describe("a secret of a workspace", () => {
     log.mockRestore();
   });
 
+  test("cannot be decrypted in another workspace or tenant", async () => {
+    const log = vi.spyOn(console, "error").mockImplementation(() => {});
+    const { workspace, admin, path } = await fresh();
+    await send("PUT", `${path}/A_KEY`, admin, { value: VALUE });
+    const stolen = await storedSecret(workspace);
+    const elsewhere = await fresh();
+    await send("PUT", `${elsewhere.path}/A_KEY`, elsewhere.admin, { value: "another" });
+    await storeSecret(elsewhere.workspace, stolen);
+    const host = await join(elsewhere.workspace, { secrets: true });
+    expect(await host.takeJson()).toEqual({ t: "secrets", values: {} });
+    expect(log).toHaveBeenCalledWith("secret cannot be read", {
+      name: "A_KEY",
+      error: "Error: the value belongs to another place",
+    });
+    log.mockRestore();
+  });
+
+  test("is encrypted again under a new key, and readable without the old one from then on", async () => {
+    const { workspace, admin, path } = await fresh();
+    await send("PUT", `${path}/A_KEY`, admin, { value: VALUE });
+    const before = await storedSecret(workspace);
+    await rotate(workspace, NEW_KEY, ORIGINAL_KEY);
+    // Listing the names is enough.
+    expect((await get(path, admin)).status).toBe(200);
+    const after = await storedSecret(workspace);
+    expect(decodeProtectedHeader(after).kid).not.toBe(decodeProtectedHeader(before).kid);
+    await rotate(workspace, NEW_KEY);
+    const host = await join(workspace, { secrets: true });
+    expect(await host.takeJson()).toEqual({ t: "secrets", values: { A_KEY: VALUE } });
+    expect(await storedSecret(workspace)).toBe(after);
+  });
+
+  test("is read by hosts under a previous key of several, and lost without it", async () => {
+    const log = vi.spyOn(console, "error").mockImplementation(() => {});
+    const { workspace, admin, path } = await fresh();
+    await send("PUT", `${path}/A_KEY`, admin, { value: VALUE });
+    const before = await storedSecret(workspace);
+    await rotate(workspace, NEW_KEY);
+    const without = await join(workspace, { secrets: true });
+    expect(await without.takeJson()).toEqual({ t: "secrets", values: {} });
+    await without.leave();
+    expect(await storedSecret(workspace)).toBe(before);
+    await rotate(workspace, NEW_KEY, `${Buffer.alloc(32, 9).toString("base64url")} ${ORIGINAL_KEY}`);
+    const host = await join(workspace, { secrets: true });
+    expect(await host.takeJson()).toEqual({ t: "secrets", values: { A_KEY: VALUE } });
+    expect(await storedSecret(workspace)).not.toBe(before);
+    log.mockRestore();
+  });
+
+  test("in the form of earlier builds is read, and stored in the newest form", async () => {
+    const { workspace, admin, path } = await fresh();
+    await send("PUT", `${path}/A_KEY`, admin, { value: "replaced" });
+    await storeSecret(workspace, await earlierForm("A_KEY", VALUE));
+    const host = await join(workspace, { secrets: true });
+    expect(await host.takeJson()).toEqual({ t: "secrets", values: { A_KEY: VALUE } });
+    expect(decodeProtectedHeader(await storedSecret(workspace))).toMatchObject({
+      kid: expect.any(String),
+      sub: JSON.stringify(["acme", workspace, "A_KEY"]),
+    });
+  });
+
+  test("in the form of earlier builds cannot be decrypted under another name", async () => {
+    const log = vi.spyOn(console, "error").mockImplementation(() => {});
+    const { workspace, admin, path } = await fresh();
+    await send("PUT", `${path}/A_KEY`, admin, { value: "replaced" });
+    await storeSecret(workspace, await earlierForm("B_KEY", VALUE));
+    const host = await join(workspace, { secrets: true });
+    expect(await host.takeJson()).toEqual({ t: "secrets", values: {} });
+    log.mockRestore();
+  });
+
   test("makes an agent available that needs it, once the host says so", async () => {
     const { workspace, admin, path } = await fresh();
     const host = await join(workspace);
@@ -106,6 +215,21 @@ describe("a secret of a workspace", () => {
   ])("is refused with the name %s and the value %j", async (name, body) => {
     const { admin, path } = await fresh();
     expect((await send("PUT", `${path}/${name}`, admin, body)).status).toBe(400);
+  });
+
+  test("of a webhook is encrypted again as well, when its webhooks are listed", async () => {
+    const { workspace, admin } = await fresh();
+    const path = `/api/workspaces/${workspace}/webhooks`;
+    expect((await send("POST", path, admin, { url: "https://receiver.test/" })).status).toBe(201);
+    const key = () =>
+      runInDurableObject(workspaceStub(workspace), (_, { storage }) => {
+        const { secret } = storage.sql.exec<{ secret: string }>("SELECT secret FROM webhook").one();
+        return decodeProtectedHeader(secret).kid;
+      });
+    const before = await key();
+    await rotate(workspace, NEW_KEY, ORIGINAL_KEY);
+    expect((await get(path, admin)).status).toBe(200);
+    expect(await key()).not.toBe(before);
   });
 
   test("is managed by administrators of the workspace alone", async () => {

@@ -1,6 +1,8 @@
 import { exports } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
+import { UNTOUCHABLE, withBindings } from "./answer-links/fixtures.ts";
 import { type Opened, openSession } from "./fixtures.ts";
+import { setLimitsOf } from "./limits.ts";
 import { Client } from "./peers/client.ts";
 import { JSON_TYPE } from "./peers/http-client.ts";
 import { ALL_OF_A_CLIENT, mint } from "./tokens.ts";
@@ -97,6 +99,61 @@ describe("a share link", () => {
     expect(await status(`acps_%%.${"x".repeat(43)}`)).toBe(401);
     vi.setSystemTime(Date.now() + 10_000);
     expect(await status(share.token)).toBe(401);
+    vi.useRealTimers();
+  });
+
+  test("that this gateway has not signed, or that has expired, reaches no object", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const { sessionId, share } = await shared(10);
+    const [tenant, expiry, secret, signature] = share.token.split(".");
+    const status = async (token: string) => {
+      const url = `https://edge.test/api/sessions/${sessionId}?token=${token}`;
+      return (await withBindings(UNTOUCHABLE, url)).status;
+    };
+    for (const token of [
+      [`acps_${btoa("other").replaceAll("=", "")}`, expiry, secret, signature].join("."),
+      [tenant, "zzzzzzzzz", secret, signature].join("."),
+      [tenant, expiry, "A".repeat(43), signature].join("."),
+      [tenant, expiry, secret, "A".repeat(43)].join("."),
+      // The form of earlier builds, which signed nothing.
+      [tenant, secret].join("."),
+    ])
+      expect([token, await status(token)]).toEqual([token, 401]);
+    // A signed token does reach its tenant, so the traps above would have sprung.
+    expect(await status(share.token)).toBe(500);
+    vi.setSystemTime(Date.now() + 10_000);
+    expect(await status(share.token)).toBe(401);
+    vi.useRealTimers();
+  });
+
+  test("cannot be made on a gateway without SECRETS_KEY", async () => {
+    const { sessionId, owner } = await shared();
+    const headers = { Authorization: `Bearer ${owner}`, ...JSON_TYPE };
+    const init = { method: "POST", headers, body: JSON.stringify({ session: sessionId }) };
+    expect((await withBindings({ SECRETS_KEY: "" }, "https://edge.test/api/shares", init)).status).toBe(501);
+  });
+
+  test("is one of a limited number, and expired ones make room", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const { sessionId } = await shared(10);
+    await setLimitsOf("acme", { sharesPerSession: 2, sharesPerSubject: 3, sharesPerTenant: 1000 });
+    const add = async (session: string, sub: string, expiresIn = 60) => {
+      const bearer = await mint({ workspaces: ["*"], scopes: ALL_OF_A_CLIENT, sub });
+      return (await ask("POST", "/api/shares", bearer, { session, expiresIn })).status;
+    };
+    const sub = crypto.randomUUID();
+    expect(await add(sessionId, sub)).toBe(201);
+    expect(await add(sessionId, sub)).toBe(409);
+    const others = [await openSession(), await openSession()];
+    for (const other of others) expect(await add(other.sessionId, sub)).toBe(201);
+    // The maker has three, whatever their sessions.
+    expect(await add(others[0]?.sessionId as string, sub)).toBe(409);
+    expect(await add(others[0]?.sessionId as string, `${sub}-2`)).toBe(201);
+    vi.setSystemTime(Date.now() + 11_000);
+    expect(await add(sessionId, `${sub}-2`)).toBe(201);
+    await setLimitsOf("acme", { sharesPerTenant: 1 });
+    const { sessionId: last } = await openSession();
+    expect(await add(last, `${sub}-3`)).toBe(409);
     vi.useRealTimers();
   });
 });

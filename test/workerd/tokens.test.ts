@@ -34,7 +34,7 @@ describe("a token in a request", () => {
     expect(await status("/api/sessions", { Authorization: `Bearer ${token}` })).toBe(200);
     expect(await status(`/api/sessions?token=${token}`, {})).toBe(200);
     expect(await status("/api/sessions", { "Cf-Access-Jwt-Assertion": token })).toBe(200);
-    expect(await status("/api/sessions", { Cookie: `a=b; acp_edge_session=${token}` })).toBe(200);
+    expect(await status("/api/sessions", { Cookie: `a=b; __Host-acp_edge_session=${token}` })).toBe(200);
     const protocols = { "Sec-WebSocket-Protocol": `acp-edge, acp-edge.token.${token}` };
     expect(await status("/acp", { ...UPGRADE, ...protocols })).toBe(101);
   });
@@ -85,7 +85,7 @@ describe("the cookie of the console", () => {
     expect(response.status).toBe(200);
     expect(await response.json()).toMatchObject({ tenant: "acme", subject: "someone", workspaces: ["w"] });
     const [cookie, ...attributes] = (response.headers.get("Set-Cookie") ?? "").split("; ");
-    expect(cookie).toBe(`acp_edge_session=${token}`);
+    expect(cookie).toBe(`__Host-acp_edge_session=${token}`);
     const maxAge = attributes.find((attribute) => attribute.startsWith("Max-Age="))?.slice(8);
     expect(Number(maxAge)).toBeGreaterThan(590);
     expect(attributes).toEqual(["Path=/", `Max-Age=${maxAge}`, "HttpOnly", "SameSite=Strict", "Secure"]);
@@ -94,7 +94,62 @@ describe("the cookie of the console", () => {
 
   test("is allowed over plain HTTP where there is no TLS", async () => {
     const response = await login(await mint({ workspaces: ["w"] }), {}, "http://127.0.0.1:8790");
+    expect(response.headers.get("Set-Cookie")).toMatch(/^acp_edge_session=/);
     expect(response.headers.get("Set-Cookie")).not.toContain("Secure");
+  });
+
+  test("is not set over plain HTTP to another machine", async () => {
+    const response = await login(await mint({ workspaces: ["w"] }), {}, "http://edge.test");
+    expect([response.status, response.headers.get("Set-Cookie")]).toEqual([403, null]);
+  });
+
+  test.each([{ jti: crypto.randomUUID() }, {}])(
+    "is worth nothing after logout, wherever a copy is: %j",
+    async (id) => {
+      const sub = crypto.randomUUID();
+      const [token, other] = [
+        await mint({ workspaces: ["w"], sub, ...id }),
+        await mint({ workspaces: ["w"], sub, exp: 99 }),
+      ];
+      const Cookie = `__Host-acp_edge_session=${token}`;
+      const socket = await Peer.connect("/acp", token);
+      expect(await status("/api/logout", { Cookie }, { method: "POST" })).toBe(204);
+      expect(await socket.closed).toMatchObject({ code: 4401 });
+      expect(await status("/api/sessions", { Cookie })).toBe(401);
+      expect(await status("/api/sessions", { Authorization: `Bearer ${token}` })).toBe(401);
+      expect(await status("/api/sessions", { Authorization: `Bearer ${other}` })).toBe(200);
+    },
+  );
+
+  test("of a link is removed by a logout that leaves the link to others", async () => {
+    const { sessionId, workspace: name } = await openSession();
+    const sharer = await mint({ workspaces: [name], scopes: ["session:read", "share"] });
+    const made = await ask(
+      "/api/shares",
+      { Authorization: `Bearer ${sharer}`, "Content-Type": "application/json" },
+      { method: "POST", body: JSON.stringify({ session: sessionId }) },
+    );
+    const { token } = (await made.json()) as { token: string };
+    const Cookie = `__Host-acp_edge_session=${token}`;
+    expect(await status("/api/logout", { Cookie }, { method: "POST" })).toBe(204);
+    expect(await status(`/api/sessions/${sessionId}`, { Cookie })).toBe(200);
+    // What the sharer made stays when the sharer logs out.
+    await status("/api/logout", { Cookie: `__Host-acp_edge_session=${sharer}` }, { method: "POST" });
+    expect(await status("/api/sessions", { Authorization: `Bearer ${sharer}` })).toBe(401);
+    expect(await status(`/api/sessions/${sessionId}`, { Cookie })).toBe(200);
+  });
+
+  test("and everything that it opens is kept in no cache", async () => {
+    const bearer = { Authorization: `Bearer ${await mint({ workspaces: ["w"] })}` };
+    const kept = async (response: Response) => response.headers.get("Cache-Control");
+    expect(await kept(await login(await mint({ workspaces: ["w"] })))).toBe("no-store");
+    expect(await kept(await login("garbage"))).toBe("no-store");
+    expect(await kept(await ask("/api/sessions", bearer))).toBe("no-store");
+    expect(await kept(await ask("/api/sessions"))).toBe("no-store");
+    expect(await kept(await ask("/answer?link=x"))).toBe("no-store");
+    const live = await ask("/api/workspaces/w", { ...bearer, Accept: "text/event-stream" });
+    expect(await kept(live)).toBe("no-store, no-transform");
+    await live.body?.cancel();
   });
 
   test("cannot be set for hosts, with bad tokens or by foreign pages", async () => {
@@ -110,12 +165,12 @@ describe("the cookie of the console", () => {
   test("can be removed", async () => {
     const response = await ask("/api/logout", {}, { method: "POST" });
     expect(response.status).toBe(204);
-    expect(response.headers.get("Set-Cookie")).toContain("acp_edge_session=; Path=/; Max-Age=0;");
+    expect(response.headers.get("Set-Cookie")).toContain("__Host-acp_edge_session=; Path=/; Max-Age=0;");
     expect(await status("/api/logout", { Origin: "https://evil.example" }, { method: "POST" })).toBe(403);
   });
 
   test("works for our own page only, and for no page that names another origin", async () => {
-    const cookie = { Cookie: `acp_edge_session=${await mint({ workspaces: [workspace()] })}` };
+    const cookie = { Cookie: `__Host-acp_edge_session=${await mint({ workspaces: [workspace()] })}` };
     const remove = (headers: Record<string, string>) =>
       status(`/api/sessions/${crypto.randomUUID()}/queue/t`, { ...cookie, ...headers }, { method: "DELETE" });
     const connect = (headers: Record<string, string>) =>

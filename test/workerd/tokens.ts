@@ -10,13 +10,15 @@ export type Claims = {
   iss?: string;
   aud?: string;
   jti?: string;
+  host?: string;
   /** Seconds from now. */
   exp?: number | null;
   nbf?: number;
 };
 
 export const CONTROLLER = ["session:read", "session:prompt", "permission:answer"];
-export const ALL_OF_A_CLIENT = [...CONTROLLER, "workspace:admin", "share"];
+export const WORKSPACE_ADMIN = [...CONTROLLER, "workspace:admin", "share"];
+export const ALL_OF_A_CLIENT = [...WORKSPACE_ADMIN, "tenant:admin"];
 
 export async function token(claims: {
   workspace: string;

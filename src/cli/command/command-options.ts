@@ -1,6 +1,6 @@
 import { Command, Option } from "commander";
 import { CliError, EXIT } from "../cli-error.ts";
-import { ENVIRONMENT, type TargetOptions } from "../gateway/target.ts";
+import { ENVIRONMENT, INSECURE_VARIABLE, type TargetOptions } from "../gateway/target.ts";
 import type { OutputOptions } from "./output.ts";
 
 /** The options that several commands share. */
@@ -30,7 +30,12 @@ export function addGatewayOptions(command: Command): Command {
   ];
   for (const [flags, text, variable] of options)
     command.addOption(new Option(flags, `${text} (${variable})`).helpGroup("Gateway:"));
-  return command;
+  return command.addOption(insecureOption().helpGroup("Gateway:"));
+}
+
+export function insecureOption(): Option {
+  const text = "allow http to another machine: others on the way can read the token";
+  return new Option("--insecure", `${text} (${INSECURE_VARIABLE}=1)`);
 }
 
 /** Reads an option's value that is a whole number. */

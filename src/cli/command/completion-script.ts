@@ -11,7 +11,7 @@ export function branches(command: Command, words = "", extra: Record<string, str
     long ? [{ name: long, summary: description }] : [],
   );
   // Options that commander does not know are read from the help text.
-  const own = [...(extra[words] ?? "").matchAll(/^ {2}(--[\w-]+).*? {2,}(.*)$/gm)];
+  const own = [...(extra[words] ?? "").matchAll(/^ {2}(--[\w-]+)(?: \S+)* {2,}(\S.*)$/gm)];
   return [
     {
       words,

@@ -64,6 +64,8 @@ function set(): Command {
       const name = profileNameIn(config, options);
       const { [keyOf(key)]: _, ...rest } = config.profiles[name] ?? {};
       const checked = key === "url" && value !== undefined ? gatewayUrl(value) : value;
+      if (key === "insecure" && value !== undefined && value !== "true")
+        throw new CliError("insecure can only be true; without a value it is removed", EXIT.usage);
       const profile = { ...rest, ...(checked !== undefined && { [key]: checked }) };
       saveProfile(config, name, profile);
       print(options, { profile: name, [key]: checked ?? null }, () => "");

@@ -34,11 +34,6 @@ export async function checkConnection(url: string): Promise<Check> {
   }
 }
 
-export function isLoopback(url: string): boolean {
-  const { hostname } = new URL(url);
-  return hostname === "localhost" || hostname === "[::1]" || hostname.startsWith("127.");
-}
-
 /** The host of a URL, without the brackets of an IPv6 address. */
 function hostIn(url: string): string {
   return new URL(url).hostname.replace(/^\[|\]$/g, "");

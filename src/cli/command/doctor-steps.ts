@@ -2,6 +2,7 @@ import { type ClientConnection, client, type InitializeResponse, methods } from 
 import type { WebSocket } from "ws";
 import { CloseCode } from "../../protocol/close-codes.ts";
 import type { WorkspaceView } from "../../protocol/rest.ts";
+import { isSecureUrl } from "../../protocol/secure-url.ts";
 import { CliError, describeError, EXIT } from "../cli-error.ts";
 import { initialize, openSocket, socketStream } from "../gateway/acp-client.ts";
 import { ApiClient } from "../gateway/api-client.ts";
@@ -10,7 +11,7 @@ import { claimsOf } from "../gateway/token-source.ts";
 import { describeExpiry, tokenTrouble } from "../gateway/token-trouble.ts";
 import { brief } from "../text-format.ts";
 import { type Check, failedCheck } from "./doctor-check.ts";
-import { checkConnection, checkName, isLoopback, NETWORK_TIMEOUT_MS } from "./doctor-network.ts";
+import { checkConnection, checkName, NETWORK_TIMEOUT_MS } from "./doctor-network.ts";
 import { checkAgent, checkHost } from "./doctor-workspace.ts";
 
 /** A named step of `doctor`. Steps after a failure are skipped. */
@@ -80,7 +81,7 @@ export class Doctor {
         EXIT.unauthorized,
         "Store a token with `acp-edge login`, or set ACP_EDGE_TOKEN.",
       );
-    if (url.startsWith("http:") && !isLoopback(url))
+    if (!isSecureUrl(url))
       return {
         status: "warning",
         detail,

@@ -5,17 +5,16 @@ import type { Step } from "./doctor-steps.ts";
 import { printJson, stdout } from "./output.ts";
 import { targetOf } from "./resolve.ts";
 
-type DoctorOptions = GatewayOptions & { turn?: boolean | string };
+type DoctorOptions = GatewayOptions & { turn?: boolean | string; security?: boolean };
 
 export function doctorCommand(): Command {
   return gatewayCommand("doctor", "Check each step between this machine and the agent")
     .option("--turn [prompt]", "also run a turn in a temporary session (default prompt: `/help`)")
+    .option("--security", "say instead how the deployment, the workspace and this user's token stand")
     .action(async (options: DoctorOptions) => {
       const prompt = options.turn === true ? "/help" : options.turn || undefined;
-      const { Doctor } = await import("./doctor-steps.ts");
-      const doctor = new Doctor(() => targetOf(options), prompt);
       const steps: Step[] = [];
-      for await (const step of doctor.steps()) {
+      for await (const step of await stepsOf(options, prompt)) {
         steps.push(step);
         if (!options.json) process.stdout.write(`${line(step)}\n`);
       }
@@ -24,6 +23,15 @@ export function doctorCommand(): Command {
       else process.stdout.write(failed ? "" : "\nno check failed\n");
       if (failed) process.exitCode = failed.code;
     });
+}
+
+async function stepsOf(options: DoctorOptions, prompt: string | undefined): Promise<AsyncIterable<Step>> {
+  if (options.security) {
+    const { securitySteps } = await import("./doctor-security.ts");
+    return securitySteps(targetOf(options));
+  }
+  const { Doctor } = await import("./doctor-steps.ts");
+  return new Doctor(() => targetOf(options), prompt).steps();
 }
 
 function line({ name, status, detail, hint }: Step): string {

@@ -1,5 +1,5 @@
 import { Argument, type Command } from "commander";
-import { ENVIRONMENT, resolveTarget, type TargetOptions } from "../gateway/target.ts";
+import { ENVIRONMENT, INSECURE_VARIABLE, resolveTarget, type TargetOptions } from "../gateway/target.ts";
 import { type GatewayOptions, gatewayCommand } from "./command-options.ts";
 import { EDITORS, type EditorLaunch, type EditorName } from "./editor-settings.ts";
 import { print, printNote, stderr } from "./output.ts";
@@ -31,6 +31,7 @@ function launchOf(options: GatewayOptions): EditorLaunch {
   if (given.url) args.push("--url", target.url);
   if (given.workspace) args.push("--workspace", given.workspace);
   if (given.agent) args.push("--agent", given.agent);
+  if (given.insecure || process.env[INSECURE_VARIABLE]) args.push("--insecure");
   if (given.tokenFile) args.push("--token-file", given.tokenFile);
   if (given.tokenCommand) args.push("--token-command", given.tokenCommand);
   return { command: process.execPath, args, env: given.token ? { [ENVIRONMENT.token]: given.token } : {} };

@@ -1,6 +1,7 @@
 import type { ContentBlock, SessionUpdate } from "@agentclientprotocol/sdk";
 import type { Command } from "commander";
 import type { LogLine, SessionView } from "../../protocol/rest.ts";
+import { isolate, visibleLine } from "../../protocol/visible-text.ts";
 import type { ApiClient } from "../gateway/api-client.ts";
 import { brief, printable } from "../text-format.ts";
 import { type GatewayOptions, gatewayCommand, parseWholeNumber } from "./command-options.ts";
@@ -112,7 +113,7 @@ function show(view: Conversation, { kind, payload }: LogLine): void {
   if (message?.method === "session/update") return view.update(message.params?.update as SessionUpdate);
   if (message?.method === "session/request_permission") {
     const { title } = (message.params?.toolCall ?? {}) as { title?: string };
-    return view.note(yellow(`? permission requested: ${brief(title ?? "", 100)}`));
+    return view.note(yellow(`? permission requested: ${isolate(visibleLine(String(title ?? ""), 4096))}`));
   }
   const stopReason = (message?.result as { stopReason?: string } | undefined)?.stopReason;
   if (stopReason) view.note(dim(`— ${brief(stopReason)}`));

@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { handOverToken } from "../../node/token-handover.ts";
 
 /**
  * The host is a program with options of its own, so commander passes them on unread. The program takes over the
@@ -12,6 +13,8 @@ export function hostCommand(): Command {
     .allowUnknownOption()
     .passThroughOptions()
     .action(async (words: string[]) => {
+      // Before the arguments are replaced: a handover runs the whole command again.
+      handOverToken(process.argv, process.env);
       process.argv.splice(2, Number.POSITIVE_INFINITY, ...words);
       await import("../../host/main.ts");
     });

@@ -1,17 +1,20 @@
 import { Command } from "commander";
 import type { AnswerLinks, PendingPermission } from "../../protocol/rest.ts";
+import { isolate, visibleLine } from "../../protocol/visible-text.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import type { ApiClient } from "../gateway/api-client.ts";
-import { ago, brief, table } from "../text-format.ts";
+import { ago, table } from "../text-format.ts";
 import { type GatewayOptions, gatewayCommand } from "./command-options.ts";
 import { parseDuration } from "./duration.ts";
-import { print, stdout } from "./output.ts";
+import { print, stderr, stdout } from "./output.ts";
+import { permissionText } from "./permission-text.ts";
 import { apiOf } from "./resolve.ts";
 
 export function permissionsCommand(): Command {
   return new Command("permissions")
     .description("List and answer permission requests of agents")
     .addCommand(ls())
+    .addCommand(show())
     .addCommand(answering("allow", "Allow a permission request"))
     .addCommand(answering("deny", "Deny a permission request"))
     .addCommand(link());
@@ -31,11 +34,21 @@ function list(permissions: readonly PendingPermission[]): string {
   const rows = permissions.map(({ id, requestedAt, kind, title, options }) => [
     id,
     ago(requestedAt),
-    brief(kind, 12),
-    (options ?? []).map(({ optionId }) => brief(optionId, 20)).join(","),
-    brief(title),
+    visibleLine(kind ?? "", 12),
+    (options ?? []).map(({ optionId }) => visibleLine(optionId, 20)).join(","),
+    isolate(visibleLine(title ?? "", 100)),
   ]);
   return table(["PERMISSION", "SINCE", "KIND", "OPTIONS", "TITLE"], rows, stdout);
+}
+
+function show(): Command {
+  return gatewayCommand("show", "Show all that a permission request asks for")
+    .argument(...ARGUMENT)
+    .action(async (text: string, options: GatewayOptions) => {
+      const api = apiOf(options);
+      const request = await api.permission((await find(api, text)).id);
+      print(options, request, () => permissionText(request.details, stdout));
+    });
 }
 
 const ARGUMENT = [
@@ -57,24 +70,37 @@ function link(): Command {
 
 /** Links are long and meant to be copied, so they are the last column. */
 function linkList({ links }: AnswerLinks): string {
-  const rows = links.map(({ optionId, name, url }) => [brief(name ?? optionId, 30), url]);
+  const rows = links.map(({ optionId, name, url }) => [visibleLine(name ?? optionId, 30), url]);
   return table(["ANSWER", "LINK"], rows, stdout);
 }
 
-type AnswerOptions = GatewayOptions & { option?: string; always?: boolean };
+type AnswerOptions = GatewayOptions & { option?: string; always?: boolean; yes?: boolean };
 
 function answering(name: "allow" | "deny", summary: string): Command {
   return gatewayCommand(name, summary)
     .argument(...ARGUMENT)
     .option("--always", "choose the option that remembers the answer, if the agent offers one")
     .option("--option <id>", "choose exactly this option of the request")
+    .option("--yes", "do not ask again on a terminal")
     .action(async (text: string, options: AnswerOptions) => {
       const api = apiOf(options);
       const permission = await find(api, text);
       const optionId = options.option ?? chooseOption(name, options.always === true, permission);
+      const kind = permission.options?.find((option) => option.optionId === optionId)?.kind;
+      if (!kind?.startsWith("reject") && !options.yes) await confirmOnTerminal(api, permission.id, options);
       const answer = await api.answer(permission.id, optionId);
-      print(options, answer, () => `${optionId}: ${brief(permission.title ?? permission.id)}`);
+      const title = visibleLine(permission.title ?? permission.id);
+      print(options, answer, () => `${visibleLine(optionId)}: ${isolate(title)}`);
     });
+}
+
+/** A person at a terminal sees all that they are about to allow, and says so. A script has decided already. */
+async function confirmOnTerminal(api: ApiClient, id: string, options: GatewayOptions): Promise<void> {
+  if (options.json || process.stdin.isTTY !== true || !stderr.isTTY) return;
+  const { details } = await api.permission(id);
+  process.stderr.write(`${permissionText(details, stderr)}\n`);
+  const { confirmAllowing } = await import("./permission-prompt.ts");
+  if (!(await confirmAllowing("Allow this?"))) throw new CliError("nothing was answered", EXIT.interrupted);
 }
 
 /** The index may lag behind, so a complete id is looked up in its session instead. */

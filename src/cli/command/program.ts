@@ -9,6 +9,8 @@ import { editorCommand } from "./editor.ts";
 import { hostCommand } from "./host.ts";
 import { loginCommand } from "./login.ts";
 import { permissionsCommand } from "./permissions.ts";
+import { reindexCommand } from "./reindex.ts";
+import { revocationsCommand } from "./revocations.ts";
 import { runCommand } from "./run.ts";
 import { sessionsCommand } from "./sessions.ts";
 import { shareCommand } from "./share.ts";
@@ -30,6 +32,8 @@ export function program(): Command {
     .addCommand(permissionsCommand())
     .addCommand(shareCommand())
     .addCommand(webhooksCommand())
+    .addCommand(revocationsCommand())
+    .addCommand(reindexCommand())
     .addCommand(workspacesCommand())
     .addCommand(hostsCommand())
     .addCommand(agentsCommand())

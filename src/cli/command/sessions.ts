@@ -5,6 +5,7 @@ import { blob } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { Command, Option } from "commander";
 import type { SessionSummary, SessionView } from "../../protocol/rest.ts";
+import { isolate, visibleLine } from "../../protocol/visible-text.ts";
 import { CliError, describeError, EXIT } from "../cli-error.ts";
 import { ago, brief, table } from "../text-format.ts";
 import { type GatewayOptions, gatewayCommand, parseWholeNumber } from "./command-options.ts";
@@ -84,7 +85,9 @@ function describe(session: SessionView): string {
     .map(([label, value]) => `${dim(label.padEnd(10))} ${value}`);
   for (const { seq, title, kind } of session.pendingPermissions)
     lines.push(
-      red(`permission ${acpxRecordId}:${seq}  ${brief(title)} ${kind ? `(${kind})` : ""}`.trimEnd()),
+      red(
+        `permission ${acpxRecordId}:${seq}  ${isolate(visibleLine(title ?? "", 100))} ${kind ? `(${visibleLine(kind)})` : ""}`.trimEnd(),
+      ),
     );
   if (turns.recent.length > 0) lines.push("", bold(`last turns of ${turns.total}`));
   for (const turn of turns.recent.slice(-5)) {

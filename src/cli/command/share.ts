@@ -37,9 +37,9 @@ function ls(): Command {
 
 function list(shares: readonly Share[]): string {
   if (shares.length === 0) return "nothing is shared";
-  const rows = shares.map(({ id, session, by, at, expiresAt, redact }) => [
+  const rows = shares.map(({ id, session, by, at, expiresAt, redact, suspended }) => [
     ...[id, session, by, ago(at), expiresAt],
-    redact ? "conversation" : "everything",
+    suspended ? "nothing: its maker is revoked" : redact ? "conversation" : "everything",
   ]);
   return table(["SHARE", "SESSION", "BY", "SINCE", "UNTIL", "SHOWS"], rows, stdout);
 }

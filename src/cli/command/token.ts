@@ -32,6 +32,7 @@ type SignOptions = OutputOptions & {
   tenant: string;
   scopes: string;
   lifetime: string;
+  name?: string;
   issuer?: string;
   audience?: string;
 };
@@ -45,6 +46,7 @@ function signing(name: string, summary: string, claims: TokenClaims, lifetime: s
     .option("--tenant <name>", "tenant", claims.tenant)
     .option("--scopes <list>", "scopes of the token, separated by commas", claims.scopes.join(","))
     .option("--lifetime <span>", "how long the token is valid, such as `12 hours`", lifetime)
+    .option("--name <host>", "name of the only host that may use the token, for a host token")
     .option("--issuer <name>", "the gateway's AUTH_ISSUER")
     .option("--audience <name>", "the gateway's AUTH_AUDIENCE")
     .action(async (options: SignOptions) => {
@@ -54,10 +56,15 @@ function signing(name: string, summary: string, claims: TokenClaims, lifetime: s
         tenant: options.tenant,
         workspaces: options.workspace,
         scopes: scopesIn(options.scopes),
+        ...(options.name !== undefined && { host: options.name }),
       };
       const problem = hostTokenProblem(claims.scopes, claims.workspaces);
       if (problem !== undefined)
         throw new CliError(`a gateway would refuse this token: ${problem}`, EXIT.usage);
+      if (claims.scopes.includes("host") && claims.host === undefined)
+        printNote(
+          "without --name the token is valid for hosts of every name; a new name is audited as unusual",
+        );
       const token = await signer.sign(claims, options.lifetime).catch((error: unknown) => {
         throw new CliError(`--lifetime ${options.lifetime}: ${describeError(error)}`, EXIT.usage);
       });

@@ -10,6 +10,7 @@ import {
   type SessionUpdate,
   type StopReason,
 } from "@agentclientprotocol/sdk";
+import { isolate, visibleLine } from "../../protocol/visible-text.ts";
 import { CliError, EXIT, type ExitCode } from "../cli-error.ts";
 import { connectAcp, exitCodeForRpc } from "../gateway/acp-client.ts";
 import { ApiClient } from "../gateway/api-client.ts";
@@ -18,7 +19,7 @@ import { brief } from "../text-format.ts";
 import type { GatewayOptions } from "./command-options.ts";
 import { Conversation } from "./conversation.ts";
 import { printJson, printNote, stderr, stdout } from "./output.ts";
-import { INTERRUPTED, promptForPermission } from "./permission-prompt.ts";
+import { DECLINED, INTERRUPTED, promptForPermission } from "./permission-prompt.ts";
 import { chooseOption } from "./permissions.ts";
 import { resolveSessionId, targetOf } from "./resolve.ts";
 
@@ -35,6 +36,7 @@ export class TurnRunner {
   /** Earlier updates belong to another turn: a resumed session may be in the middle of one. */
   #prompted = false;
   #cancel: () => void = () => {};
+  readonly #toolCalls = new Map<string, object>();
 
   constructor(options: TurnOptions) {
     this.#options = options;
@@ -98,10 +100,20 @@ export class TurnRunner {
   }
 
   #update(update: SessionUpdate): void {
+    this.#follow(update);
     if (!this.#prompted) return;
     if (this.#options.json) this.#emit({ type: "update", update });
     else if (!this.#options.quiet || update.sessionUpdate === "agent_message_chunk")
       this.#view.update(update);
+  }
+
+  /** Remembers what the agent says of a tool call until the call has ended: its permission request may say less. */
+  #follow(update: SessionUpdate): void {
+    if (update.sessionUpdate !== "tool_call" && update.sessionUpdate !== "tool_call_update") return;
+    const { toolCallId, status } = update;
+    if (status === "completed" || status === "failed") return void this.#toolCalls.delete(toolCallId);
+    const given = Object.entries(update).filter(([, value]) => value !== undefined && value !== null);
+    this.#toolCalls.set(toolCallId, { ...this.#toolCalls.get(toolCallId), ...Object.fromEntries(given) });
   }
 
   async #permission(
@@ -112,20 +124,19 @@ export class TurnRunner {
     this.#emit({ type: "permission", sessionId: this.#sessionId, toolCall, options });
     if (this.#policy === "allow" || this.#policy === "deny") {
       const optionId = chooseOption(this.#policy, false, { options });
-      this.#say(stderr.colours.dim(`permission: ${brief(toolCall.title)}: ${optionId}`));
+      this.#say(stderr.colours.dim(`permission: ${shownTitle(toolCall)}: ${visibleLine(optionId)}`));
       return { outcome: { outcome: "selected", optionId } };
     }
     if (this.#policy === "wait") {
-      this.#say(`waiting for permission: ${brief(toolCall.title)}`);
-      this.#say(stderr.colours.dim(`  acp-edge permissions allow|deny ${this.#sessionId}`));
+      this.#say(`waiting for permission: ${shownTitle(toolCall)}`);
+      this.#say(stderr.colours.dim(`  acp-edge permissions show|allow|deny ${this.#sessionId}`));
       return never();
     }
     this.#view.endLine();
-    const answer = await promptForPermission(request, withdrawn);
-    if (answer === INTERRUPTED) {
-      this.#interrupt();
-      return { outcome: { outcome: "cancelled" } };
-    }
+    const announced = this.#toolCalls.get(toolCall.toolCallId);
+    const answer = await promptForPermission(request, announced, withdrawn);
+    if (answer === INTERRUPTED) this.#interrupt();
+    if (answer === INTERRUPTED || answer === DECLINED) return { outcome: { outcome: "cancelled" } };
     return answer === undefined ? never() : { outcome: { outcome: "selected", optionId: answer } };
   }
 
@@ -171,6 +182,10 @@ const STOPS: Partial<Record<StopReason, string>> = {
   max_tokens: "stopped: the token limit was reached",
   max_turn_requests: "stopped: the limit of requests per turn was reached",
 };
+
+function shownTitle({ title, toolCallId }: RequestPermissionRequest["toolCall"]): string {
+  return isolate(visibleLine(title ?? toolCallId, 4096));
+}
 
 function never(): Promise<never> {
   return new Promise(() => {});

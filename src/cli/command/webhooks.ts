@@ -8,9 +8,10 @@ import { apiOf, resolveWorkspace } from "./resolve.ts";
 /** The webhooks that report events of a workspace to other systems. */
 export function webhooksCommand(): Command {
   return new Command("webhooks")
-    .description("List, add, remove and test webhooks of a workspace")
+    .description("List, add, adopt, remove and test webhooks of a workspace")
     .addCommand(ls(), { isDefault: true })
     .addCommand(add())
+    .addCommand(adopt())
     .addCommand(rm())
     .addCommand(test());
 }
@@ -31,14 +32,16 @@ function list(webhooks: readonly WebhookInfo[]): string {
     brief(webhook.url, 80),
     webhook.events.join(","),
     webhook.links ? "yes" : "no",
+    webhook.by ?? "unknown",
     stateOf(webhook),
     String(webhook.waiting),
     String(webhook.dropped),
   ]);
-  return table(["WEBHOOK", "URL", "EVENTS", "LINKS", "STATE", "WAITING", "DROPPED"], rows, stdout);
+  return table(["WEBHOOK", "URL", "EVENTS", "LINKS", "BY", "STATE", "WAITING", "DROPPED"], rows, stdout);
 }
 
-function stateOf({ failingSince, lastDelivery }: WebhookInfo): string {
+function stateOf({ failingSince, lastDelivery, pausedReason }: WebhookInfo): string {
+  if (pausedReason !== null) return `paused: ${pausedReason}`;
   if (lastDelivery === null) return "not used yet";
   const { status, at } = lastDelivery;
   if (failingSince === null) return `${status}, ${ago(at)} ago`;
@@ -60,6 +63,15 @@ function add(): Command {
         printNote(`webhook ${made.id} has this secret:`);
         return made.secret;
       });
+    });
+}
+
+function adopt(): Command {
+  return gatewayCommand("adopt", "Make a webhook your own; a webhook whose maker is revoked goes on")
+    .argument("<webhook>", "id of the webhook, as listed by `webhooks ls`")
+    .action(async (id: string, options: GatewayOptions) => {
+      const adopted = await apiOf(options).adoptWebhook(await resolveWorkspace(options), id);
+      print(options, adopted, () => "");
     });
 }
 

@@ -89,7 +89,7 @@ function show(): Command {
     });
 }
 
-function describe({ id, name, git, hosts, agents, policy }: WorkspaceView): string {
+function describe({ id, name, git, hosts, agents, policy, opening }: WorkspaceView): string {
   const { bold, dim } = stdout.colours;
   return [
     bold(id) + (name === null ? "" : `  ${brief(name)}`),
@@ -106,6 +106,7 @@ function describe({ id, name, git, hosts, agents, policy }: WorkspaceView): stri
       return `${dim("agent ")} ${brief(agent.id)}${agent.default ? " *" : ""}  ${state}`;
     }),
     `${dim("policy")} ${JSON.stringify(policy)}`,
+    `${dim("opens ")} ${JSON.stringify(opening)}`,
   ].join("\n");
 }
 
@@ -126,6 +127,9 @@ type SetOptions = GatewayOptions & {
   hostGrace?: number;
   clientIo?: string;
   container?: string;
+  mcpServers?: string;
+  additionalDirectories?: string;
+  openingMeta?: string;
 };
 
 function set(): Command {
@@ -149,6 +153,12 @@ function set(): Command {
       "--container <json>",
       "container for sessions without a host: {} enables, null disables; or @FILE",
     )
+    .option("--mcp-servers <which>", "MCP servers that clients may bring along: none, http, all or default")
+    .option(
+      "--additional-directories <which>",
+      "more directories that clients may name: root, all or default",
+    )
+    .option("--opening-meta <keys>", "keys of _meta that reach agents: KEY,KEY,…, none, all or default")
     .action(async (id: string | undefined, options: SetOptions) => {
       const { policy, name, defaultAgent, sharedFiles, hostGrace, clientIo, container } = options;
       const change = {
@@ -159,10 +169,23 @@ function set(): Command {
         sharedFiles,
         hostGraceMs: hostGrace === undefined ? undefined : hostGrace * 1000,
         clientIo,
+        mcpServers: orDefault(options.mcpServers),
+        additionalDirectories: orDefault(options.additionalDirectories),
+        openingMeta: metaKeys(options.openingMeta),
       };
       const workspace = await apiOf(options).setWorkspace(await named(id, options), change);
       print(options, workspace, () => describe(workspace));
     });
+}
+
+/** Null is the default of the workspace. */
+function orDefault(text: string | undefined): string | null | undefined {
+  return text === "default" ? null : text;
+}
+
+function metaKeys(text: string | undefined): string[] | string | null | undefined {
+  if (text === undefined || text === "all" || text === "default") return orDefault(text);
+  return text === "none" ? [] : text.split(",").map((key) => key.trim());
 }
 
 function parseJson(option: string, text: string): unknown {

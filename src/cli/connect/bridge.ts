@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Line, LineSplitter } from "../../node/line-splitter.ts";
 import { reasonOf } from "../../node/log.ts";
 import { ErrorCode, errorResponse } from "../../protocol/errors.ts";
+import { readHead } from "../../protocol/message-head.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { openReconnectingLink, type ReconnectingLinkOptions } from "../gateway/reconnecting-link.ts";
 import { PendingRequests } from "./pending-requests.ts";
@@ -43,13 +44,18 @@ export async function runBridge(options: BridgeOptions): Promise<CliError | unde
   });
 
   const forward = async (lines: Line[]) => {
-    const frames = lines.filter((line): line is string => typeof line === "string" && line.trim() !== "");
+    const frames: string[] = [];
     for (const line of lines) {
-      if (typeof line === "string") continue;
+      if (typeof line === "string") {
+        if (line.trim() !== "") frames.push(line);
+        continue;
+      }
       const message = `Not sent: ${line.noise.slice(0, 200)}`;
       log(message);
-      // The line may have been a request whose id is unknown.
-      void write([errorResponse("null", { code: ErrorCode.invalidRequest, message })]);
+      const { kind, idText = "null" } = readHead(line.beginning ?? line.noise, line.end) ?? {};
+      // Nobody must wait for the line: the agent gets an error in place of an answer, the editor one for a request.
+      if (kind === "response") frames.push(errorResponse(idText, { code: ErrorCode.internal, message }));
+      else void write([errorResponse(idText, { code: ErrorCode.invalidRequest, message })]);
     }
     for (const line of frames) pending.add(line);
     await link.send(frames);

@@ -1,17 +1,23 @@
 import { EventSourceParserStream } from "eventsource-parser/stream";
+import type { ReindexProgress } from "../../protocol/reindex.ts";
 import type {
   AnswerLinks,
+  CreatedRevocation,
   CreatedShare,
   CreatedWebhook,
   ImportedSession,
   PermissionList,
+  PermissionRequest,
+  RevocationList,
   SessionList,
   SessionView,
   ShareList,
+  WebhookInfo,
   WebhookList,
   WorkspaceList,
   WorkspaceView,
 } from "../../protocol/rest.ts";
+import type { SecurityReport } from "../../protocol/security-report.ts";
 import { CliError, describeError, EXIT } from "../cli-error.ts";
 import { refusalError } from "./refusal-error.ts";
 import type { Target } from "./target.ts";
@@ -37,8 +43,21 @@ export class ApiClient {
     return this.#json(`/api/sessions/${encodeURIComponent(id)}`);
   }
 
+  reindex(workspace: string | undefined): Promise<ReindexProgress> {
+    return this.#json("/api/admin/reindex", { method: "POST", body: JSON.stringify({ workspace }) });
+  }
+
+  reindexProgress(workspace: string | undefined): Promise<ReindexProgress> {
+    const query = workspace === undefined ? "" : `?${new URLSearchParams({ workspace })}`;
+    return this.#json(`/api/admin/reindex${query}`);
+  }
+
   async permissions() {
     return this.#json<PermissionList>("/api/permissions?limit=200");
+  }
+
+  permission(id: string): Promise<PermissionRequest> {
+    return this.#json(`/api/permissions/${encodeURIComponent(id)}`);
   }
 
   answer(id: string, optionId: string): Promise<unknown> {
@@ -58,12 +77,28 @@ export class ApiClient {
     return this.#json("/api/shares", { method: "POST", body: JSON.stringify(order) });
   }
 
+  security(): Promise<SecurityReport> {
+    return this.#json("/api/security");
+  }
+
   shares(): Promise<ShareList> {
     return this.#json("/api/shares");
   }
 
   async unshare(id: string): Promise<void> {
     await this.request(`/api/shares/${encodeURIComponent(id)}`, { method: "DELETE" });
+  }
+
+  revocations(): Promise<RevocationList> {
+    return this.#json("/api/revocations");
+  }
+
+  revoke(order: object): Promise<CreatedRevocation> {
+    return this.#json("/api/revocations", { method: "POST", body: JSON.stringify(order) });
+  }
+
+  async liftRevocation(id: string): Promise<void> {
+    await this.request(`/api/revocations/${encodeURIComponent(id)}`, { method: "DELETE" });
   }
 
   async workspaces(limit: number, cursor?: string) {
@@ -93,6 +128,11 @@ export class ApiClient {
 
   async removeWebhook(workspace: string, id: string): Promise<void> {
     await this.request(webhooksPath(workspace, id), { method: "DELETE" });
+  }
+
+  /** Makes the bearer of the token the webhook's maker. */
+  adoptWebhook(workspace: string, id: string): Promise<WebhookInfo> {
+    return this.#json(`${webhooksPath(workspace, id)}/adopt`, { method: "POST" });
   }
 
   async testWebhook(workspace: string, id: string): Promise<void> {

@@ -1,8 +1,9 @@
-import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
-import { dirname, join } from "node:path";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { z } from "zod";
+import { configDirectory } from "../../node/config-directory.ts";
 import { CliError, EXIT } from "../cli-error.ts";
+import { writePrivateJson } from "./private-json.ts";
 
 /** A named gateway: its address, defaults and token. */
 const PROFILE = z.strictObject({
@@ -12,6 +13,10 @@ const PROFILE = z.strictObject({
   token: z.string().optional(),
   tokenCommand: z.string().optional(),
   tokenFile: z.string().optional(),
+  /** The file of a login at an OpenID provider, which renews its token. */
+  loginFile: z.string().optional(),
+  /** Allows this gateway to be reached without encryption, although it is not on this machine. */
+  insecure: z.literal("true").optional(),
 });
 
 const CONFIG = z.strictObject({
@@ -26,7 +31,7 @@ export type Config = z.infer<typeof CONFIG>;
 export const PROFILE_KEYS = Object.keys(PROFILE.shape) as readonly (keyof Profile)[];
 
 export function configPath(env: NodeJS.ProcessEnv): string {
-  return join(env.XDG_CONFIG_HOME || join(homedir(), ".config"), "acp-edge", "config.json");
+  return join(configDirectory(env), "config.json");
 }
 
 export function readConfig(env: NodeJS.ProcessEnv): Config {
@@ -43,14 +48,8 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   throw new CliError(`${path} is invalid: ${z.prettifyError(result.error)}`, EXIT.usage);
 }
 
-/** The file may contain tokens, so only its owner can read it. Readers see the old or the new file, never a part. */
 export function writeConfig(config: Config, env: NodeJS.ProcessEnv): void {
-  const path = configPath(env);
-  const draft = `${path}.${process.pid}`;
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  writeFileSync(draft, `${JSON.stringify(config, null, 2)}\n`, { mode: 0o600 });
-  chmodSync(draft, 0o600);
-  renameSync(draft, path);
+  writePrivateJson(configPath(env), config);
 }
 
 function parseJson(text: string, path: string): unknown {

@@ -85,6 +85,7 @@ export class GatewayLink {
   send(lines: readonly string[]): Promise<void> {
     this.#initialize ??= lines.find((line) => line.includes('"initialize"'));
     this.#outbox.push(lines);
+    this.#socket.hurry();
     return this.#outbox.room();
   }
 
@@ -170,11 +171,13 @@ export class GatewayLink {
       case "ack":
         return this.#acked(message.received);
       case "page":
+        this.#socket.progress();
         return this.#page(message, lines, text.length);
     }
   }
 
   #acked(received: number): void {
+    if (received > this.#outbox.acked) this.#socket.progress();
     this.#outbox.ack(received);
     if (this.#outbox.acked === this.#outbox.last) this.#drained?.();
   }

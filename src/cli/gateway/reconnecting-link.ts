@@ -1,6 +1,6 @@
 import type { Loss } from "../../node/gateway-socket.ts";
 import { type Log, reasonOf } from "../../node/log.ts";
-import { DEFAULT_TIMING, type Timing } from "../../node/timing.ts";
+import { DEFAULT_TIMING, readTiming, type Timing } from "../../node/timing.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import { HEARTBEAT_MS } from "../../protocol/resumable-wire.ts";
@@ -93,13 +93,13 @@ export function openReconnectingLink(options: ReconnectingLinkOptions): {
 
 /** A dead link is noticed within seconds, even after the machine was suspended. */
 function timing(heartbeatMs: number): Timing {
-  return {
+  return readTiming(process.env.ACP_EDGE_TIMING, {
     ...DEFAULT_TIMING,
     pingEveryMs: Math.min(heartbeatMs, HEARTBEAT_MS),
     pongWithinMs: heartbeatMs,
     retryMinMs: 100,
     retryMaxMs: 5_000,
-  };
+  });
 }
 
 function isRefusedToken({ code, status }: Loss): boolean {

@@ -1,10 +1,11 @@
+import { insecureUrlMessage, isSecureUrl } from "../../protocol/secure-url.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { type Config, configPath, type Profile, readConfig } from "./config-file.ts";
 import { TokenSource } from "./token-source.ts";
 
 /** Options of the command line. An option overrides its environment variable, which overrides the profile. */
-export type TargetOptions = { profile?: string | undefined } & {
-  [key in keyof Profile]?: string | undefined;
+export type TargetOptions = { profile?: string | undefined; insecure?: boolean | undefined } & {
+  [key in Exclude<keyof Profile, "insecure">]?: string | undefined;
 };
 
 /** A gateway, and the workspace and agent to use there. */
@@ -27,7 +28,11 @@ export const ENVIRONMENT = {
   token: "ACP_EDGE_TOKEN",
   tokenCommand: "ACP_EDGE_TOKEN_COMMAND",
   tokenFile: "ACP_EDGE_TOKEN_FILE",
-} as const satisfies Record<keyof TargetOptions, string>;
+  loginFile: "ACP_EDGE_LOGIN_FILE",
+} as const satisfies Record<Exclude<keyof TargetOptions, "insecure">, string>;
+
+/** The variable that stands for `--insecure`. */
+export const INSECURE_VARIABLE = "ACP_EDGE_INSECURE";
 
 /** Resolves the gateway for any command: from options, then the environment, then the configuration file. */
 export function resolveTarget(
@@ -48,6 +53,8 @@ export function resolveTarget(
       EXIT.usage,
     );
   const url = gatewayUrl(given.values.url);
+  if (!isSecureUrl(url) && !isInsecureAllowed(url, options, env, profile))
+    throw new CliError(insecureUrlMessage(url), EXIT.usage);
   const source = tokenLayer(layers, url, profile);
   const tokens = new TokenSource(source?.values ?? {});
   const [workspace, agent] = [pick(layers, "workspace"), pick(layers, "agent")];
@@ -69,7 +76,7 @@ export function gatewayUrl(text: string): string {
       `${text} is not the address of a gateway, such as https://acp.example.com`,
       EXIT.usage,
     );
-  const path = url.pathname.replace(/\/+$/, "").replace(/\/acp$/, "");
+  const path = url.pathname.replace(/(?<!\/)\/+$/, "").replace(/\/acp$/, "");
   return `${protocol}//${url.host}${path}`;
 }
 
@@ -101,13 +108,30 @@ function fromEnvironment(env: NodeJS.ProcessEnv): TargetOptions {
   );
 }
 
-function pick(layers: readonly Layer[], key: keyof Profile): string | undefined {
+/** A profile allows its own gateway only. */
+function isInsecureAllowed(
+  url: string,
+  options: TargetOptions,
+  env: NodeJS.ProcessEnv,
+  profile: Profile,
+): boolean {
+  if (options.insecure || ["1", "true"].includes(env[INSECURE_VARIABLE] ?? "")) return true;
+  return profile.insecure === "true" && profile.url !== undefined && isSameGateway(profile.url, url);
+}
+
+function isSameGateway(one: string, other: string): boolean {
+  return new URL(gatewayUrl(one)).origin === new URL(gatewayUrl(other)).origin;
+}
+
+function pick(layers: readonly Layer[], key: Exclude<keyof Profile, "insecure">): string | undefined {
   return layers.find(({ values }) => values[key])?.values[key];
 }
 
 /** A profile's token is never sent to another gateway than the profile's own. */
 function tokenLayer(layers: readonly Layer[], url: string, profile: Profile): Layer | undefined {
-  const layer = layers.find(({ values }) => values.token || values.tokenCommand || values.tokenFile);
+  const layer = layers.find(
+    ({ values }) => values.token || values.tokenCommand || values.tokenFile || values.loginFile,
+  );
   if (layer?.values !== profile || profile.url === undefined) return layer;
-  return new URL(gatewayUrl(profile.url)).origin === new URL(url).origin ? layer : undefined;
+  return isSameGateway(profile.url, url) ? layer : undefined;
 }

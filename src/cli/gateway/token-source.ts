@@ -4,30 +4,37 @@ import { promisify } from "node:util";
 import { decodeJwt, type JWTPayload } from "jose";
 import { CliError, describeError, EXIT } from "../cli-error.ts";
 import type { Profile } from "./config-file.ts";
+import { readLogin } from "./login-file.ts";
 
 /** A token that expires sooner than this counts as expired. */
 const MARGIN_SECONDS = 30;
 /** A token command may open a browser for a login. */
 const COMMAND_MS = 5 * 60 * 1000;
 
-/** A literal token, a file with one, or a command that prints one and runs again when a fresh token is needed. */
+/**
+ * A literal token, a file with one, a command that prints one and runs again when a fresh token is needed, or a login at
+ * an OpenID provider that renews its token.
+ */
 export class TokenSource {
-  readonly #from: Pick<Profile, "token" | "tokenCommand" | "tokenFile">;
+  readonly #from: Pick<Profile, SourceKey>;
   #printed: Promise<string> | undefined;
+  #renewal: Promise<string> | undefined;
 
-  constructor(from: { [key in "token" | "tokenCommand" | "tokenFile"]?: string | undefined }) {
+  constructor(from: { [key in SourceKey]?: string | undefined }) {
     this.#from = from as Profile;
   }
 
-  get kind(): "token" | "token file" | "token command" {
+  get kind(): "token" | "token file" | "token command" | "login" {
     if (this.#from.token) return "token";
-    return this.#from.tokenFile ? "token file" : "token command";
+    if (this.#from.tokenFile) return "token file";
+    return this.#from.loginFile ? "login" : "token command";
   }
 
   async get({ fresh = false } = {}): Promise<string> {
-    const { token, tokenFile, tokenCommand } = this.#from;
+    const { token, tokenFile, tokenCommand, loginFile } = this.#from;
     if (token) return token;
     if (tokenFile) return readTokenFile(tokenFile);
+    if (loginFile) return this.#loggedIn(loginFile, fresh);
     if (!tokenCommand)
       throw new CliError(
         "no token is configured: use `acp-edge login`, ACP_EDGE_TOKEN, --token-file or --token-command",
@@ -35,6 +42,18 @@ export class TokenSource {
       );
     if (fresh || !this.#printed || isStale(await this.#printed)) this.#printed = this.#run(tokenCommand);
     return this.#printed;
+  }
+
+  /** Callers at the same time share one renewal, because a refresh token may work only once. */
+  async #loggedIn(path: string, fresh: boolean): Promise<string> {
+    const { token } = readLogin(path);
+    if (!fresh && !isStale(token)) return token;
+    this.#renewal ??= import("./openid.ts")
+      .then(({ renewLogin }) => renewLogin(path, token))
+      .finally(() => {
+        this.#renewal = undefined;
+      });
+    return this.#renewal;
   }
 
   /** A failure is not remembered, so that the next call runs the command again. */
@@ -47,6 +66,8 @@ export class TokenSource {
     }
   }
 }
+
+type SourceKey = "token" | "tokenCommand" | "tokenFile" | "loginFile";
 
 /** The claims of a token, unverified; undefined if the token is not a JWT. */
 export function claimsOf(token: string): JWTPayload | undefined {

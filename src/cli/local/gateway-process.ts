@@ -2,10 +2,13 @@
  * The gateway process: runs the bundled Worker on workerd, in a process group of its own. The runner can therefore
  * end workerd reliably, and this process notices a dead runner by the closed channel.
  */
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
 import { LocalContainers, type LocalContainersOptions } from "./local-containers.ts";
+import { guardServers } from "./loopback-guard.ts";
 import { applyMigrations } from "./migrations.ts";
 import { LOCAL_ADDRESS, portInUse } from "./port.ts";
 import { bundleWorker, watchWorker } from "./worker-bundle.ts";
@@ -32,6 +35,9 @@ export type GatewayReport = { t: "ready" } | { t: "failed"; reason: string };
 /** Miniflare restarts a dead workerd immediately. After more restarts than this, the runner's backoff takes over. */
 const RESTARTS = { count: 3, withinMs: 30_000 };
 
+/** Miniflare needs this long at most to notice a dead workerd and to have the next one ready. */
+const WORKERD_RESTART_MS = 5_000;
+
 class GatewayLog extends Log {
   override error(error: Error): void {
     super.error(error);
@@ -40,15 +46,23 @@ class GatewayLog extends Log {
   }
 }
 
+/** Known to this process and its Worker only. */
+const loopbackSecret = randomBytes(32).toString("base64url");
+guardServers(loopbackSecret);
+
 let containers: LocalContainers | undefined;
 
 /** The additions of the environment `containers` in wrangler.toml, with processes instead of containers. */
 function onDemandOptions({ config, port, onDemand }: GatewayProcessOptions) {
   if (!onDemand) return { bindings: {}, more: {} };
-  containers ??= new LocalContainers(onDemand);
+  containers ??= new LocalContainers(onDemand, loopbackSecret);
   const { durableObjects } = config.worker;
   return {
-    bindings: { PUBLIC_URL: `http://${LOCAL_ADDRESS}:${port}`, HOST_SIGNING_KEY: onDemand.signingKey },
+    bindings: {
+      PUBLIC_URL: `http://${LOCAL_ADDRESS}:${port}`,
+      HOST_SIGNING_KEY: onDemand.signingKey,
+      LOOPBACK_SECRET: loopbackSecret,
+    },
     more: {
       durableObjects: {
         ...(durableObjects as object),
@@ -87,8 +101,11 @@ function miniflareOptions(options: GatewayProcessOptions, code: string) {
           ...(config.worker.bindings as Record<string, string>),
           ...bindings,
           AUTH_JWKS: jwks,
+          AUTH_ISSUERS: process.env.ACP_EDGE_AUTH_ISSUERS ?? "",
           SECRETS_KEY: secretsKey,
           LIMITS: process.env.ACP_EDGE_LIMITS ?? "",
+          // The gateway itself can only be reached from this machine.
+          WEBHOOK_TARGETS: process.env.ACP_EDGE_WEBHOOK_TARGETS ?? "loopback",
         },
         modules: [{ type: "ESModule", path: "worker.js", contents: code }],
       },
@@ -100,7 +117,6 @@ const restarts: number[] = [];
 
 function onWorkerdRestart(): void {
   console.error("workerd died and was restarted");
-  containers?.killAll();
   restarts.push(Date.now());
   const recent = restarts.filter((at) => at > Date.now() - RESTARTS.withinMs);
   if (recent.length > RESTARTS.count) process.exit(1);
@@ -110,8 +126,25 @@ async function serve(options: GatewayProcessOptions, code: string): Promise<Mini
   const miniflare = new Miniflare(miniflareOptions(options, code));
   endWith(miniflare);
   await miniflare.ready;
-  await applyMigrations(miniflare, options.config.migrations);
+  await migrate(miniflare, options);
   return miniflare;
+}
+
+/** A workerd that dies meanwhile is restarted by Miniflare, and the migrations go on where they stopped. */
+async function migrate(miniflare: Miniflare, options: GatewayProcessOptions): Promise<void> {
+  for (;;) {
+    const before = restarts.length;
+    try {
+      return await applyMigrations(miniflare, options.config.migrations);
+    } catch (error) {
+      if (!(await within(WORKERD_RESTART_MS, () => restarts.length > before))) throw error;
+    }
+  }
+}
+
+async function within(ms: number, isTrue: () => boolean): Promise<boolean> {
+  for (let waited = 0; waited < ms && !isTrue(); waited += 20) await setTimeout(20);
+  return isTrue();
 }
 
 /** Serves the first successful build, and replaces it with each later one. */
@@ -126,7 +159,6 @@ async function serveAndReload(options: GatewayProcessOptions): Promise<void> {
     }
     const miniflare = await current;
     await miniflare.setOptions(miniflareOptions(options, code));
-    containers?.killAll();
     console.error("worker reloaded");
   };
   await watchWorker(options.projectDir, entryOf(options), onBuild, (message) => console.error(message));

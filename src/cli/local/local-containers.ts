@@ -5,7 +5,11 @@ import { mkdirSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { withoutTokens } from "../../node/token-variables.ts";
+import { LOOPBACK_SECRET } from "../../protocol/loopback-secret.ts";
 import { LOCAL_WORKSPACE } from "../token-signer.ts";
+import { isSecret } from "./loopback-guard.ts";
 
 export type LocalContainersOptions = {
   /** The command of each process, in place of the image's entry point. */
@@ -23,34 +27,54 @@ const CLOSE_MS = 7_000;
 
 type Ended = { code: number };
 
+type Call = { url: string; headers: { get(name: string): string | null }; text(): Promise<string> };
+
+/** The variables of a host that the workspace decides. Any other could make the process run the caller's code. */
+const orderedEnvironment = z.strictObject({
+  ACP_EDGE_GATEWAY: z.string(),
+  // The name becomes that of a directory.
+  ACP_EDGE_WORKSPACE: z.string().regex(/^(?!\.{0,2}$)/),
+  ACP_EDGE_NAME: z.string(),
+  ACP_EDGE_HOST_TOKEN: z.string(),
+  ACP_EDGE_DRAIN: z.string(),
+  ACP_EDGE_AGENTS: z.string().optional(),
+  GIT_URL: z.string().optional(),
+  GIT_REF: z.string().optional(),
+  GIT_USERNAME: z.string().optional(),
+  GIT_TOKEN: z.string().optional(),
+});
+
+type OrderedEnvironment = z.infer<typeof orderedEnvironment>;
+
 export class LocalContainers {
   readonly #options: LocalContainersOptions;
+  readonly #secret: string;
   /** The last process of each container. An ended process stays, because its exit code may be requested later. */
   readonly #processes = new Map<string, { child: ChildProcess; ended: Promise<Ended> }>();
 
-  constructor(options: LocalContainersOptions) {
+  /** Requests without the secret are not from the Worker. */
+  constructor(options: LocalContainersOptions, secret: string) {
     this.#options = options;
+    this.#secret = secret;
   }
 
-  /** The service that the Worker is bound to: /start, /wait and /signal of the container `id`. */
-  readonly fetch = async (request: { url: string; text(): Promise<string> }): Promise<Response> => {
+  /** The service that the Worker is bound to: /start, /state, /wait and /signal of the container `id`. */
+  readonly fetch = async (request: Call): Promise<Response> => {
+    if (!isSecret(request.headers.get(LOOPBACK_SECRET), this.#secret))
+      return new Response(null, { status: 403 });
     const { pathname, searchParams } = new URL(request.url);
     const id = searchParams.get("id") ?? "";
     try {
       if (pathname === "/start")
-        await this.#start(id, JSON.parse(await request.text()) as Record<string, string>);
+        await this.#start(id, orderedEnvironment.parse(JSON.parse(await request.text())));
       if (pathname === "/signal")
         this.#processes.get(id)?.child.kill(Number(searchParams.get("signal")) as never);
+      if (pathname === "/state") return Response.json({ running: this.#isRunning(id) });
       return Response.json(pathname === "/wait" ? await this.#wait(id) : {});
     } catch (error) {
       return Response.json({ error: error instanceof Error ? error.message : String(error) });
     }
   };
-
-  /** Kills all processes, because the Worker that started them has lost its memory of them. */
-  killAll(): void {
-    for (const { child } of this.#processes.values()) child.kill("SIGKILL");
-  }
 
   /** Ends all processes by closing their stdin. */
   async close(): Promise<void> {
@@ -62,13 +86,26 @@ export class LocalContainers {
     ]);
   }
 
-  async #start(id: string, env: Record<string, string>): Promise<void> {
+  #isRunning(id: string): boolean {
+    const child = this.#processes.get(id)?.child;
+    return child?.pid !== undefined && child.exitCode === null && child.signalCode === null;
+  }
+
+  async #start(id: string, env: OrderedEnvironment): Promise<void> {
+    // A container has one process. The answer to an earlier order may have been lost with the Worker.
+    if (this.#isRunning(id)) return;
     const { command, root, directory, env: image } = this.#options;
-    const workspace = env.ACP_EDGE_WORKSPACE ?? "";
+    const workspace = env.ACP_EDGE_WORKSPACE;
     const disk = workspace === LOCAL_WORKSPACE ? root : join(directory, encodeURIComponent(workspace));
     mkdirSync(disk, { recursive: true });
     const child = spawn(command[0] as string, command.slice(1), {
-      env: { ...process.env, ...image, ...env, ACP_EDGE_ROOT: disk, ACP_EDGE_PARENT_PIPE: "1" },
+      env: {
+        ...withoutTokens(process.env),
+        ...image,
+        ...env,
+        ACP_EDGE_ROOT: disk,
+        ACP_EDGE_PARENT_PIPE: "1",
+      },
       stdio: ["pipe", "inherit", "inherit"],
     });
     const ended = new Promise<Ended>((resolve) => {

@@ -2,12 +2,16 @@ import { watch } from "node:fs";
 import { join } from "node:path";
 import { splitCommand } from "../../node/split-command.ts";
 import type { GatewayProcessOptions, GatewayReport } from "./gateway-process.ts";
-import { Guard, Supervised } from "./supervisor.ts";
+import { Guard, SECRET_FD, Supervised } from "./supervisor.ts";
 
 /** workerd ends immediately. */
 const GATEWAY_GRACE_SECONDS = 2;
 /** The host gives its agents five seconds, and their last items two more to be acknowledged. */
 const HOST_GRACE_SECONDS = 8;
+/** The name of the host that `npm start` runs. */
+export const LOCAL_HOST = "local";
+/** Exit codes of a host that is used in a wrong way, or cannot isolate agents as demanded. */
+const HOST_REFUSALS = [2, 9];
 /** The directory that contains one directory for each container. */
 const CONTAINERS = "containers";
 
@@ -20,6 +24,8 @@ export type LocalHostOptions = {
   agent?: string | undefined;
   /** Further arguments for the host. */
   args?: readonly string[];
+  /** The host refuses to run, for a reason that it has logged. */
+  onRefused?: (exitCode: number) => void;
 };
 
 export type OnDemandOptions = Pick<LocalHostOptions, "root" | "agent" | "args"> & { stateDir: string };
@@ -43,9 +49,12 @@ export class LocalStack {
     let settled = false;
     const onMessage = (message: unknown) => {
       const report = message as GatewayReport;
-      if (report.t === "ready") resolve();
-      else if (settled) this.#log(report.reason);
-      else reject(new Error(report.reason));
+      if (report.t === "ready") {
+        this.#gateway?.markReady();
+        resolve();
+      }
+      if (report.t === "failed" && settled) this.#log(report.reason);
+      else if (report.t === "failed") reject(new Error(report.reason));
       settled = true;
     };
     const args = [this.#source("cli/local/gateway-process.ts")];
@@ -62,22 +71,37 @@ export class LocalStack {
   onDemand({ stateDir, root, agent, args = [] }: OnDemandOptions) {
     const own = process.env.ACP_EDGE_CONTAINER_COMMAND;
     return {
-      command: own ? splitCommand(own) : [process.execPath, this.#source("host/main.ts"), ...args],
+      command: own
+        ? splitCommand(own)
+        : [
+            "/bin/sh",
+            this.#source("container/entrypoint.sh"),
+            process.execPath,
+            this.#source("host/main.ts"),
+            ...args,
+          ],
       root,
       directory: join(stateDir, CONTAINERS),
-      env: agent === undefined ? {} : { ACP_EDGE_AGENT: agent },
+      env: agent === undefined ? {} : { ACP_EDGE_AGENT_COMMAND: agent },
     };
   }
 
-  startHost({ url, token, workspace, root, agent, args: more = [] }: LocalHostOptions): void {
+  startHost({ url, token, workspace, root, agent, args: more = [], onRefused }: LocalHostOptions): void {
     const args = [this.#source("host/main.ts")];
-    args.push("--gateway", url, "--workspace", workspace, "--root", root, "--name", "local", ...more);
+    args.push("--gateway", url, "--workspace", workspace, "--root", root, "--name", LOCAL_HOST, ...more);
     // Ctrl-C ends turns immediately.
     args.push("--drain", "0");
     if (agent !== undefined) args.push("--agent", agent);
-    const env = { ACP_EDGE_HOST_TOKEN: token, ACP_EDGE_PARENT_PIPE: "1" };
+    const env = { ACP_EDGE_HOST_TOKEN_FD: String(SECRET_FD), ACP_EDGE_PARENT_PIPE: "1" };
     this.#host = new Supervised(
-      { name: "host", args, env, graceSeconds: HOST_GRACE_SECONDS },
+      {
+        name: "host",
+        args,
+        env,
+        secret: token,
+        graceSeconds: HOST_GRACE_SECONDS,
+        ...(onRefused && { final: { codes: HOST_REFUSALS, onEnd: onRefused } }),
+      },
       this.#guard,
       this.#log,
     );

@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { readLimits } from "../../protocol/limits.ts";
 
 export type StartOptions = {
   /** Absent: the default port, or any free port if it is taken. 0: any free port. */
@@ -23,6 +24,9 @@ export type StartOptions = {
 /** A mistake in the command line: its message is shown with the help text, and the exit code is 2. */
 export class UsageError extends Error {}
 
+/** A mistake in an environment variable, on which the help text is silent: the exit code is 2 as well. */
+export class VariableError extends Error {}
+
 export const START_HELP = `Usage: npm start -- [options]
 
 Starts a gateway on workerd, a host for one directory, and an agent.
@@ -35,6 +39,9 @@ Starts a gateway on workerd, a host for one directory, and an agent.
   --catalogue FILE    entries that extend or override the catalogue, in the format of the ACP registry
   --npx               let npx and uvx download agents that are not installed
   --pass-env NAME,…   environment variables for every agent, besides those it declares
+  --isolation KIND    how agents are kept from tokens and from each other: auto (default), require, user, bwrap,
+                      unshare or none
+  --agent-user NAME   user that agents run as, if this user may change to it
   --state DIR         directory for sessions, index and signing key (default: .acp-edge)
   --on-demand         start the host when a session needs it and end it afterwards, as with containers
   --json              print one line of JSON when ready; logs go to stderr
@@ -42,7 +49,24 @@ Starts a gateway on workerd, a host for one directory, and an agent.
   --help              print this text
 `;
 
-const HOST_OPTIONS = ["agents", "default", "catalogue", "npx", "pass-env"] as const;
+const HOST_OPTIONS = [
+  "agents",
+  "default",
+  "catalogue",
+  "npx",
+  "pass-env",
+  "isolation",
+  "agent-user",
+] as const;
+
+/** Refuses a variable that the gateway would refuse at every request, after it has started. */
+export function checkVariables({ ACP_EDGE_LIMITS }: NodeJS.ProcessEnv): void {
+  try {
+    readLimits(ACP_EDGE_LIMITS);
+  } catch (error) {
+    throw new VariableError(`ACP_EDGE_LIMITS: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
 
 export function parseStartOptions(argv: string[], cwd: string): StartOptions {
   const { values } = parse(argv);
@@ -80,6 +104,8 @@ function parse(argv: string[]) {
         catalogue: { type: "string" },
         npx: { type: "boolean" },
         "pass-env": { type: "string" },
+        isolation: { type: "string" },
+        "agent-user": { type: "string" },
         state: { type: "string" },
         json: { type: "boolean" },
         watch: { type: "boolean" },

@@ -1,20 +1,27 @@
 /** `npm start`: runs a gateway, a host and an agent on this machine. */
-import { mkdirSync } from "node:fs";
+import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { rememberLocalState } from "../../node/local-states.ts";
 import {
   CLIENT_CLAIMS,
   HOST_CLAIMS,
-  keyPath,
   LOCAL_WORKSPACE,
+  loadHostKey,
   loadSigner,
-  readKey,
   type Signer,
 } from "../token-signer.ts";
-import { LocalStack } from "./local-stack.ts";
+import { LOCAL_HOST, LocalStack } from "./local-stack.ts";
 import { choosePort, LOCAL_ADDRESS } from "./port.ts";
 import { loadSecretsKey } from "./secrets-key.ts";
-import { parseStartOptions, START_HELP, type StartOptions, UsageError } from "./start-options.ts";
+import {
+  checkVariables,
+  parseStartOptions,
+  START_HELP,
+  type StartOptions,
+  UsageError,
+  VariableError,
+} from "./start-options.ts";
 import { type ReadyInfo, startupBanner } from "./startup-banner.ts";
 import { lockState } from "./state-lock.ts";
 import { enableContainer, waitForAgent, waitForGateway } from "./wait-until-ready.ts";
@@ -32,18 +39,22 @@ const log = (line: string) => process.stderr.write(`${line}\n`);
 async function main(): Promise<void> {
   const options = parseStartOptions(process.argv.slice(2), process.cwd());
   if (options.help) process.stdout.write(START_HELP);
-  else await run(options);
+  else {
+    checkVariables(process.env);
+    await run(options);
+  }
 }
 
 async function run(options: StartOptions): Promise<void> {
   mkdirSync(options.state, { recursive: true, mode: 0o700 });
   const lock = lockState(options.state);
+  rememberLocalState(options.state, process.env);
   const stack = new LocalStack(PROJECT_DIR, log);
   const stopping = new AbortController();
-  const stop = async () => {
+  const stop = async (code = 0) => {
     stopping.abort();
     await stack.stop();
-    process.exit(0);
+    process.exit(code);
   };
   process.on("exit", () => {
     stack.kill();
@@ -54,7 +65,7 @@ async function run(options: StartOptions): Promise<void> {
     () => process.exit(130),
   );
   try {
-    const info = await bringUp(stack, options, stopping.signal);
+    const info = await bringUp(stack, options, stopping.signal, (code) => void stop(code));
     const text = options.json
       ? JSON.stringify(info)
       : startupBanner(info, options.root, options.agent ?? options.defaultAgent);
@@ -66,19 +77,28 @@ async function run(options: StartOptions): Promise<void> {
   }
 }
 
-async function bringUp(stack: LocalStack, options: StartOptions, signal: AbortSignal): Promise<ReadyInfo> {
+async function bringUp(
+  stack: LocalStack,
+  options: StartOptions,
+  signal: AbortSignal,
+  onRefused: (exitCode: number) => void,
+): Promise<ReadyInfo> {
   const { state: stateDir, root, agent, watch } = options;
   const signer = await loadSigner(stateDir);
   const port = await choosePort(options.port);
   const info = await readyInfo(port, signer);
   const config = await readWorkerConfig(join(PROJECT_DIR, "wrangler.toml"), signal);
 
+  // The state has the keys that sign tokens and encrypt secrets.
+  const { dev, ino } = statSync(stateDir, { bigint: true });
+  // A host that starts later must not take another directory for the state.
+  const hidden = ["--hide", stateDir, "--hide-id", `${dev}:${ino}:${stateDir}`];
   const { jwks } = signer;
   const secretsKey = await loadSecretsKey(stateDir);
   const gateway = { projectDir: PROJECT_DIR, stateDir, port, config, jwks, secretsKey, watch };
   if (options.onDemand) {
-    const signingKey = JSON.stringify(await readKey(keyPath(stateDir)));
-    const hosts = stack.onDemand({ stateDir, root, agent, args: options.host });
+    const signingKey = JSON.stringify(await loadHostKey(stateDir));
+    const hosts = stack.onDemand({ stateDir, root, agent, args: [...options.host, ...hidden] });
     await stack.startGateway({ ...gateway, onDemand: { ...hosts, signingKey } });
     await waitForGateway(info, signal);
     await enableContainer(info, signal);
@@ -87,9 +107,12 @@ async function bringUp(stack: LocalStack, options: StartOptions, signal: AbortSi
   await stack.startGateway(gateway);
   await waitForGateway(info, signal);
 
-  const { url, hostToken: token, workspace } = info;
-  const hostArgs = [...options.host, "--state", join(options.state, "host")];
-  stack.startHost({ url, token, workspace, root, agent, args: hostArgs });
+  const { url, workspace } = info;
+  const token = await signer.sign({ ...HOST_CLAIMS, host: LOCAL_HOST }, HOST_TOKEN_LIFETIME);
+  const hostArgs = [...options.host, ...hidden, "--state", join(options.state, "host")];
+  // While sources change, the next change may mend the refusal.
+  const end = watch ? {} : { onRefused };
+  stack.startHost({ url, token, workspace, root, agent, args: hostArgs, ...end });
   if (watch) stack.watchHostSources();
   const agentReady = await waitForAgent(info, AGENT_WAIT_MS, signal);
   if (!agentReady) log("The gateway is ready, but the agent is not ready yet.");
@@ -130,5 +153,5 @@ main().catch((error: unknown) => {
   const usage = error instanceof UsageError;
   const message = error instanceof Error ? error.message : String(error);
   log(usage ? `${message}\n\n${START_HELP}` : message);
-  process.exit(usage ? 2 : 1);
+  process.exit(usage || error instanceof VariableError ? 2 : 1);
 });

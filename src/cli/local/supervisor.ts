@@ -1,18 +1,30 @@
 import { type ChildProcess, type Serializable, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { Writable } from "node:stream";
+import { withoutTokens } from "../../node/token-variables.ts";
 import { descendants } from "./process-tree.ts";
 
-/** After `stableMs` of running, the next failure starts with the first delay again. */
-const BACKOFF = { firstDelayMs: 250, longestDelayMs: 10_000, stableMs: 30_000 };
+/**
+ * A process that was ready, or has run for `stableMs`, starts with the first delay again: its start is not at fault.
+ * Clients and agents wait meanwhile, so the longest delay is short.
+ */
+const BACKOFF = { firstDelayMs: 250, longestDelayMs: 2_000, stableMs: 30_000 };
+
+/** The descriptor after stdin, stdout, stderr and the channel. */
+export const SECRET_FD = 4;
 
 type Launch = {
   name: string;
   /** A script and its arguments, run by the current Node. */
   args: string[];
   env?: Record<string, string>;
+  /** A text that the process reads from descriptor `SECRET_FD`; an environment would show it to other processes. */
+  secret?: string;
   /** How long the process may take to end before it is killed. */
   graceSeconds: number;
+  /** Called if the process ends with one of these exit codes, with which it would end again. It is not restarted. */
+  final?: { codes: readonly number[]; onEnd(code: number): void };
   /** The first message to the process over the channel. */
   hello?: Serializable;
   onMessage?: (message: unknown) => void;
@@ -27,6 +39,7 @@ export class Supervised {
   #ended: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   #failures = 0;
+  #isReady = false;
   #state: "running" | "restarting" | "stopped" = "running";
 
   constructor(launch: Launch, guard: Guard, log: (line: string) => void) {
@@ -34,6 +47,11 @@ export class Supervised {
     this.#guard = guard;
     this.#log = log;
     this.#start();
+  }
+
+  /** The process has said that it works. */
+  markReady(): void {
+    this.#isReady = true;
   }
 
   /** Restarts the process without delay, because its sources have changed. */
@@ -50,25 +68,27 @@ export class Supervised {
   }
 
   #start(): void {
-    const { name, args, env, graceSeconds, hello, onMessage } = this.#launch;
+    const { name, args, env, secret, graceSeconds, hello, onMessage } = this.#launch;
     const startedAt = Date.now();
+    this.#isReady = false;
     const child = spawn(process.execPath, args, {
       detached: true,
-      env: { ...process.env, ...env },
+      env: { ...withoutTokens(process.env), ...env },
       // The pipe to stdin and the channel both close when the runner dies, so the child can watch either.
-      stdio: ["pipe", "pipe", "pipe", "ipc"],
+      stdio: ["pipe", "pipe", "pipe", "ipc", ...(secret === undefined ? [] : ["pipe" as const])],
     });
     this.#child = child;
+    if (secret !== undefined) give(child.stdio[SECRET_FD], secret);
     this.#ended = new Promise((resolve) => {
-      const onEnd = (how: string) => {
+      const onEnd = (how: string, code: number | null) => {
         if (this.#child !== child) return;
         this.#child = undefined;
         if (child.pid !== undefined) this.#guard.release(child.pid);
-        this.#afterEnd(how, Date.now() - startedAt);
+        if (!this.#endsFinally(code)) this.#afterEnd(how, Date.now() - startedAt);
         resolve();
       };
-      child.once("error", (error) => onEnd(error.message));
-      child.once("exit", (code, signal) => onEnd(signal ?? `exit code ${code}`));
+      child.once("error", (error) => onEnd(error.message, null));
+      child.once("exit", (code, signal) => onEnd(signal ?? `exit code ${code}`, code));
     });
     if (child.pid !== undefined) this.#guard.watch(child.pid, graceSeconds);
     if (onMessage) child.on("message", onMessage);
@@ -79,11 +99,19 @@ export class Supervised {
     }
   }
 
+  #endsFinally(code: number | null): boolean {
+    const { final } = this.#launch;
+    if (code === null || this.#state !== "running" || !final?.codes.includes(code)) return false;
+    this.#state = "stopped";
+    final.onEnd(code);
+    return true;
+  }
+
   #afterEnd(how: string, uptimeMs: number): void {
     if (this.#state === "stopped") return;
     const asked = this.#state === "restarting";
     this.#state = "running";
-    if (uptimeMs > BACKOFF.stableMs) this.#failures = 0;
+    if (this.#isReady || uptimeMs > BACKOFF.stableMs) this.#failures = 0;
     const delay = asked ? 0 : Math.min(BACKOFF.firstDelayMs * 2 ** this.#failures++, BACKOFF.longestDelayMs);
     if (!asked) this.#log(`[${this.#launch.name}] ended (${how}), restarting in ${delay} ms`);
     this.#timer = setTimeout(() => this.#start(), delay);
@@ -97,6 +125,13 @@ export class Supervised {
     await this.#ended;
     clearTimeout(timer);
   }
+}
+
+function give(stream: ChildProcess["stdio"][typeof SECRET_FD], secret: string): void {
+  if (!(stream instanceof Writable)) return;
+  // An error means that the child has ended already.
+  stream.on("error", () => {});
+  stream.end(secret);
 }
 
 /** Reads lists of `group/grace`, each of which replaces the previous list, and at end of input ends the listed groups. */

@@ -11,12 +11,19 @@ type Workspace = {
 
 type Access = Pick<ReadyInfo, "url" | "workspace" | "token">;
 
-export async function waitForGateway({ url }: Access, signal: AbortSignal): Promise<void> {
+/** Rejects if the gateway answers but lets nobody in, because its configuration is wrong. */
+export async function waitForGateway({ url, token }: Access, signal: AbortSignal): Promise<void> {
   await poll(
     signal,
     Number.POSITIVE_INFINITY,
     async () => (await fetch(`${url}/healthz`, { signal })).status === 200,
   );
+  const headers = { authorization: `Bearer ${token}` };
+  const response = await fetch(`${url}/api/sessions?limit=1`, { headers, signal });
+  if (!response.ok)
+    throw new Error(
+      "the gateway lets nobody in: check ACP_EDGE_AUTH_ISSUERS, the reason is in the log above",
+    );
 }
 
 /** False if the agent was not ready in time. */

@@ -1,7 +1,9 @@
-import { sessionObject, workspaceObject } from "../../durable/object-names.ts";
+import { callObject, RESPONSE_MS } from "../../durable/object-call.ts";
+import { sessionObject, type WorkspaceObject, workspaceObject } from "../../durable/objects.ts";
 import { unavailableReason } from "../../protocol/agent-availability.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { type AgentStatusNotice, ExtensionMethod } from "../../protocol/extensions.ts";
+import type { Limits } from "../../protocol/limits.ts";
 import type { WorkspaceView } from "../../protocol/rest.ts";
 import type { Client } from "../client.ts";
 
@@ -22,23 +24,25 @@ type ControlledClient = Client & {
   releaseAll(): void;
 };
 
+type ControlLimits = Pick<Limits, "agentStartMs" | "idChars">;
+
 /** Serves the control frames of one client. */
 export class AgentControl {
   readonly #env: Env;
   readonly #client: ControlledClient;
-  readonly #idChars: number;
+  readonly #limits: ControlLimits;
   readonly #say: (text: string) => void;
 
-  constructor(env: Env, client: ControlledClient, idChars: number, say: (text: string) => void) {
+  constructor(env: Env, client: ControlledClient, limits: ControlLimits, say: (text: string) => void) {
     this.#env = env;
     this.#client = client;
-    this.#idChars = idChars;
+    this.#limits = limits;
     this.#say = say;
   }
 
   /** False when the object is no control frame. */
   async receive(value: Readonly<Record<string, unknown>>): Promise<boolean> {
-    const frame = readControl(value, this.#idChars);
+    const frame = readControl(value, this.#limits.idChars);
     if (frame?.type === "ping") this.#say(PONG);
     if (frame?.type === "select_agent") await this.#select(frame.agentType);
     return frame !== undefined;
@@ -47,24 +51,28 @@ export class AgentControl {
   /** Replaces the agent in use, which stops. An agent that the workspace does not have changes nothing. */
   async #select(agentType: string): Promise<void> {
     const { caller, workspace: id, initialized } = this.#client.state;
-    const workspace = workspaceObject(this.#env, caller.tenant, id);
-    const refused = unavailableReason((await workspace.view(caller, id)).agents, agentType);
+    const callWorkspace = <R>(call: (workspace: WorkspaceObject) => R, timeoutMs?: number) =>
+      callObject(() => workspaceObject(this.#env, caller.tenant, id), call, { timeoutMs });
+    const { agents } = await callWorkspace((workspace) => workspace.view(caller, id));
+    const refused = unavailableReason(agents, agentType);
     if (refused !== undefined) return this.#say(agentStatus("error", agentType, refused));
     this.#say(agentStatus(initialized ? "restarting" : "starting", agentType));
     await this.#leaveSessions();
     this.#client.change({ agent: agentType, initialized: false });
     // Resolves when an agent that is starting has answered `initialize`.
-    await workspace.selectAgent(caller, agentType);
-    this.#say(statusIn(await workspace.view(caller, id), agentType, caller));
+    const startMs = this.#limits.agentStartMs + RESPONSE_MS;
+    await callWorkspace((workspace) => workspace.selectAgent(caller, agentType), startMs);
+    const view = await callWorkspace((workspace) => workspace.view(caller, id));
+    this.#say(statusIn(view, agentType, caller));
   }
 
   async #leaveSessions(): Promise<void> {
     const { connection, caller } = this.#client.state;
     await Promise.all(
       this.#client.sessions().map(async (sessionId) => {
-        const session = sessionObject(this.#env, caller.tenant, sessionId);
-        await session.close(caller, connection);
-        await session.detach(connection);
+        const find = () => sessionObject(this.#env, caller.tenant, sessionId);
+        await callObject(find, (session) => session.close(caller, connection));
+        await callObject(find, (session) => session.detach(connection));
       }),
     );
     this.#client.releaseAll();

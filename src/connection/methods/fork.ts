@@ -1,20 +1,20 @@
 import { z } from "zod";
-import { sessionObject } from "../../durable/object-names.ts";
+import { COPY_RESPONSE_MS, callObject } from "../../durable/object-call.ts";
+import { sessionObject } from "../../durable/objects.ts";
 import { translateOpening } from "../../protocol/dialects/index.ts";
 import { ErrorCode } from "../../protocol/errors.ts";
 import { MetaKey } from "../../protocol/extensions.ts";
 import type { Frame } from "../../protocol/frame.ts";
 import { isUuid } from "../../protocol/ids.ts";
-import type { Limits } from "../../protocol/limits.ts";
+import { PATH_CHARS } from "../../protocol/reader-messages.ts";
 import { rpcErrorOf, unknownSession } from "../../protocol/refusal.ts";
-import { countSession } from "../../tenant/client/subject-limits.ts";
+import { RPC_VERSION } from "../../protocol/versions.ts";
 import type { ConnectionInfo, LocalAnswer } from "./local-answer.ts";
 
 /** `session/fork`: opens a session with the history of another, up to an event or to its end. */
 export async function forkForClient(
   env: Env,
-  limits: Limits,
-  { connection, caller, subscriptions }: ConnectionInfo,
+  { connection, caller, subscriptions, reserve }: ConnectionInfo,
   frame: Frame,
 ): Promise<LocalAnswer> {
   const canonical = translateOpening(frame);
@@ -26,19 +26,18 @@ export async function forkForClient(
   if (!isUuid(from)) return { error: rpcErrorOf(unknownSession(from)) };
   const { [MetaKey.at]: at, ...meta } = _meta ?? {};
   const opening = { ...params, ...(Object.keys(meta).length > 0 ? { _meta: meta } : {}) };
-  const counted = await countSession(env, limits, caller);
-  if (!counted.ok) return { error: rpcErrorOf(counted.refusal) };
-  const sessionId = crypto.randomUUID();
-  const target = sessionObject(env, caller.tenant, sessionId);
-  const fork = await target.fork({
-    sessionId,
-    from,
-    at: at ?? null,
-    connection,
-    caller,
-    opening: JSON.stringify(opening),
-    subscriptions,
-  });
+  const reserved = await reserve();
+  if ("error" in reserved) return reserved;
+  const { sessionId } = reserved;
+  const order = {
+    ...{ v: RPC_VERSION, sessionId, from, at: at ?? null },
+    ...{ connection, caller, opening: JSON.stringify(opening), subscriptions },
+  };
+  const fork = await callObject(
+    () => sessionObject(env, caller.tenant, sessionId),
+    (target) => target.fork(order),
+    { timeoutMs: COPY_RESPONSE_MS },
+  );
   if (!fork.ok) return { error: rpcErrorOf(fork.refusal) };
   const setup = JSON.parse(fork.value.setup) as object;
   return { result: { sessionId, ...setup }, attached: { sessionId, attachment: fork.value.attach } };
@@ -46,6 +45,6 @@ export async function forkForClient(
 
 const PARAMS = z.looseObject({
   sessionId: z.string(),
-  cwd: z.string(),
+  cwd: z.string().max(PATH_CHARS),
   _meta: z.looseObject({ [MetaKey.at]: z.number().int().min(1).nullish() }).nullish(),
 });

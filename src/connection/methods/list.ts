@@ -1,8 +1,10 @@
 import { z } from "zod";
+import { IndexUnavailable } from "../../index/index-unavailable.ts";
 import { listSessions } from "../../index/session-index.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
 import { MetaKey } from "../../protocol/extensions.ts";
+import { type Refusal, rpcErrorOf } from "../../protocol/refusal.ts";
 import type { SessionSummary } from "../../protocol/rest.ts";
 
 /** `session/list` for every agent: sessions of the caller's workspaces, from the gateway's own index. */
@@ -15,10 +17,15 @@ export async function listForClient(
   if (!read.success)
     return { error: { code: ErrorCode.invalidParams, message: z.prettifyError(read.error) } };
   const cwd = read.data.cwd ?? undefined;
-  const { sessions, nextCursor } = await listSessions(index, caller, PAGE, {
+  const listed = await listSessions(index, caller, PAGE, {
     cursor: read.data.cursor ?? undefined,
     cwd,
+  }).catch((error: unknown) => {
+    if (error instanceof IndexUnavailable) return undefined;
+    throw error;
   });
+  if (!listed) return { error: rpcErrorOf(UNAVAILABLE) };
+  const { sessions, nextCursor } = listed;
   const result = { sessions: sessions.map((session) => sessionInfo(session, cwd)) };
   return { result: nextCursor === null ? result : { ...result, nextCursor } };
 }
@@ -34,6 +41,12 @@ function sessionInfo(session: SessionSummary, cwd: string | undefined) {
     _meta: { [MetaKey.workspace]: workspace, [MetaKey.agent]: agent, [MetaKey.state]: state },
   };
 }
+
+const UNAVAILABLE: Refusal = {
+  reason: "unavailable",
+  message: "The list of sessions is not available now: try again",
+  retryAfterMs: 1000,
+};
 
 const PAGE = 50;
 

@@ -7,6 +7,8 @@ export type ConnectionInfo = {
   readonly connection: string;
   readonly caller: Caller;
   readonly subscriptions: Subscriptions;
+  /** The id of a session that the client may open; a repeated request gets the id that it got before. */
+  reserve(): Promise<{ sessionId: string } | { error: RpcError }>;
 };
 
 /** The answer of a local method. It may have attached the client to a session at the event `attachment`. */

@@ -1,5 +1,4 @@
 import type { Frame } from "../../protocol/frame.ts";
-import type { Limits } from "../../protocol/limits.ts";
 import type { LocalMethod } from "../route.ts";
 import { forkForClient } from "./fork.ts";
 import { listForClient } from "./list.ts";
@@ -8,7 +7,6 @@ import type { ConnectionInfo, LocalAnswer } from "./local-answer.ts";
 /** Answers a request that no single session can answer. */
 export function callLocalMethod(
   env: Env,
-  limits: Limits,
   info: ConnectionInfo,
   method: LocalMethod,
   frame: Frame,
@@ -17,6 +15,6 @@ export function callLocalMethod(
     case "session/list":
       return listForClient(env.INDEX, info.caller, frame.value.params);
     case "session/fork":
-      return forkForClient(env, limits, info, frame);
+      return forkForClient(env, info, frame);
   }
 }

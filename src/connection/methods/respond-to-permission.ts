@@ -1,4 +1,4 @@
-import { sessionObject } from "../../durable/object-names.ts";
+import { sessionObject } from "../../durable/objects.ts";
 import { mayAnswer } from "../../protocol/caller.ts";
 import type { ClientState } from "../../protocol/client-state.ts";
 import { forbidden, type RpcError } from "../../protocol/errors.ts";

@@ -46,6 +46,11 @@ export class StreamReader {
     this.#save({ ...this.#attachment, cursor });
   }
 
+  /** Writes the id of the place where the stream begins, which a client keeps without handling an event. */
+  greet(id: string): void {
+    this.socket.send(`id: ${id}\n\n`);
+  }
+
   /** Sends the page that the reader asked for. */
   send(text: string, cursor: Cursor | null): void {
     for (const piece of textChunks(text, this.#limits.rowChars)) this.socket.send(piece);
@@ -85,15 +90,16 @@ export class StreamReaders {
   }
 
   /** Makes a socket for the stream's new reader, in place of the current one. */
-  accept(stream: string, cursor: Cursor | null): WebSocket {
+  accept(stream: string, cursor: Cursor | null): { client: WebSocket; reader: StreamReader } {
     const readers = this.#known();
     const { 0: client, 1: server } = new WebSocketPair();
     this.#ctx.acceptWebSocket(server, [TAG]);
     const attachment: Attachment = { kind: "stream-reader", stream, waiting: false, cursor };
     writeAttachment(server, attachment);
     readers.get(stream)?.socket.close(CloseCode.normal, "replaced");
-    readers.set(stream, new StreamReader(server, attachment, this.#limits));
-    return client;
+    const reader = new StreamReader(server, attachment, this.#limits);
+    readers.set(stream, reader);
+    return { client, reader };
   }
 
   get count(): number {

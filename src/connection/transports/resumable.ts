@@ -7,12 +7,21 @@ import type { Resumption } from "../../protocol/internal-headers.ts";
 import { FAULTS } from "../../protocol/jsonrpc-faults.ts";
 import { accepted, type Result, refused } from "../../protocol/refusal.ts";
 import { RESUMABLE, readClientHead, splitMessage } from "../../protocol/resumable-wire.ts";
-import type { DeliveryResult, FrameMark, Handover, Page, ReaderPosition } from "../../protocol/rpc.ts";
+import type {
+  Allowance,
+  DeliveryResult,
+  FrameMark,
+  Handover,
+  Page,
+  ReaderPosition,
+} from "../../protocol/rpc.ts";
+import { RPC_VERSION } from "../../protocol/versions.ts";
 import { Admission } from "../admission.ts";
 import { adoptCaller, type Exchange } from "../client.ts";
 import { announceCaller, relayToOthers, wakeSessions } from "../client-sessions.ts";
 import { Intake, type IntakeResult, refuseUninitialized } from "../intake.ts";
 import { Router } from "../router.ts";
+import { newSessionIdSecret } from "../session-ids.ts";
 import { type ConnectionParts, StoredClient, UNKNOWN_CONNECTION } from "../stored-client.ts";
 import { EXPIRED, isExpired } from "../token-lifetime.ts";
 import { OWN, ResumableSocket } from "./resumable-socket.ts";
@@ -29,6 +38,8 @@ export class ResumableClient {
   #acking: Promise<void> = Promise.resolve();
   /** Number of the last frame that was routed. */
   #routed: number;
+  /** Frames that were routed did not reach their session. */
+  #isRoutedAgain = false;
 
   constructor(parts: ConnectionParts) {
     this.#parts = parts;
@@ -45,13 +56,40 @@ export class ResumableClient {
     });
   }
 
-  /** Makes a connection, or gives it another socket. Undefined when the caller has no such connection. */
-  accept(handover: Handover, resumption: Resumption): Result<WebSocket> {
-    const { ctx, store, deadlines, lifetime, limits } = this.#parts;
-    if (resumption === "again" && !store.isFor(handover.caller, "resumable"))
+  /** Makes a connection, or gives it another socket. Refuses a caller that has no such connection. */
+  async accept(handover: Handover, resumption: Resumption): Promise<Result<WebSocket>> {
+    const { lifetime, store } = this.#parts;
+    if (resumption === "new") {
+      const entered = await lifetime.enter(handover);
+      if (!entered.ok) return entered;
+      this.#create(handover, entered.value);
+      return accepted(this.#open());
+    }
+    if (!store.isFor(handover.caller, "resumable")) return refused(UNKNOWN_CONNECTION);
+    const entered = await lifetime.reenter(handover);
+    if (!entered.ok) return entered;
+    // The connection may have been ended meanwhile.
+    if (!store.isFor(handover.caller, "resumable")) {
+      await lifetime.end({ ...handover, initialized: false, dialect: null, sent: 0 });
       return refused(UNKNOWN_CONNECTION);
-    if (resumption === "new")
-      store.create({ ...handover, initialized: false, dialect: null, sent: 0, resumable: true }, Date.now());
+    }
+    const socket = this.#open();
+    this.#adoptCaller(handover.caller);
+    lifetime.begin(this.#client.state);
+    return accepted(socket);
+  }
+
+  #create(handover: Handover, allowance: Allowance | undefined): void {
+    const { store, lifetime } = this.#parts;
+    const fresh = { initialized: false, dialect: null, sent: 0, resumable: true } as const;
+    store.create({ ...handover, ...fresh, sessionIds: newSessionIdSecret() }, Date.now());
+    if (allowance) this.#client.change({ allowance });
+    lifetime.begin(this.#client.state);
+  }
+
+  /** Makes a socket for the client, in place of the current one. Returns the client's end. */
+  #open(): WebSocket {
+    const { ctx, deadlines, limits } = this.#parts;
     for (const old of ctx.getWebSockets(RESUMABLE)) old.close(CloseCode.abandoned, "replaced");
     const { 0: client, 1: server } = new WebSocketPair();
     ctx.acceptWebSocket(server, [RESUMABLE]);
@@ -70,11 +108,14 @@ export class ResumableClient {
     };
     writeAttachment(server, attachment);
     this.#client.setSocket(new ResumableSocket(server, attachment, limits));
-    if (resumption === "again") this.#adoptCaller(handover.caller);
-    lifetime.begin(this.#client.state);
     deadlines.set("idle", Date.now() + limits.resumeMs);
     void this.checkLiveness();
-    return accepted(client);
+    return client;
+  }
+
+  /** Whether the client has a socket. */
+  get isConnected(): boolean {
+    return this.#client.socket() !== undefined;
   }
 
   get client(): ResumableState {
@@ -90,7 +131,7 @@ export class ResumableClient {
     socket.touch(Date.now());
     const { head, lines } = typeof message === "string" ? splitMessage(message) : { head: null, lines: [] };
     const said = readClientHead(head);
-    if (!said || (said.t !== "hello" && !socket.greeted))
+    if (!said || (said.t === "hello") === socket.greeted)
       return socket.close(CloseCode.badMessage, "unknown message");
     switch (said.t) {
       case "hello":
@@ -111,6 +152,10 @@ export class ResumableClient {
       if (cursor && attached.has(sessionId)) cursors[sessionId] = cursor;
     }
     socket.greet(cursors, own);
+    this.#routing = this.#routing.then(() => {
+      if (this.#isRoutedAgain) this.#routed = this.#client.handedOver;
+      this.#isRoutedAgain = false;
+    });
     const { connection } = this.#client.state;
     socket.say({ t: "welcome", connection, received: this.#client.handedOver });
     this.#parts.store.setSent(OWN, own);
@@ -145,6 +190,7 @@ export class ResumableClient {
           number,
           answer: (answer) => this.#answer(number, answer),
           waitFor: (promise) => handedOver.push(promise),
+          undelivered: () => this.#undelivered(socket),
         });
         this.#routed = number;
       }
@@ -156,10 +202,26 @@ export class ResumableClient {
       socket.close(CloseCode.internalError, "internal error");
     });
     this.#acking = Promise.all([this.#acking, routed.then(() => Promise.all(handedOver))]).then(
-      () => this.#client.acknowledge(first + lines.length - 1),
+      () => {
+        // An acknowledgement covers all frames before it.
+        if (!socket.failure) this.#client.acknowledge(first + lines.length - 1);
+      },
       () => {},
     );
     await this.#acking;
+  }
+
+  /**
+   * A session has not responded for long. The frames that are not acknowledged come again on the client's next socket,
+   * and are routed again: sessions recognise those that they have.
+   */
+  #undelivered(socket: ResumableSocket): void {
+    this.#isRoutedAgain = true;
+    // The client may have come back meanwhile and sent the frames again.
+    for (const one of new Set([socket, this.#client.socket()])) {
+      if (one) one.failure = new Error("session does not respond");
+      one?.close(CloseCode.tryAgainLater, "session does not respond");
+    }
   }
 
   /** Most rules are enforced by answers. A frame beyond the quota stays unacknowledged, and so comes again. */
@@ -256,6 +318,10 @@ export class ResumableClient {
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
+  sessions(): readonly string[] {
+    return this.#client.sessions();
+  }
+
   startReading(sessionId: string): ReaderPosition | null {
     if (!this.#stored.exists) return null;
     this.#stored.attach(sessionId);
@@ -267,6 +333,7 @@ export class ResumableClient {
     const socket = this.#client.socket();
     const cursor = socket?.cursor(sessionId);
     return {
+      v: RPC_VERSION,
       cursor: cursor ? cursorAfter(cursor) : null,
       rests: !socket?.hasRoom,
       marks: { awaitsAnswers: false },

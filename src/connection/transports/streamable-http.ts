@@ -1,11 +1,13 @@
-import { sessionObject } from "../../durable/object-names.ts";
+import { callObject } from "../../durable/object-call.ts";
+import { sessionObject } from "../../durable/objects.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { type Cursor, cursorAfter, isSameCursor } from "../../protocol/cursor.ts";
 import { type Frame, mustReadFrame, oneLine } from "../../protocol/frame.ts";
 import type { StreamRequest } from "../../protocol/internal-headers.ts";
 import type { Limits } from "../../protocol/limits.ts";
-import { accepted, type Refusal, type Result, refused } from "../../protocol/refusal.ts";
+import { accepted, type Refusal, type Refused, type Result, refused } from "../../protocol/refusal.ts";
 import type { DeliveryResult, FrameMark, Handover, Page, ReaderPosition } from "../../protocol/rpc.ts";
+import { RPC_VERSION } from "../../protocol/versions.ts";
 import { Admission } from "../admission.ts";
 import { adoptCaller, type Client, type Exchange } from "../client.ts";
 import { announceCaller, relayToOthers } from "../client-sessions.ts";
@@ -56,9 +58,12 @@ export class HttpClient {
   // ---- requests ---------------------------------------------------------------------------------------
 
   /** Makes the connection. Resolves to the answer to `initialize`. */
-  async initialize(handover: Handover, raw: string): Promise<string> {
+  async initialize(handover: Handover, raw: string): Promise<string | Refused> {
     const { store, lifetime, deadlines, limits } = this.#parts;
-    store.create({ ...handover, initialized: false, dialect: null, sent: 0 }, Date.now());
+    const entered = await lifetime.enter(handover);
+    if (!entered.ok) return entered;
+    const allowance = entered.value && { allowance: entered.value };
+    store.create({ ...handover, initialized: false, dialect: null, sent: 0, ...allowance }, Date.now());
     lifetime.begin(this.#client.state);
     deadlines.set("idle", Date.now() + limits.connectionIdleMs);
     let answer = "";
@@ -67,6 +72,7 @@ export class HttpClient {
         answer = text;
       },
       waitFor: () => {},
+      undelivered: () => {},
     };
     await this.#intake.receiveFrame(mustReadFrame(raw), raw.length, exchange);
     return answer;
@@ -83,8 +89,12 @@ export class HttpClient {
       return refused({ reason: "too-many", message: "Read your event streams first" });
     this.#adoptCaller(caller);
     const handedOver: Promise<void>[] = [];
+    let isUndelivered = false;
     const exchange: Exchange = {
       session,
+      undelivered: () => {
+        isUndelivered = true;
+      },
       answer: (text) => this.#answer(frame, session, text),
       waitFor: (promise) => handedOver.push(promise),
     };
@@ -97,6 +107,7 @@ export class HttpClient {
       if (this.#stored.exists) throw error;
       return refused(UNKNOWN_CONNECTION);
     }
+    if (isUndelivered) return refused(UNDELIVERED);
     // The answer may come from a session whose cursor rests, because nobody reads the session's stream.
     if (frame.kind === "request" && (session === undefined || isAnsweredOnConnection(frame)))
       for (const sessionId of store.sessionsOwing()) this.#searchAnswers(sessionId);
@@ -142,14 +153,18 @@ export class HttpClient {
     if (caller.expires > this.#client.state.caller.expires) this.#adoptCaller(caller);
     const stream = store.stream(session);
     const last = this.#readers.last(session);
-    if (lastEventId === undefined)
-      return accepted(this.#readers.accept(session, last ? last.cursor : stream.cursor));
+    if (lastEventId === undefined) {
+      const { client, reader } = this.#readers.accept(session, last ? last.cursor : stream.cursor);
+      // Otherwise a client that is cut off before its first event could not say where it was.
+      reader.greet(streamEventId({ sent: stream.sent, cursor: reader.cursor }));
+      return accepted(client);
+    }
     const from = parseEventId(lastEventId);
     if (!from) return refused({ reason: "invalid", message: "Unknown Last-Event-ID" });
     if (from.sent < stream.dropped)
       return refused({ reason: "gone", message: "The events after Last-Event-ID are no longer stored" });
     if (from.sent < stream.sent) store.setSent(session, from.sent);
-    return accepted(this.#readers.accept(session, from.cursor));
+    return accepted(this.#readers.accept(session, from.cursor).client);
   }
 
   /** Whether the stream has a reader that is alive, or that came while the one before it was probed. */
@@ -185,7 +200,7 @@ export class HttpClient {
     const before = adoptCaller(this.#client, caller);
     const { state } = this.#client;
     const isLater = caller.expires > before.expires;
-    if (isLater) lifetime.begin(state);
+    if (isLater) lifetime.renewed(state);
     if (isLater || state.caller.scopes.join() !== before.scopes.join())
       ctx.waitUntil(announceCaller(env, this.#client));
   }
@@ -222,8 +237,7 @@ export class HttpClient {
     if (!reader || !this.#stored.exists) return;
     reader.wait();
     this.#flush(reader);
-    if (reader.isWaiting && this.#stored.isAttached(reader.stream))
-      await this.#session(reader.stream).wake(this.#client.state.connection);
+    if (reader.isWaiting && this.#stored.isAttached(reader.stream)) await this.#wake(reader.stream);
   }
 
   readerGone(socket: WebSocket): void {
@@ -262,6 +276,10 @@ export class HttpClient {
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
+  sessions(): readonly string[] {
+    return this.#client.sessions();
+  }
+
   startReading(sessionId: string): ReaderPosition | null {
     if (!this.#stored.exists) return null;
     this.#stored.attach(sessionId);
@@ -271,6 +289,7 @@ export class HttpClient {
   #position(sessionId: string): ReaderPosition {
     const reader = this.#readers.of(sessionId);
     return {
+      v: RPC_VERSION,
       cursor: this.#cursor(sessionId, reader),
       rests: !reader?.isWaiting,
       // A reader of the session's stream gets the answers in their turn.
@@ -350,15 +369,25 @@ export class HttpClient {
   #searchAnswers(sessionId: string): void {
     const { ctx, store } = this.#parts;
     if (!this.#stored.exists || !store.isOwing(sessionId)) return;
-    ctx.waitUntil(Promise.resolve(this.#session(sessionId).wake(this.#client.state.connection)));
+    ctx.waitUntil(this.#wake(sessionId));
   }
 
-  #session(sessionId: string) {
-    return sessionObject(this.#parts.env, this.#client.state.caller.tenant, sessionId);
+  #wake(sessionId: string): Promise<void> {
+    const { caller, connection } = this.#client.state;
+    return callObject(
+      () => sessionObject(this.#parts.env, caller.tenant, sessionId),
+      (session) => session.wake(connection),
+    );
   }
 }
 
 const TAKEN: Refusal = { reason: "conflict", message: "Outbound stream already has an active receiver" };
+
+const UNDELIVERED: Refusal = {
+  reason: "unavailable",
+  message: "The session does not respond: load it and see whether it has the message",
+  retryAfterMs: 5000,
+};
 
 function idTooLong({ idChars }: Limits): Refusal {
   return { reason: "invalid", message: `Ids have at most ${idChars} characters` };

@@ -1,12 +1,13 @@
-import { readAttachment, writeAttachment } from "../../durable/attachments.ts";
 import type { Caller } from "../../protocol/caller.ts";
+import type { ClientState } from "../../protocol/client-state.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
 import { cursorAfter, type EventCursor } from "../../protocol/cursor.ts";
 import { translateBack } from "../../protocol/dialects/index.ts";
 import { ExtensionMethod } from "../../protocol/extensions.ts";
 import type { Frame } from "../../protocol/frame.ts";
 import type { Limits } from "../../protocol/limits.ts";
-import type { DeliveryResult, Handover, Page, ReaderPosition } from "../../protocol/rpc.ts";
+import type { Allowance, DeliveryResult, Handover, Page, ReaderPosition } from "../../protocol/rpc.ts";
+import { RPC_VERSION } from "../../protocol/versions.ts";
 import { Admission } from "../admission.ts";
 import type { Client, Exchange } from "../client.ts";
 import { relayToOthers, wakeSessions } from "../client-sessions.ts";
@@ -41,8 +42,13 @@ export class SocketClient {
     const answer = (text: string) => {
       if (ws.readyState === WebSocket.OPEN) ws.send(text);
     };
-    this.#exchange = { answer, waitFor: (promise) => ctx.waitUntil(promise) };
-    const control = client.state.control ? new AgentControl(env, client, limits.idChars, answer) : undefined;
+    this.#exchange = {
+      answer,
+      waitFor: (promise) => ctx.waitUntil(promise),
+      // The client connects again, loads the session and sees what the session has.
+      undelivered: () => ws.close(CloseCode.tryAgainLater, "session does not respond"),
+    };
+    const control = client.state.control ? new AgentControl(env, client, limits, answer) : undefined;
     this.#control = control;
     this.#intake = new Intake({
       client,
@@ -54,15 +60,25 @@ export class SocketClient {
     });
   }
 
-  static accept(ctx: DurableObjectState, handover: Handover): Response {
+  static accept(ctx: DurableObjectState, handover: Handover, allowance?: Allowance): Response {
+    // The response to an earlier request for this socket was lost, and the socket with it.
+    for (const lost of ctx.getWebSockets(CLIENT)) {
+      SocketState.at(lost, ctx.storage.kv)?.update({ left: true });
+      lost.close(CloseCode.abandoned, "replaced");
+    }
     const { 0: client, 1: server } = new WebSocketPair();
     ctx.acceptWebSocket(server, [CLIENT]);
-    const begin = { initialized: false, dialect: null, sent: 0, cursors: {}, heard: Date.now() };
-    writeAttachment(server, { kind: "client", ...handover, ...begin });
+    const identity = { ...handover, initialized: false, dialect: null };
+    SocketState.begin(server, ctx.storage.kv, identity, allowance);
     // A heartbeat is answered without waking the object.
     if (handover.control) ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(PING, PONG));
     const headers = { "Acp-Connection-Id": handover.connection };
     return new Response(null, { status: 101, webSocket: client, headers });
+  }
+
+  /** The client of a socket that the object lost with its memory; undefined while there is a socket, or was none. */
+  static lost(ctx: DurableObjectState): ClientState | undefined {
+    return ctx.getWebSockets(CLIENT).length === 0 ? SocketState.lost(ctx.storage.kv) : undefined;
   }
 
   /** The open socket of the object's client. */
@@ -72,8 +88,8 @@ export class SocketClient {
 
   /** The client at the other end of a socket; undefined when the socket's attachment is unreadable. */
   static at(parts: SocketParts, ws: WebSocket): SocketClient | undefined {
-    const attachment = readAttachment(ws, "client");
-    return attachment && new SocketClient(parts, ws, new SocketState(ws, attachment));
+    const state = SocketState.at(ws, parts.ctx.storage.kv);
+    return state && new SocketClient(parts, ws, state);
   }
 
   get socket(): WebSocket {
@@ -88,7 +104,7 @@ export class SocketClient {
 
   receive(message: string | ArrayBuffer): Promise<void> {
     const liveness = touch(this.#client.attachment, Date.now(), this.#limits);
-    if (liveness) this.#client.change(liveness);
+    if (liveness) this.#client.update(liveness);
     this.#routing = this.#routing
       .then(() => this.#receive(message))
       .catch((error: unknown) => {
@@ -108,9 +124,8 @@ export class SocketClient {
   #closeFor(result: IntakeResult): void {
     switch (result.kind) {
       case "taken":
-        return;
       case "too-long":
-        return this.#ws.close(CloseCode.messageTooBig, "message too big");
+        return;
       case "id-too-long":
         return this.#ws.close(CloseCode.policyViolation, "id too long");
       case "quota-exceeded":
@@ -142,27 +157,35 @@ export class SocketClient {
   checkLiveness(now: number): Exclude<LivenessCheck, "ping"> {
     // A heartbeat that is answered without waking the object is a sign of life as well.
     const ponged = this.#ctx.getWebSocketAutoResponseTimestamp(this.#ws)?.getTime() ?? 0;
-    const { heard, askedAt } = this.#client.attachment;
-    const liveness = { heard: Math.max(heard, ponged), askedAt };
+    const { heard, askedAt, pausedAt } = this.#client.attachment;
+    const liveness = { heard: Math.max(heard, ponged), askedAt, pausedAt };
     const check = checkLiveness(liveness, this.#canBePinged, now, this.#limits);
     if (check !== "ping") return check;
     this.#ping();
-    this.#client.change({ askedAt: now });
+    this.#client.update({ askedAt: now });
     return now + this.#limits.pongMs;
   }
 
   /** Marks the client as gone; false if it was. A socket that is given up may still report its end, or never. */
   leave(): boolean {
     if (this.#client.attachment.left) return false;
-    this.#client.change({ left: true });
+    this.#client.update({ left: true });
     return true;
   }
 
   // ---- from sessions ----------------------------------------------------------------------------------
 
+  sessions(): readonly string[] {
+    return this.#client.sessions();
+  }
+
   startReading(sessionId: string): ReaderPosition {
     const cursor = this.#client.cursor(sessionId);
-    return { cursor: cursor ? cursorAfter(cursor) : null, rests: this.#client.attachment.paused === true };
+    return {
+      v: RPC_VERSION,
+      cursor: cursor ? cursorAfter(cursor) : null,
+      rests: this.#client.attachment.paused === true,
+    };
   }
 
   deliver(sessionId: string, { end, frames }: Page): DeliveryResult {
@@ -172,7 +195,7 @@ export class SocketClient {
     if (cursor && isBehind(end, cursor)) return "more";
     if (paused) return "later";
     for (const frame of frames) this.#say(sessionId, frame);
-    this.#client.change({
+    this.#client.update({
       heard: this.#canBePinged ? heard : Date.now(),
       unread: frames.reduce((sum, frame) => sum + frame.length, unread),
       cursors: { ...cursors, [sessionId]: end },
@@ -193,7 +216,7 @@ export class SocketClient {
   #pausesForPong(): boolean {
     if ((this.#client.attachment.unread ?? 0) < this.#limits.unreadChars || !this.#canBePinged) return false;
     this.#ping();
-    this.#client.change({ paused: true });
+    this.#client.update({ paused: true, pausedAt: Date.now() });
     return true;
   }
 
@@ -208,7 +231,7 @@ export class SocketClient {
 
   /** The client has read what it was sent: its sessions continue. */
   async #resume(): Promise<void> {
-    this.#client.change({ paused: undefined, unread: 0 });
+    this.#client.update({ paused: undefined, pausedAt: undefined, unread: 0 });
     await wakeSessions(this.#env, this.#client);
   }
 

@@ -1,22 +1,40 @@
+import { LOOPBACK_SECRET } from "../../protocol/loopback-secret.ts";
+
+type Answer = { code?: number; running?: boolean };
+
 /**
  * Stands in for `ctx.container` of Cloudflare, with a process in place of the container. It has the members that
  * `@cloudflare/containers` uses. The service bound as LOCAL_CONTAINERS runs the process.
  */
 export class ProcessContainer {
   readonly #service: Fetcher;
+  readonly #secret: string;
   readonly #id: string;
   #started: Promise<void> = Promise.resolve();
   #ended: Promise<void> = Promise.resolve();
   running = false;
 
-  constructor(service: Fetcher, id: string) {
+  /** The service refuses callers that do not know the secret. */
+  constructor(service: Fetcher, secret: string, id: string) {
     this.#service = service;
+    this.#secret = secret;
     this.#id = id;
   }
 
   start({ env = {} }: ContainerStartupOptions): void {
-    this.running = true;
     this.#started = this.#ask("/start", "", JSON.stringify(env)).then(() => {});
+    this.#watch();
+  }
+
+  /** Continues with the process that an earlier object started. False: there is none. */
+  async adopt(): Promise<boolean> {
+    const { running = false } = await this.#ask("/state");
+    if (running) this.#watch();
+    return running;
+  }
+
+  #watch(): void {
+    this.running = true;
     this.#ended = this.#started
       .then(() => this.#exit())
       .finally(() => {
@@ -57,10 +75,12 @@ export class ProcessContainer {
     }
   }
 
-  async #ask(path: string, more = "", body = ""): Promise<{ code?: number }> {
+  async #ask(path: string, more = "", body = ""): Promise<Answer> {
     const url = `http://containers${path}?id=${this.#id}${more}`;
-    const response = await this.#service.fetch(url, { method: "POST", body });
-    const answer = (await response.json()) as { error?: string; code?: number };
+    const headers = { [LOOPBACK_SECRET]: this.#secret };
+    const response = await this.#service.fetch(url, { method: "POST", headers, body });
+    if (!response.ok) throw new Error(`the gateway's process refuses: ${response.status}`);
+    const answer = (await response.json()) as Answer & { error?: string };
     if (answer.error !== undefined) throw new Error(answer.error);
     return answer;
   }

@@ -1,6 +1,6 @@
 /** Commands for every way in which a turn can end or fail to end. */
 import { RequestError } from "@agentclientprotocol/sdk";
-import type { Command, DemoTurn } from "../demo-turn.ts";
+import { type Command, type DemoTurn, firstWord } from "../demo-turn.ts";
 
 export const endingCommands: Command[] = [
   { name: "refuse", description: "End with refusal", run: (turn) => turn.end("refusal") },
@@ -41,8 +41,10 @@ export const endingCommands: Command[] = [
 ];
 
 function fail(_turn: DemoTurn, args: string): never {
-  const [, code, message] = /^(-?\d+)?\s*(.*)$/.exec(args) ?? [];
-  throw new RequestError(code ? Number(code) : -32603, message || "Demo error", { demo: true });
+  const [word, rest] = firstWord(args);
+  const code = /^-?\d+$/.test(word) ? Number(word) : undefined;
+  const message = code === undefined ? args : rest;
+  throw new RequestError(code ?? -32603, message || "Demo error", { demo: true });
 }
 
 async function crash(turn: DemoTurn, code: string): Promise<void> {

@@ -2,7 +2,7 @@
 import { appendFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { methods } from "@agentclientprotocol/sdk";
-import { type Command, type DemoTurn, failureReason } from "../demo-turn.ts";
+import { type Command, type DemoTurn, failureReason, firstWord } from "../demo-turn.ts";
 
 export const workCommands: Command[] = [
   {
@@ -52,7 +52,7 @@ async function read(turn: DemoTurn, args: string): Promise<void> {
 }
 
 async function edit(turn: DemoTurn, args: string): Promise<void> {
-  const [, name = "", text = ""] = /^(\S*)\s*(.*)$/.exec(args) ?? [];
+  const [name, text] = firstWord(args);
   const path = resolve(turn.session.record.cwd, name || "demo.txt");
   const call = turn.tool({
     title: `Edit ${path}`,
@@ -80,7 +80,7 @@ async function edit(turn: DemoTurn, args: string): Promise<void> {
 }
 
 function trace(turn: DemoTurn, args: string): void {
-  const [, name = "", text = ""] = /^(\S*)\s*(.*)$/.exec(args) ?? [];
+  const [name, text] = firstWord(args);
   appendFileSync(resolve(turn.session.record.cwd, name || "trace.txt"), `${text}\n`);
 }
 

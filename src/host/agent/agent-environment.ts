@@ -2,12 +2,12 @@ import { existsSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import type { Need } from "../catalogue.ts";
 import { isPlainVariable } from "../os/plain-environment.ts";
+import { Redactor } from "../redaction/redactor.ts";
+import { type Secret, secretsIn, secretsOfEnvironment } from "../redaction/secret-values.ts";
 import type { OfferedAgent } from "./offered-agents.ts";
-import { Redactor } from "./redactor.ts";
 
 /** Variables that configure the host. They include its token, so no agent receives them. */
 const OWN = /^ACP_EDGE_/;
-const SOUNDS_SECRET = /KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL/i;
 
 type Variables = Record<string, string>;
 
@@ -30,17 +30,19 @@ export class AgentEnvironment {
     );
     this.#agents = agents;
     this.#passed = passed;
-    for (const [name, value] of Object.entries(this.#host))
-      if (SOUNDS_SECRET.test(name) && this.#isUsed(name)) this.#redactor.learn(name, value);
+    this.#learn(secretsOfEnvironment(this.#host, passed));
+    for (const agent of agents) this.#learn(secretsOfEnvironment(agent.env ?? {}));
   }
 
   /** Replaces the workspace's secrets and returns the agents whose environment changes. */
   setSecrets(secrets: Variables): OfferedAgent[] {
     const before = this.#secrets;
     this.#secrets = secrets;
-    for (const [name, value] of Object.entries(secrets)) this.#redactor.learn(name, value);
+    this.#learn(Object.entries(secrets).flatMap(([name, value]) => secretsIn(name, value)));
     const changed = Object.keys({ ...before, ...secrets }).filter((name) => before[name] !== secrets[name]);
-    return this.#agents.filter((agent) => changed.some((name) => this.#declared(agent).has(name)));
+    return this.#agents.filter((agent) =>
+      changed.some((name) => agent.inherits === true || this.#declared(agent).has(name)),
+    );
   }
 
   /** Whether the gateway has sent any secrets. */
@@ -96,8 +98,8 @@ export class AgentEnvironment {
     return new Set([...requires.flatMap(alternatives), ...accepts, ...this.#passed]);
   }
 
-  #isUsed(name: string): boolean {
-    return OWN.test(name) || this.#agents.some((agent) => agent.inherits || this.#declared(agent).has(name));
+  #learn(secrets: readonly Secret[]): void {
+    for (const { name, value } of secrets) this.#redactor.learn(name, value);
   }
 }
 

@@ -1,11 +1,15 @@
-import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import type { ChildProcessWithoutNullStreams } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Line, LineSplitter } from "../../node/line-splitter.ts";
 import type { Timing } from "../../node/timing.ts";
 import type { Limits } from "../../protocol/limits.ts";
+import type { OutputBudget } from "../io/output-budget.ts";
+import { hasPipes, type Isolation } from "../isolation/isolation.ts";
 import { readPaced } from "../os/paced-reader.ts";
-import { endGroup, type ProcessGroupListener } from "../os/process-group.ts";
-import type { Redactor } from "./redactor.ts";
+import { endGroup, type ProcessGroup, type ProcessGroupListener } from "../os/process-group.ts";
+import { PROCESS_MARK } from "../os/process-mark.ts";
+import type { Redactor } from "../redaction/redactor.ts";
 import { StderrTail } from "./stderr-tail.ts";
 
 /**
@@ -43,6 +47,9 @@ export type ProcessContext = {
   root: string;
   timing: Timing;
   limits: Limits;
+  isolation: Isolation;
+  /** The memory for the outputs of all terminals of the host. */
+  outputs: OutputBudget;
 };
 
 /** The operating system process of an agent: lines in, lines out, and a process group that ends as a whole. */
@@ -51,21 +58,28 @@ export class AgentProcess {
   /** Resolves when no process of the group is left. */
   readonly gone: Promise<void>;
   readonly #child: ChildProcessWithoutNullStreams;
+  readonly #splitter: LineSplitter;
   readonly #killAfterMs: number;
+  readonly #mark = randomUUID();
+  readonly #isolation: Isolation;
   #ending: Promise<void> | undefined;
   #bytesRead = 0;
   /** The group has ended. The rest of the pipe is small and is read even if the outbox is full. */
   #draining = false;
 
   /** Throws if the command cannot be spawned at all. */
-  constructor(launch: Launch, { root, timing, limits }: ProcessContext, handlers: ProcessHandlers) {
-    const [file = "", ...args] = launch.command;
-    const child = spawn(file, args, { cwd: root, env: launch.env, detached: true, stdio: "pipe" });
+  constructor(launch: Launch, context: ProcessContext, handlers: ProcessHandlers) {
+    const { root, timing, limits, isolation } = context;
+    const env = { ...launch.env, [PROCESS_MARK]: this.#mark };
+    const child = isolation.spawn(launch.command, { cwd: root, env, hasInput: true });
+    if (!hasPipes(child)) throw new Error("the process has no pipes");
+    this.#isolation = isolation;
     this.#child = child;
     this.#killAfterMs = timing.killAfterMs;
     this.pid = child.pid ?? null;
 
     const splitter = new LineSplitter(limits.frameChars);
+    this.#splitter = splitter;
     child.stdout.on("data", (chunk: Buffer) => {
       this.#bytesRead += chunk.length;
       handlers.lines(splitter.push(chunk));
@@ -87,8 +101,13 @@ export class AgentProcess {
       child.on("close", (code, signal) => {
         handlers.lines(splitter.end());
         // For a process that never started, Node reports a negative error number as the exit code.
-        const end = this.pid === null ? { code: null, signal: null } : { code, signal };
-        handlers.ended({ ...end, stderr: stderr.read(), ...(error !== undefined && { error }) });
+        const end = this.pid === null ? { exitCode: null, signal: null } : isolation.exitOf(code, signal);
+        handlers.ended({
+          code: end.exitCode,
+          signal: end.signal,
+          stderr: stderr.read(),
+          ...(error !== undefined && { error }),
+        });
         resolve(this.#ending);
       });
     });
@@ -101,6 +120,11 @@ export class AgentProcess {
   /** Bytes that wait for the agent to read its stdin, not counting the pipe's own buffer. */
   get unreadInput(): number {
     return this.#child.stdin.writableLength;
+  }
+
+  /** The session takes no larger frames. */
+  limitFrames(frameChars: number): void {
+    this.#splitter.limit(frameChars);
   }
 
   write(frames: readonly string[]): void {
@@ -121,8 +145,14 @@ export class AgentProcess {
   }
 
   #end(killAfterMs = this.#killAfterMs): Promise<void> {
-    this.#ending ??= this.pid === null ? Promise.resolve() : endGroup(this.pid, killAfterMs);
+    const { group } = this;
+    this.#ending ??= group ? endGroup(group, killAfterMs) : Promise.resolve();
     return this.#ending;
+  }
+
+  /** Null if the process could not be started. */
+  get group(): ProcessGroup | null {
+    return this.pid === null ? null : this.#isolation.group(this.pid, this.#mark);
   }
 
   /** Ends the rest of the group, reads the remaining output, and closes the pipes even if a process still holds them. */

@@ -5,6 +5,10 @@ import { NumberedOutbox } from "../../node/numbered-outbox.ts";
 import type { HostEvent } from "../../protocol/host-wire.ts";
 import type { IoServer } from "../../protocol/methods.ts";
 import { IoRequests } from "../io/io-requests.ts";
+import type { ProcessGroup } from "../os/process-group.ts";
+import { RedactedOutput } from "../redaction/redacted-output.ts";
+import { Redactor } from "../redaction/redactor.ts";
+import { secretsOfFrame } from "../redaction/secret-values.ts";
 import { readOutput } from "./agent-output.ts";
 import {
   AgentProcess,
@@ -15,7 +19,6 @@ import {
 } from "./agent-process.ts";
 import { INITIALIZE, type Initialized, isInitializeAnswer, readInitializeAnswer } from "./initialize.ts";
 import { NoiseLimit } from "./noise-limit.ts";
-import { Redactor } from "./redactor.ts";
 
 const NOISE_PER_SECOND = 50;
 
@@ -27,8 +30,8 @@ type Spawn = (handlers: ProcessHandlers) => AgentProcess;
 export class AgentRun {
   readonly id = randomUUID();
   readonly outbox: NumberedOutbox;
-  /** The server of the agent's files and terminals. It is chosen before any client is known. */
-  readonly io: IoServer;
+  /** The server of the agent's files and terminals. The session that takes the run decides. */
+  io: IoServer = "host";
   /** Resolves when no process of the agent or of its terminals is left. */
   readonly gone: Promise<void>;
   /** Called when the agent has read everything that was written to it. */
@@ -37,8 +40,11 @@ export class AgentRun {
   onActivity: () => void = () => {};
 
   readonly #process: AgentProcess | null;
+  /** Knows the secrets of the host, and those that this agent is given by clients. */
   readonly #redactor: Redactor;
+  readonly #output: RedactedOutput;
   readonly #windowChars: number;
+  readonly #initializeChars: number;
   readonly #io: IoRequests;
   readonly #noise = new NoiseLimit(NOISE_PER_SECOND, (text) => this.#record(["noise", text]));
   readonly #initialized = Promise.withResolvers<Initialized | null>();
@@ -52,29 +58,36 @@ export class AgentRun {
   #waitingChars = 0;
   #throttled = false;
 
-  static start(launch: Launch, context: ProcessContext, io: IoServer): AgentRun {
-    return new AgentRun(launch, context, io, (handlers) => new AgentProcess(launch, context, handlers));
+  static start(launch: Launch, context: ProcessContext): AgentRun {
+    // The run learns the secrets that clients give this agent.
+    const own = { ...launch, redactor: new Redactor(launch.redactor) };
+    return new AgentRun(own, context, (handlers) => new AgentProcess(own, context, handlers));
   }
 
   /** A run that fails immediately, so that the session learns the reason from an ordinary exit. */
   static failed(error: string, context: ProcessContext): AgentRun {
-    return new AgentRun(NO_LAUNCH, context, "host", () => {
+    return new AgentRun(NO_LAUNCH, context, () => {
       throw new Error(error);
     });
   }
 
-  private constructor(launch: Launch, context: ProcessContext, io: IoServer, spawn: Spawn) {
+  private constructor(launch: Launch, context: ProcessContext, spawn: Spawn) {
     const { timing, limits } = context;
-    this.io = io;
     this.outbox = new NumberedOutbox(limits);
     this.#windowChars = limits.hostWindowChars;
+    this.#initializeChars = limits.initializeChars;
     this.#redactor = launch.redactor;
+    this.#output = new RedactedOutput(this.#redactor, timing, (items, isUrgent) =>
+      this.outbox.push(items, isUrgent),
+    );
     const answers = {
       push: (response: string) => {
         this.#record(["answer", response]);
         this.onActivity();
       },
       room: () => this.outbox.room(),
+      redactPart: this.#redactor.redactPart.bind(this.#redactor),
+      marksIn: this.#redactor.marksIn.bind(this.#redactor),
     };
     this.#io = new IoRequests(context, launch.terminalEnv, answers, launch.groups);
     this.#process = this.#spawn(spawn);
@@ -82,8 +95,7 @@ export class AgentRun {
     if (!this.#process?.pid) return;
 
     this.#record(["started", { pid: this.#process.pid, command: launch.command.join(" ") }]);
-    this.#record(["sent", INITIALIZE]);
-    this.#process.write([INITIALIZE]);
+    this.#say(INITIALIZE);
     this.#deadline = setTimeout(() => {
       this.stop(`the agent did not answer initialize within ${timing.initializeMs} ms`);
     }, timing.initializeMs);
@@ -115,6 +127,8 @@ export class AgentRun {
 
   /** Writes frames to the agent in order, once the agent is initialized. */
   deliver(frames: readonly string[]): void {
+    for (const frame of frames)
+      for (const { name, value } of secretsOfFrame(frame)) this.#redactor.learn(name, value);
     if (this.#state === "ready") {
       this.#process?.write(frames);
     } else if (this.#state === "initializing") {
@@ -123,6 +137,12 @@ export class AgentRun {
         this.#waitingChars += frame.length;
       }
     }
+  }
+
+  /** The session takes no larger frames: the agent learns so here, and its output is not sent in vain. */
+  limitFrames(frameChars: number): void {
+    this.#process?.limitFrames(frameChars);
+    this.#io.limitFrames(frameChars);
   }
 
   /** Ends the agent. `error` tells the session why, unless the session itself asked for the end. */
@@ -143,8 +163,8 @@ export class AgentRun {
   }
 
   /** The process groups of the agent and its terminals. */
-  get groups(): number[] {
-    return [this.#process?.pid ?? [], this.#io.groups].flat();
+  get groups(): ProcessGroup[] {
+    return [this.#process?.group ?? [], this.#io.groups].flat();
   }
 
   #spawn(spawn: Spawn): AgentProcess | null {
@@ -160,31 +180,45 @@ export class AgentRun {
     }
   }
 
+  /** Writes a frame of the host's own to the agent. */
+  #say(frame: string): void {
+    this.#record(["sent", frame]);
+    this.#process?.write([frame]);
+  }
+
   /** Nothing is recorded after the exit, which is the last item. */
   #record(event: HostEvent): void {
-    if (this.#state !== "exited") this.outbox.push([this.#redactor.redactJson(JSON.stringify(event))]);
+    if (this.#state !== "exited") this.#output.event(event);
   }
 
   #read(lines: Line[]): void {
-    const items: string[] = [];
     for (const line of lines) {
-      const output = readOutput(typeof line === "string" ? this.#redactor.redactJson(line) : line);
+      const output = readOutput(line);
       if (output === null) continue;
       if ("noise" in output) {
-        if (this.#noise.admit()) items.push(JSON.stringify(["noise", output.noise] satisfies HostEvent));
+        if (this.#noise.admit()) this.#output.noise(output.noise);
+        if (output.refusal !== undefined) this.#say(output.refusal);
         continue;
       }
-      items.push(output.frame);
+      if ("dropped" in output) {
+        if (this.#noise.admit()) this.#record(["dropped", output.dropped]);
+        continue;
+      }
+      this.#output.frame(output.frame, output.message);
       if (this.io === "host" && this.#io.serves(output.message.method)) {
         // The request is served unredacted, so that a file gets exactly the content that the agent wrote.
-        this.#io.accept(line as string);
+        this.#io.accept(output.frame);
       } else if (this.#state === "initializing" && isInitializeAnswer(output.message)) {
-        this.#answered(readInitializeAnswer(output.message));
+        const { frame } = output;
+        this.#answered(readInitializeAnswer(this.#redacted(frame), frame.length, this.#initializeChars));
       }
     }
-    this.outbox.push(items);
     this.onActivity();
     if (this.#isOverloaded) void this.#throttle();
+  }
+
+  #redacted(frame: string): Record<string, unknown> {
+    return JSON.parse(this.#redactor.redactJson(frame)) as Record<string, unknown>;
   }
 
   get #isOverloaded(): boolean {

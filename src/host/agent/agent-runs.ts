@@ -1,6 +1,8 @@
 import type { Gateway } from "../../node/gateway-socket.ts";
 import type { HostControl } from "../../protocol/host-wire.ts";
 import type { IoServer } from "../../protocol/methods.ts";
+import { OutputBudget } from "../io/output-budget.ts";
+import type { Isolation } from "../isolation/isolation.ts";
 import type { ProcessGroupRecords } from "../os/process-group-records.ts";
 import type { AgentEnvironment } from "./agent-environment.ts";
 import type { ProcessContext } from "./agent-process.ts";
@@ -14,6 +16,7 @@ export type AgentStartReport = Extract<HostControl, { t: "agent" | "agent_failed
 export type AgentRunsOptions = {
   gateway: Pick<Gateway, "timing" | "limits" | "log">;
   root: string;
+  isolation: Isolation;
   agents: readonly OfferedAgent[];
   /** Maximum number of agent processes, warm ones included. */
   maxAgents?: number | undefined;
@@ -39,16 +42,17 @@ export class AgentRuns {
   /** The latest report on each agent, by agent id. */
   readonly #reports = new Map<string, AgentStartReport>();
   readonly #pool: WarmPool;
+  /** The outputs of all terminals share one limit. */
+  readonly #outputs: OutputBudget;
   /** A warm process could not be started because the host is at its maximum. */
   #crowded = false;
-  /** The server of files and terminals for agents that start from now on. */
-  #io: IoServer = "host";
   #closing = false;
 
   constructor(options: AgentRunsOptions, environment: AgentEnvironment, handlers: AgentRunsHandlers) {
     this.#options = options;
     this.#environment = environment;
     this.#handlers = handlers;
+    this.#outputs = new OutputBudget(options.gateway.limits.hostTerminalBytes);
     this.#pool = new WarmPool((agent) => this.#startWarm(agent), options.gateway.timing);
   }
 
@@ -60,8 +64,17 @@ export class AgentRuns {
     return [...this.#reports.values()];
   }
 
-  /** A run of the agent for a session. A run that cannot be started reports why through its exit. */
-  open(agentId: string): AgentRun {
+  /**
+   * A run of the agent for a session; `io` is the side that serves its files and terminals. A run that cannot be started
+   * reports why through its exit.
+   */
+  open(agentId: string, io: IoServer = "host"): AgentRun {
+    const run = this.#open(agentId);
+    run.io = io;
+    return run;
+  }
+
+  #open(agentId: string): AgentRun {
     const agent = this.#find(agentId);
     if (!agent) return this.#failed(`this host has no agent ${JSON.stringify(agentId)}`);
     const reason = this.#refusalReason(agent);
@@ -93,13 +106,6 @@ export class AgentRuns {
     this.warmDefault();
   }
 
-  /** The server of files and terminals is fixed when an agent starts, so a change replaces all warm processes. */
-  serveIoBy(io: IoServer): void {
-    if (this.#io === io) return;
-    this.#io = io;
-    this.replaceWarm(this.#options.agents);
-  }
-
   closePool(): void {
     this.#pool.close();
   }
@@ -129,8 +135,8 @@ export class AgentRuns {
   }
 
   #context(): ProcessContext {
-    const { root, gateway } = this.#options;
-    return { root, timing: gateway.timing, limits: gateway.limits };
+    const { root, gateway, isolation } = this.#options;
+    return { root, timing: gateway.timing, limits: gateway.limits, isolation, outputs: this.#outputs };
   }
 
   #failed(error: string): AgentRun {
@@ -152,7 +158,7 @@ export class AgentRuns {
       redactor: environment.redactor,
       groups: records,
     };
-    const run = AgentRun.start(launch, this.#context(), this.#io);
+    const run = AgentRun.start(launch, this.#context());
     this.#runs.add(run);
     run.onActivity = () => this.#handlers.activity();
     void run.gone.then(() => this.#ended(run));

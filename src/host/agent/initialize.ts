@@ -24,7 +24,12 @@ export function isInitializeAnswer(message: Record<string, unknown>): boolean {
 }
 
 /** Some agents answer with a protocol version that they were not offered, and with another shape of result. */
-export function readInitializeAnswer({ result, error }: Record<string, unknown>): Initialized {
+export function readInitializeAnswer(
+  { result, error }: Record<string, unknown>,
+  chars: number,
+  maxChars: number,
+): Initialized {
+  if (chars > maxChars) return { error: `the agent's answer to initialize exceeds ${maxChars} characters` };
   if (typeof result !== "object" || result === null) {
     return { error: `the agent refused to initialize: ${JSON.stringify(error ?? result ?? null)}` };
   }

@@ -47,7 +47,7 @@ function own([name = "", ...args]: readonly string[], machine: Machine): Install
 function npm({ npx }: Distribution, machine: Machine): Installation | undefined {
   if (!npx) return undefined;
   const { package: spec, args, env } = npx;
-  const name = spec.replace(/(?<=.)@[^/]*$/, "");
+  const name = spec.replace(/(?<=.)@[^/@]*$/, "");
   const file = find(npx.cmd ?? binOf(name, machine) ?? basename(name), machine);
   if (file !== undefined) return { command: [file, ...args], env };
   const runner = machine.download ? find("npx", machine) : undefined;
@@ -70,7 +70,7 @@ function binary({ binary: targets }: Distribution, machine: Machine): Installati
 function python({ uvx }: Distribution, machine: Machine): Installation | undefined {
   if (!uvx) return undefined;
   const { package: spec, args, env } = uvx;
-  const name = spec.replace(/[@=<>~![].*$/, "");
+  const name = spec.split(/[@=<>~![]/, 1).join();
   const file = find(uvx.cmd ?? name, machine);
   if (file !== undefined) return { command: [file, ...args], env };
   const runner = machine.download ? find("uvx", machine) : undefined;

@@ -1,4 +1,4 @@
-import type { Redactor } from "./redactor.ts";
+import type { Redactor } from "../redaction/redactor.ts";
 
 /** The end of an agent's stderr without secrets, even where the cut goes through a secret. */
 export class StderrTail {
@@ -13,7 +13,7 @@ export class StderrTail {
   }
 
   push(text: string): void {
-    const kept = this.#chars + this.#redactor.longest;
+    const kept = this.#chars + this.#redactor.reach;
     const all = this.#text + text;
     this.#cut ||= all.length > kept;
     this.#text = all.slice(-kept);
@@ -22,6 +22,6 @@ export class StderrTail {
   read(): string {
     const safe = this.#redactor.redact(this.#text);
     // The remainder of a secret that was cut is at the very beginning.
-    return (this.#cut ? safe.slice(this.#redactor.longest) : safe).slice(-this.#chars);
+    return (this.#cut ? safe.slice(this.#redactor.reach) : safe).slice(-this.#chars);
   }
 }

@@ -1,13 +1,20 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Timing } from "../../node/timing.ts";
+import type { Isolation } from "../isolation/isolation.ts";
 import { readPaced } from "../os/paced-reader.ts";
-import { endGroup, isGroupAlive } from "../os/process-group.ts";
-import { OutputTail } from "./output-tail.ts";
+import { endGroup, isGroupAlive, type ProcessGroup } from "../os/process-group.ts";
+import { PROCESS_MARK } from "../os/process-mark.ts";
+import type { OutputBudget } from "./output-budget.ts";
+import type { OutputTail } from "./output-tail.ts";
 
 /** How long the output may follow the exit: a background process keeps the pipe open. */
 const TRAILING_MS = 250;
+
+/** No process group has this number: a system's numbers end far below. */
+const NO_GROUP = 2 ** 31 - 1;
 
 export type ExitStatus = { exitCode: number | null; signal: string | null };
 
@@ -16,7 +23,8 @@ export type TerminalCommand = {
   args: readonly string[];
   env: Readonly<Record<string, string>>;
   cwd: string;
-  outputByteLimit: number;
+  output: OutputTail;
+  isolation: Isolation;
 };
 
 export type TerminalTiming = Pick<Timing, "killAfterMs" | "terminalMs">;
@@ -30,7 +38,10 @@ export class CommandTerminal {
   readonly #child: ChildProcess;
   readonly #killAfterMs: number;
   readonly #tail: OutputTail;
+  readonly #isolation: Isolation;
+  readonly #mark = randomUUID();
   #status: ExitStatus | undefined;
+  #isOutputClosed = false;
   /** No process is left, and the group's number may be reused. */
   #groupGone = false;
 
@@ -42,20 +53,20 @@ export class CommandTerminal {
   }
 
   private constructor(options: TerminalCommand, { killAfterMs, terminalMs }: TerminalTiming) {
-    const { command, args, env, cwd, outputByteLimit } = options;
+    const { command, args, cwd, output, isolation } = options;
     // Some agents send a whole command line as `command`.
-    const [file, argv] = args.length === 0 && /\s/.test(command) ? ["sh", ["-c", command]] : [command, args];
-    const child = spawn(file, argv, {
-      cwd,
-      env,
-      detached: true,
-      stdio: ["ignore", "pipe", "pipe"],
-    });
+    const words = args.length === 0 && /\s/.test(command) ? ["sh", "-c", command] : [command, ...args];
+    const env = { ...options.env, [PROCESS_MARK]: this.#mark };
+    const child = isolation.spawn(words, { cwd, env, hasInput: false });
+    this.#isolation = isolation;
     this.#child = child;
     this.#killAfterMs = killAfterMs;
-    this.#tail = new OutputTail(outputByteLimit);
+    this.#tail = output;
     for (const stream of [child.stdout, child.stderr])
-      readPaced(stream, (chunk: Buffer) => this.#tail.push(chunk));
+      if (stream)
+        readPaced(stream, (chunk: Buffer) => {
+          if (!this.#isOutputClosed) this.#tail.push(chunk);
+        });
     const deadline = setTimeout(() => void this.kill(), terminalMs).unref();
     const exit = new Promise<void>((resolve) => {
       child.on("exit", () => resolve());
@@ -65,15 +76,20 @@ export class CommandTerminal {
     this.exited = new Promise((resolve) => {
       child.on("exit", async (exitCode, signal) => {
         await Promise.race([once(child, "close"), sleep(TRAILING_MS)]);
-        this.#status = { exitCode, signal };
+        this.#status = isolation.exitOf(exitCode, signal);
         resolve(this.#status);
       });
     });
   }
 
-  /** The number of the command's process group. */
-  get group(): number {
-    return this.#child.pid as number;
+  get group(): ProcessGroup {
+    return this.#isolation.group(this.#child.pid as number, this.#mark);
+  }
+
+  /** Nobody can ask for the output any more. What still arrives is dropped. */
+  closeOutput(outputs: OutputBudget): void {
+    this.#isOutputClosed = true;
+    outputs.close(this.#tail);
   }
 
   output(): { output: string; truncated: boolean; exitStatus?: ExitStatus } {
@@ -82,7 +98,10 @@ export class CommandTerminal {
 
   /** Ends the command and all processes that it started. */
   async kill(): Promise<void> {
-    if (!this.#groupGone && this.#child.pid !== undefined) await endGroup(this.#child.pid, this.#killAfterMs);
+    if (this.#child.pid === undefined) return;
+    const { leader, ...others } = this.group;
+    // The number of a group that is gone may belong to others by now, but a mark is used once.
+    await endGroup({ ...others, leader: this.#groupGone ? NO_GROUP : leader }, this.#killAfterMs);
   }
 
   /** A group's number is not reused while one of its processes is alive. */

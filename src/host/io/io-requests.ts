@@ -3,9 +3,9 @@ import type { Timing } from "../../node/timing.ts";
 import { ErrorCode, errorResponse, resultResponse } from "../../protocol/errors.ts";
 import { isFault, readFrame } from "../../protocol/frame.ts";
 import type { Limits } from "../../protocol/limits.ts";
-import type { ProcessGroupListener } from "../os/process-group.ts";
+import type { ProcessGroup, ProcessGroupListener } from "../os/process-group.ts";
 import { IoFault, toRpcError } from "./io-fault.ts";
-import { createParams, Terminals, terminalParams } from "./terminals.ts";
+import { createParams, type TerminalContext, Terminals, terminalParams } from "./terminals.ts";
 import { readParams, readTextFile, writeParams, writeTextFile } from "./text-files.ts";
 
 /** The number of requests that may be in progress, counting those that wait for a command to exit. */
@@ -14,7 +14,16 @@ const REQUESTS_MAX = 1000;
 type Handler = (params: unknown) => unknown;
 
 /** Receives the responses; `room` resolves when there is space for another one. */
-type Answers = { push(response: string): void; room(): Promise<void> };
+type Answers = {
+  push(response: string): void;
+  room(): Promise<void>;
+  /** Removes secrets from a part of an output, and the parts of secrets at its ends. */
+  redactPart(text: string, ends: { isCut: boolean; goesOn: boolean }): string;
+  /** The marks of removed secrets in a text. */
+  marksIn(text: string): string[];
+};
+
+export type IoContext = TerminalContext & { timing: Timing; limits: Limits };
 
 /**
  * Serves the file and terminal requests of one agent process inside the workspace. Requests are served one after
@@ -27,26 +36,41 @@ export class IoRequests {
   readonly #answers: Answers;
   readonly #ioMs: number;
   readonly #limits: Limits;
+  #frameChars: number;
   #queue: Promise<void> = Promise.resolve();
   #queuedChars = 0;
   #inProgress = 0;
 
   constructor(
-    { root, timing, limits }: { root: string; timing: Timing; limits: Limits },
+    context: IoContext,
     env: Readonly<Record<string, string>>,
     answers: Answers,
     groups?: ProcessGroupListener | undefined,
   ) {
-    const terminals = new Terminals(root, env, timing, groups);
+    const { timing, limits } = context;
+    const terminals = new Terminals(context, env, groups);
+    const files = { root: context.root, hidden: context.isolation.hidden, user: context.isolation.user };
     this.#terminals = terminals;
     this.#ioMs = timing.ioMs;
     this.#limits = limits;
+    this.#frameChars = limits.frameChars;
     this.#answers = answers;
     this.#handlers = {
-      "fs/read_text_file": checked(readParams, (params) => readTextFile(root, params)),
-      "fs/write_text_file": checked(writeParams, (params) => writeTextFile(root, params)),
+      "fs/read_text_file": checked(readParams, (params) => readTextFile(files, params)),
+      "fs/write_text_file": checked(writeParams, (params) =>
+        writeTextFile(files, params, answers.marksIn(params.content)),
+      ),
       "terminal/create": checked(createParams, (params) => terminals.create(params)),
-      "terminal/output": checked(terminalParams, (params) => terminals.output(params)),
+      "terminal/output": checked(terminalParams, (params) => {
+        const { output, truncated, exitStatus, ...more } = terminals.output(params);
+        const ends = { isCut: truncated, goesOn: exitStatus === undefined };
+        return {
+          ...more,
+          output: answers.redactPart(output, ends),
+          truncated,
+          ...(exitStatus && { exitStatus }),
+        };
+      }),
       "terminal/wait_for_exit": checked(terminalParams, (params) => terminals.waitForExit(params)),
       "terminal/kill": checked(terminalParams, (params) => terminals.kill(params)),
       "terminal/release": checked(terminalParams, (params) => terminals.release(params)),
@@ -63,7 +87,7 @@ export class IoRequests {
   }
 
   /** The process groups of the terminals. */
-  get groups(): number[] {
+  get groups(): ProcessGroup[] {
     return this.#terminals.groups;
   }
 
@@ -84,6 +108,11 @@ export class IoRequests {
     });
   }
 
+  /** The session takes no larger frames. */
+  limitFrames(frameChars: number): void {
+    this.#frameChars = Math.min(this.#frameChars, frameChars);
+  }
+
   async close(): Promise<void> {
     await this.#terminals.close();
   }
@@ -96,7 +125,7 @@ export class IoRequests {
       const work = Promise.resolve(this.#handlers[method]?.(params));
       const result = await (method === "terminal/wait_for_exit" ? work : within(this.#ioMs, work));
       const response = resultResponse(idText, result);
-      if (!fits(response, this.#limits.frameChars))
+      if (!fits(response, this.#frameChars))
         throw new IoFault(ErrorCode.internal, "the response is too large to be sent");
       this.#answers.push(response);
     } catch (error) {

@@ -11,6 +11,8 @@ import { IoFault } from "./io-fault.ts";
  */
 export type OpenDirectory = { path: string; close(): Promise<void> };
 
+type Owner = { uid: number; gid: number };
+
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /** Flags that never follow a link and never block: opening a named pipe would wait for its other end. */
@@ -18,12 +20,13 @@ export const NO_FOLLOW_NO_BLOCK = constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /**
  * Opens a directory step by step from `root`. A symbolic link that appears on the way after the path was checked is
- * not followed. `create` makes missing directories.
+ * not followed. `create` makes missing directories, which belong to `owner` if one is given.
  */
 export async function openDirectoryBeneath(
   root: string,
   directory: string,
   create: boolean,
+  owner?: Owner | undefined,
 ): Promise<OpenDirectory> {
   // Other systems have no path for a file descriptor, so the check of the path has to suffice there.
   if (process.platform !== "linux") {
@@ -34,7 +37,7 @@ export async function openDirectoryBeneath(
   for (const name of relative(root, directory).split(sep).filter(Boolean)) {
     const parent = current;
     try {
-      current = await openStep(join(pathOf(parent), name), create);
+      current = await openStep(join(pathOf(parent), name), create, owner);
     } catch (error) {
       // A link that was not followed fails with this code too. For a reader it means that there is no such file.
       if (create && errnoOf(error) === "ENOTDIR")
@@ -47,10 +50,16 @@ export async function openDirectoryBeneath(
   return { path: pathOf(current), close: () => current.close() };
 }
 
-/** Opens a file of the workspace, or the workspace's root itself. */
-export async function openFileBeneath(root: string, path: string, flags: number): Promise<FileHandle> {
+/** Opens a file of the workspace, or the workspace's root itself. `check` may refuse the directory by throwing. */
+export async function openFileBeneath(
+  root: string,
+  path: string,
+  flags: number,
+  check?: (directory: string) => void,
+): Promise<FileHandle> {
   const directory = await openDirectoryBeneath(root, path === root ? root : dirname(path), false);
   try {
+    check?.(directory.path);
     const name = path === root ? "." : basename(path);
     return await open(join(directory.path, name), flags | NO_FOLLOW_NO_BLOCK);
   } finally {
@@ -58,16 +67,22 @@ export async function openFileBeneath(root: string, path: string, flags: number)
   }
 }
 
-async function openStep(path: string, create: boolean): Promise<FileHandle> {
+async function openStep(path: string, create: boolean, owner: Owner | undefined): Promise<FileHandle> {
   try {
     return await open(path, DIRECTORY);
   } catch (error) {
     if (!create || !isMissing(error)) throw error;
   }
-  await mkdir(path).catch((error) => {
-    if (errnoOf(error) !== "EEXIST") throw error;
-  });
-  return open(path, DIRECTORY);
+  const isMade = await mkdir(path).then(
+    () => true,
+    (error) => {
+      if (errnoOf(error) !== "EEXIST") throw error;
+      return false;
+    },
+  );
+  const directory = await open(path, DIRECTORY);
+  if (isMade && owner) await directory.chown(owner.uid, owner.gid);
+  return directory;
 }
 
 function pathOf({ fd }: FileHandle): string {

@@ -2,9 +2,12 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import { reasonOf } from "../../node/log.ts";
 import { ErrorCode } from "../../protocol/errors.ts";
-import type { ProcessGroupListener } from "../os/process-group.ts";
+import type { Limits } from "../../protocol/limits.ts";
+import type { Isolation } from "../isolation/isolation.ts";
+import type { ProcessGroup, ProcessGroupListener } from "../os/process-group.ts";
 import { CommandTerminal, type ExitStatus, type TerminalTiming } from "./command-terminal.ts";
 import { IoFault } from "./io-fault.ts";
+import { OutputBudget } from "./output-budget.ts";
 import { resolveInWorkspace } from "./workspace-path.ts";
 
 const OUTPUT_BYTES = 1024 * 1024;
@@ -24,12 +27,23 @@ export const terminalParams = z.object({ terminalId: z.string() });
 
 type TerminalParams = z.infer<typeof terminalParams>;
 
+/** Where the commands of terminals run. */
+export type TerminalContext = {
+  /** The workspace's directory, a real path. */
+  root: string;
+  timing: TerminalTiming;
+  limits: Pick<Limits, "agentTerminalBytes">;
+  isolation: Isolation;
+  /** The memory for the outputs of all terminals of the host. */
+  outputs: OutputBudget;
+};
+
 /** The terminals of one agent process. */
 export class Terminals {
-  readonly #root: string;
+  readonly #context: TerminalContext;
   readonly #env: Readonly<Record<string, string>>;
-  readonly #timing: TerminalTiming;
   readonly #groups: ProcessGroupListener | undefined;
+  readonly #outputs: OutputBudget;
   readonly #terminals = new Map<string, CommandTerminal>();
   /** Commands that are being started, and released commands that are being ended. */
   readonly #unfinished = new Set<Promise<unknown>>();
@@ -37,19 +51,18 @@ export class Terminals {
 
   /** `env` is the environment of all commands; the agent may add variables for each. */
   constructor(
-    root: string,
+    context: TerminalContext,
     env: Readonly<Record<string, string>>,
-    timing: TerminalTiming,
     groups?: ProcessGroupListener | undefined,
   ) {
-    this.#root = root;
+    this.#context = context;
     this.#env = env;
-    this.#timing = timing;
     this.#groups = groups;
+    this.#outputs = new OutputBudget(context.limits.agentTerminalBytes, context.outputs);
   }
 
   /** The process groups of the terminals that are not released. */
-  get groups(): number[] {
+  get groups(): ProcessGroup[] {
     return [...this.#terminals.values()].map(({ group }) => group);
   }
 
@@ -60,20 +73,24 @@ export class Terminals {
         `${TERMINALS_MAX} terminals are open: release some of them first`,
       );
     }
-    const cwd = await resolveInWorkspace(this.#root, params.cwd ?? ".");
+    const { root, timing, isolation } = this.#context;
+    const cwd = await resolveInWorkspace(root, params.cwd ?? ".");
     const limit = Math.min(params.outputByteLimit ?? OUTPUT_BYTES, OUTPUT_BYTES_MAX);
     const { command, args, env } = params;
     if (this.#closed) throw new IoFault(ErrorCode.internal, "the agent is gone");
     const terminalId = randomUUID();
+    const output = this.#outputs.open(limit);
     const starting = CommandTerminal.start(
-      { command, args: args ?? [], env: { ...this.#env, ...named(env ?? []) }, cwd, outputByteLimit: limit },
-      this.#timing,
+      { command, args: args ?? [], env: { ...this.#env, ...named(env ?? []) }, cwd, output, isolation },
+      timing,
     ).then((terminal) => {
       this.#terminals.set(terminalId, terminal);
-      this.#groups?.groupStarted(terminal.group);
-      void terminal.gone.then(() => this.#groups?.groupEnded(terminal.group));
+      const { leader } = terminal.group;
+      this.#groups?.groupStarted(leader);
+      void terminal.gone.then(() => this.#groups?.groupEnded(leader));
     });
     await this.#finish(starting).catch((error) => {
+      this.#outputs.close(output);
       throw new IoFault(ErrorCode.internal, `cannot run ${command}: ${reasonOf(error)}`);
     });
     return { terminalId };
@@ -94,7 +111,9 @@ export class Terminals {
   }
 
   release(params: TerminalParams): Record<string, never> {
-    void this.#finish(this.#find(params).kill());
+    const terminal = this.#find(params);
+    void this.#finish(terminal.kill());
+    terminal.closeOutput(this.#outputs);
     this.#terminals.delete(params.terminalId);
     return {};
   }
@@ -104,6 +123,7 @@ export class Terminals {
     this.#closed = true;
     await Promise.allSettled(this.#unfinished);
     await Promise.all([...this.#terminals.values()].map((terminal) => terminal.kill()));
+    for (const terminal of this.#terminals.values()) terminal.closeOutput(this.#outputs);
   }
 
   async #finish<T>(work: Promise<T>): Promise<T> {

@@ -2,17 +2,18 @@ import { z } from "zod";
 import { type Gateway, GatewaySocket } from "../../node/gateway-socket.ts";
 import { reasonOf } from "../../node/log.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
-import type { GatewayControl, HostControl, HostSettings } from "../../protocol/host-wire.ts";
+import type { GatewayControl, HostControl } from "../../protocol/host-wire.ts";
 import { parseJson } from "../../protocol/json-value.ts";
+import type { IoServer } from "../../protocol/methods.ts";
 
 const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
-  z.object({ t: z.literal("welcome"), clientIo: z.enum(["host", "client"]).optional() }),
-  z.object({ t: z.literal("settings"), clientIo: z.enum(["host", "client"]).optional() }),
+  z.object({ t: z.literal("welcome") }),
   z.object({
     t: z.literal("open"),
     sessionId: z.string().min(1),
     agent: z.string(),
     processRequest: z.number(),
+    io: z.enum(["host", "client"]).optional(),
   }),
   z.object({ t: z.literal("warm"), agent: z.string() }),
   z.object({ t: z.literal("secrets"), values: z.record(z.string(), z.string()) }),
@@ -22,7 +23,7 @@ const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
   z.object({
     t: z.literal("refused"),
     reason: z.string(),
-    why: z.enum(["version", "name"]).default("version"),
+    why: z.enum(["version", "name", "token", "full"]).default("version"),
   }),
   z.object({ t: z.literal("expiring"), expiresAt: z.string() }),
   z.object({ t: z.literal("renewed"), expiresAt: z.string() }),
@@ -32,20 +33,23 @@ const gatewayControl: z.ZodType<GatewayControl> = z.discriminatedUnion("t", [
 /** Why a gateway refuses a host for good. */
 export type HostRefusal = "token" | "version" | "superseded";
 
+/** The process that a session needs. `io` is the side that serves its files and terminals. */
+export type ProcessOrder = { agent: string; processRequest: number; io: IoServer };
+
 export type ControlHandlers = {
   /** The messages that open a new socket, `hello` first. */
   greeting(): HostControl[];
-  open(sessionId: string, agent: string, processRequest: number): void;
+  open(sessionId: string, order: ProcessOrder): void;
   /** A client wants to know the capabilities of this agent, and may open a session with it. */
   warm(agent: string): void;
-  /** The workspace's settings for its hosts. */
-  settings(settings: HostSettings): void;
   /** All secrets of the workspace, by name. */
   secrets(values: Record<string, string>): void;
   /** The gateway issues a new token to this host. */
   token(token: string): void;
   /** The gateway refuses this host, and would refuse it again. */
   refused(reason: string, why: HostRefusal): void;
+  /** Removes secrets from a message. */
+  redactJson(text: string): string;
 };
 
 /** The control socket between a host and its workspace: the host offers agents, the gateway requests processes. */
@@ -75,7 +79,9 @@ export class ControlLink {
 
   /** The message is lost if the socket is down. The next greeting repeats everything that still matters. */
   send(message: HostControl): void {
-    this.#socket.send(JSON.stringify(message));
+    const text = JSON.stringify(message);
+    // A renewal carries the host's token, which is a secret to everybody else.
+    this.#socket.send(message.t === "renew" ? text : this.#handlers.redactJson(text));
   }
 
   close(): void {
@@ -101,14 +107,12 @@ export class ControlLink {
     switch (message.t) {
       case "welcome":
         this.#gateway.log("connected");
-        this.#handlers.settings(message);
         return;
-      case "settings":
-        this.#handlers.settings(message);
+      case "open": {
+        const { sessionId, agent, processRequest, io = "host" } = message;
+        this.#handlers.open(sessionId, { agent, processRequest, io });
         return;
-      case "open":
-        this.#handlers.open(message.sessionId, message.agent, message.processRequest);
-        return;
+      }
       case "token":
         this.#handlers.token(message.token);
         void this.#renew();
@@ -131,8 +135,8 @@ export class ControlLink {
         this.#gateway.log(`token not renewed: ${message.reason}`);
         return;
       case "refused":
-        // The name is free again when the other host goes, so try again later.
-        if (message.why === "name") return this.#socket.drop(message.reason);
+        // The name or a place is free again when another host goes, so try again later.
+        if (message.why === "name" || message.why === "full") return this.#socket.drop(message.reason);
         this.#socket.close();
         this.#handlers.refused(message.reason, message.why);
         return;

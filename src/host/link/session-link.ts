@@ -5,13 +5,19 @@ import { CloseCode } from "../../protocol/close-codes.ts";
 import { decodeLink, encodeLink, type SessionHead, splitNumbered } from "../../protocol/host-wire.ts";
 import type { IoServer } from "../../protocol/methods.ts";
 import type { AgentRun } from "../agent/agent-run.ts";
+import { SendWindow } from "./send-window.ts";
 
 /** Which agent runs where, and for which process request of the session. */
 type Serving = { agent: string; host: string; root: string; processRequest: number; io?: IoServer };
 
 const count = z.number().int().nonnegative();
 const sessionHead: z.ZodType<SessionHead> = z.discriminatedUnion("t", [
-  z.object({ t: z.literal("welcome"), received: count }),
+  z.object({
+    t: z.literal("welcome"),
+    received: count,
+    windowMs: z.number().nonnegative().optional(),
+    frameChars: z.number().positive().optional(),
+  }),
   z.object({ t: z.literal("ack"), received: count }),
   z.object({ t: z.literal("lines") }),
   z.object({ t: z.literal("stop"), reason: z.string() }),
@@ -41,6 +47,7 @@ export class SessionLink {
   #delivered = 0;
   /** The agent does not read its input: lines are skipped, and requested again when it does. */
   #skipping = false;
+  readonly #window: SendWindow;
   #pumping = false;
   #linger: NodeJS.Timeout | undefined;
   #over = false;
@@ -59,7 +66,8 @@ export class SessionLink {
     this.#serving = serving;
     this.#gateway = gateway;
     this.#name = `session ${sessionId}`;
-    run.outbox.onPush = () => this.#pumpSoon();
+    this.#window = new SendWindow(gateway.limits.chunkWindowMs, () => this.#pumpSoon());
+    run.outbox.onPush = (chars, isUrgent) => this.#window.add(chars, isUrgent);
     run.onDrained = () => this.#catchUp();
     this.#socket = new GatewaySocket(gateway, `/host/sessions/${encodeURIComponent(sessionId)}`, {
       opened: () => this.#opened(),
@@ -94,11 +102,11 @@ export class SessionLink {
     );
   }
 
-  #lost({ code, status }: Loss): "retry" | "give up" {
+  #lost({ code, status, reason }: Loss): "retry" | "give up" {
     this.#sent = undefined;
     if (code !== CloseCode.sessionGone && code !== CloseCode.superseded && status !== 404) return "retry";
     this.#gateway.log(
-      `${this.#name}: ${code === CloseCode.superseded ? "another run took over" : "the session is gone"}, agent stopped`,
+      `${this.#name}: ${code === CloseCode.superseded ? `dismissed (${reason})` : "the session is gone"}, agent stopped`,
     );
     this.#run.stop();
     this.#finish();
@@ -121,7 +129,13 @@ export class SessionLink {
         this.#acknowledged(head.received);
         this.#sent = this.#run.outbox.acked;
         this.#inFlight = [];
-        this.#pump();
+        // The side that wants chunks sooner decides.
+        this.#window.ms = Math.min(
+          this.#gateway.limits.chunkWindowMs,
+          head.windowMs ?? Number.POSITIVE_INFINITY,
+        );
+        this.#window.open();
+        if (head.frameChars !== undefined) this.#run.limitFrames(head.frameChars);
         return;
       case "ack":
         this.#acknowledged(head.received);
@@ -140,6 +154,7 @@ export class SessionLink {
 
   #acknowledged(received: number): void {
     const { outbox } = this.#run;
+    if (received > outbox.acked) this.#socket.progress();
     outbox.ack(received);
     if (this.#run.hasExited && outbox.acked === outbox.last) this.#finish();
   }
@@ -163,14 +178,16 @@ export class SessionLink {
       this.#delivered = seq;
       frames.push(frame);
     }
-    if (frames.length > 0) this.#run.deliver(frames);
+    if (frames.length === 0) return;
+    this.#window.expectReaction();
+    this.#run.deliver(frames);
   }
 
   #catchUp(): void {
     if (this.#skipping && !this.#run.isInputFull) this.#socket.drop("the agent reads its input again");
   }
 
-  /** Defers sending until all output that is readable now has been read, so that it travels in one message. */
+  /** Defers sending until all output that is readable now has been read: it travels in one message. */
   #pumpSoon(): void {
     if (this.#pumping) return;
     this.#pumping = true;
@@ -185,14 +202,18 @@ export class SessionLink {
    * message. A slow session thus gets larger messages rather than more messages, and one write for each.
    */
   #pump(): void {
-    this.#inFlight = this.#inFlight.filter((last) => last > this.#run.outbox.acked);
-    while (this.#sent !== undefined && this.#inFlight.length < this.#gateway.limits.linkMessages) {
-      const items = this.#run.outbox.batch(this.#sent);
+    const { outbox } = this.#run;
+    this.#inFlight = this.#inFlight.filter((last) => last > outbox.acked);
+    const { linkMessages } = this.#gateway.limits;
+    while (this.#sent !== undefined && this.#window.isOpen && this.#inFlight.length < linkMessages) {
+      const items = outbox.batch(this.#sent);
+      if (this.#sent + items.length === outbox.last) this.#window.close();
       if (items.length === 0) return;
       const first = this.#sent + 1;
       this.#sent += items.length;
       this.#inFlight.push(this.#sent);
-      this.#socket.send(encodeLink({ t: "lines", first }, items), () => this.#pumpSoon());
+      const head = { t: "lines", first, delivered: this.#delivered } as const;
+      this.#socket.send(encodeLink(head, items), () => this.#pumpSoon());
     }
   }
 
@@ -200,6 +221,7 @@ export class SessionLink {
     if (this.#over) return;
     this.#over = true;
     clearTimeout(this.#linger);
+    this.#window.close();
     this.#run.outbox.discard();
     this.#socket.close();
     this.#done.resolve();

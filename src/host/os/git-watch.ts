@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Timing } from "../../node/timing.ts";
 import type { GitState } from "../../protocol/host-wire.ts";
+import { Isolation } from "../isolation/isolation.ts";
 import { GIT_STATUS, parseGitStatus } from "./git-status.ts";
 import { plainEnvironment } from "./plain-environment.ts";
 
@@ -17,6 +18,7 @@ const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
  */
 export class GitWatch {
   readonly #root: string;
+  readonly #isolation: Isolation;
   readonly #timing: Timing;
   readonly #onChange: (git: GitState | null) => void;
   /** The last state as JSON; undefined until the first check. */
@@ -34,8 +36,14 @@ export class GitWatch {
   #closed = false;
 
   /** `onChange` gets null if the workspace is not a git repository. */
-  constructor(root: string, timing: Timing, onChange: (git: GitState | null) => void) {
+  constructor(
+    root: string,
+    timing: Timing,
+    onChange: (git: GitState | null) => void,
+    isolation = Isolation.none(root),
+  ) {
     this.#root = root;
+    this.#isolation = isolation;
     this.#timing = timing;
     this.#onChange = onChange;
     this.#idle = this.#check();
@@ -123,11 +131,13 @@ export class GitWatch {
     this.#watchers = [];
   }
 
-  /** A repository's configuration may name programs to run. They must not find the host's token in their environment. */
+  /** A repository's configuration may name programs to run, and agents write it. Git therefore runs as agents do. */
   async #git(args: readonly string[]): Promise<string> {
-    const { stdout } = await run("git", ["--no-optional-locks", "-c", "core.fsmonitor=false", ...args], {
+    const git = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", ...args];
+    const [file, ...words] = this.#isolation.command(git);
+    const { stdout } = await run(file, words, {
       cwd: this.#root,
-      env: plainEnvironment(process.env),
+      env: plainEnvironment(this.#isolation.environment(process.env)),
       timeout: this.#timing.gitTimeoutMs,
       killSignal: "SIGKILL",
       signal: this.#abort.signal,

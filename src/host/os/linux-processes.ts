@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 export type LinuxProcess = {
   pid: number;
+  parent: number;
   group: number;
   /** In clock ticks since boot. Process numbers are reused; number and start time together identify a process. */
   startedAt: string;
@@ -15,10 +16,10 @@ export function findProcess(pid: number): LinuxProcess | undefined {
   if (stat === undefined) return undefined;
   // The program's name precedes these fields in parentheses and may itself contain any character.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  const [group, startedAt] = [fields[2], fields[19]];
-  return group === undefined || startedAt === undefined
+  const [state, parent, group, startedAt] = [fields[0], fields[1], fields[2], fields[19]];
+  return group === undefined || startedAt === undefined || state === "Z"
     ? undefined
-    : { pid, group: Number(group), startedAt };
+    : { pid, parent: Number(parent), group: Number(group), startedAt };
 }
 
 export function listProcesses(): LinuxProcess[] {
@@ -36,9 +37,14 @@ export function memoryOf(pid: number): number {
   return 1024 * Number(kilobytes ?? 0);
 }
 
-/** Whether a process was started with this variable; false for processes of other users. */
-export function hasVariable(pid: number, name: string, value: string): boolean {
-  return (read(`/proc/${pid}/environ`) ?? "").split("\0").includes(`${name}=${value}`);
+/** The variable that a process was started with; undefined for processes of other users. */
+export function variableOf(pid: number, name: string): string | undefined {
+  const text = `\0${read(`/proc/${pid}/environ`) ?? ""}`;
+  const at = text.indexOf(`\0${name}=`);
+  if (at < 0) return undefined;
+  const start = at + name.length + 2;
+  const end = text.indexOf("\0", start);
+  return text.slice(start, end < 0 ? undefined : end);
 }
 
 /** Process numbers are valid only until the next boot, and only within one container. */

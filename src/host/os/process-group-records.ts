@@ -1,17 +1,16 @@
 import { createHash, randomUUID } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { reasonOf } from "../../node/log.ts";
 import {
   findProcess,
-  hasVariable,
   type LinuxProcess,
   listProcesses,
   processScope,
+  variableOf,
 } from "./linux-processes.ts";
-import { endGroup, type ProcessGroupListener } from "./process-group.ts";
+import { endGroup, endProcesses, type ProcessGroupListener } from "./process-group.ts";
 
 /** Identifies a host: the next host with the same identity ends the processes that this host leaves behind. */
 export type HostIdentity = { workspace: string; name: string; root: string };
@@ -57,7 +56,11 @@ export class ProcessGroupRecords implements ProcessGroupListener {
       mkdirSync(directory, { recursive: true, mode: 0o700 });
       await endOrphans(directory, scope, killAfterMs, log);
       const host = { pid: self.pid, startedAt: self.startedAt };
-      return new ProcessGroupRecords(directory, { ...scope, mark: randomUUID(), host, groups: [] }, log);
+      const record = { ...scope, mark: randomUUID(), host, groups: [] };
+      const records = new ProcessGroupRecords(directory, record, log);
+      // A host that is killed while it starts its first agent has not listed the agent. The mark is in the file by then.
+      records.#write();
+      return records;
     } catch (error) {
       log(`process groups cannot be recorded, so a crash would leave agents running: ${reasonOf(error)}`);
       return undefined;
@@ -104,10 +107,6 @@ export class ProcessGroupRecords implements ProcessGroupListener {
   }
 }
 
-export function defaultStateDirectory(env: NodeJS.ProcessEnv): string {
-  return join(env.XDG_STATE_HOME || join(homedir(), ".local", "state"), "acp-edge");
-}
-
 async function endOrphans(
   directory: string,
   scope: { boot: string; namespace: string },
@@ -123,9 +122,19 @@ async function endOrphans(
     const groups = record?.boot === scope.boot ? orphansOf(record, listProcesses()) : [];
     if (groups.length > 0)
       log(`ending process groups that an earlier host left behind: ${groups.join(", ")}`);
-    await Promise.all(groups.map((leader) => endGroup(leader, killAfterMs)));
+    await Promise.all(groups.map((leader) => endGroup({ leader }, killAfterMs)));
+    if (record?.boot === scope.boot) await endMarked(record.mark, killAfterMs, log);
     rmSync(file, { force: true });
   }
+}
+
+/** Ends the processes that have left their groups. */
+async function endMarked(mark: string, killAfterMs: number, log: (event: string) => void): Promise<void> {
+  const find = () => listProcesses().flatMap(({ pid }) => (variableOf(pid, MARK) === mark ? [pid] : []));
+  const pids = find();
+  if (pids.length === 0) return;
+  log(`ending processes that an earlier host left behind: ${pids.join(", ")}`);
+  await endProcesses(find, killAfterMs);
 }
 
 /**
@@ -138,7 +147,7 @@ function orphansOf({ groups, mark }: GroupRecord, procs: readonly LinuxProcess[]
     .filter(({ leader, startedAt }) => {
       const found = procs.find(({ pid }) => pid === leader);
       if (found) return found.group === leader && found.startedAt === startedAt;
-      return procs.some(({ pid, group }) => group === leader && hasVariable(pid, MARK, mark));
+      return procs.some(({ pid, group }) => group === leader && variableOf(pid, MARK) === mark);
     })
     .map(({ leader }) => leader);
 }

@@ -1,10 +1,12 @@
 import { listProcesses, memoryOf } from "./linux-processes.ts";
+import type { ProcessGroup } from "./process-group.ts";
+import { ProcessOwners } from "./process-owners.ts";
 
-/** The resources that one agent may use, counting all processes of its process groups. */
+/** The resources that one agent may use, counting all processes that it and its terminals have started. */
 export type ResourceLimits = { memoryBytes?: number | undefined; processes?: number | undefined };
 
 /** A user of resources that is killed when it exceeds a limit. */
-type Watched = { readonly groups: readonly number[]; kill(reason: string): void };
+type Watched = { readonly groups: readonly ProcessGroup[]; kill(reason: string): void };
 
 const MEGABYTE = 1024 * 1024;
 
@@ -13,6 +15,7 @@ export class ResourceWatch {
   readonly #limits: ResourceLimits;
   readonly #watched: () => Iterable<Watched>;
   readonly #timer: NodeJS.Timeout | undefined;
+  readonly #owners = new ProcessOwners();
 
   constructor(limits: ResourceLimits, everyMs: number, watched: () => Iterable<Watched>) {
     this.#limits = limits;
@@ -28,10 +31,12 @@ export class ResourceWatch {
   #measure(): void {
     const watched = [...this.#watched()];
     if (watched.length === 0) return;
-    const byGroup = Map.groupBy(listProcesses(), ({ group }) => group);
-    for (const user of watched) {
-      const pids = user.groups.flatMap((group) => byGroup.get(group) ?? []).map(({ pid }) => pid);
-      const reason = this.#excess(pids);
+    const owned = this.#owners.assign(
+      listProcesses(),
+      watched.map(({ groups }) => groups),
+    );
+    for (const [at, user] of watched.entries()) {
+      const reason = this.#excess(owned[at] ?? []);
       if (reason !== undefined) user.kill(reason);
     }
   }

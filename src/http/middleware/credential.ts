@@ -4,8 +4,13 @@
  */
 export type Credential = { token: string; sentBy: "bearer" | "cookie" | "access" };
 
-/** The cookie of the gateway's own page. */
-export const SESSION_COOKIE = "acp_edge_session";
+/**
+ * The name of the cookie of the gateway's own page. A browser takes a name with this prefix only from the very host it is
+ * sent to, over https: no other subdomain and no plain connection can plant it.
+ */
+export function sessionCookie(url: string): string {
+  return new URL(url).protocol === "https:" ? "__Host-acp_edge_session" : "acp_edge_session";
+}
 
 /** The WebSocket subprotocol of the gateway. A client may offer its token as a second one with the prefix. */
 const SUBPROTOCOL = "acp-edge";
@@ -24,8 +29,12 @@ export function credentialOf(request: Request): Credential | undefined {
   // Cloudflare Access sets this header, for its own cookie or for a service token.
   const access = headers.get("Cf-Access-Jwt-Assertion");
   if (access) return { token: access, sentBy: "access" };
-  const cookie = cookieOf(headers, SESSION_COOKIE);
+  const cookie = cookieToken(request);
   return cookie ? { token: cookie, sentBy: "cookie" } : undefined;
+}
+
+export function cookieToken({ headers, url }: Request): string | undefined {
+  return cookieOf(headers, sessionCookie(url));
 }
 
 function cookieOf(headers: Headers, name: string): string | undefined {

@@ -1,6 +1,5 @@
 import type { Context } from "hono";
 import { createMiddleware } from "hono/factory";
-import { mayConnect } from "../../tenant/client/subject-limits.ts";
 import type { AppEnv } from "../app-env.ts";
 import { RefusalException } from "../refusal-response.ts";
 
@@ -18,15 +17,9 @@ export async function limitRate(c: Context<AppEnv>, key: string): Promise<void> 
   throw tooMany("Too many requests: try again later");
 }
 
-/** Refuses a new connection of a caller that has as many as one user may have. */
-export async function limitConnections(c: Context<AppEnv>): Promise<void> {
-  if (await mayConnect(c.env, c.get("limits"), c.get("caller"))) return;
-  throw tooMany(`One user may have ${c.get("limits").socketsPerSubject} connections at a time`);
-}
-
 function tooMany(message: string, retryAfterMs = RATE_PERIOD_MS): RefusalException {
   return new RefusalException({ reason: "too-many", message, retryAfterMs });
 }
 
-/** The shortest period of a rate limiter. Neither the limiter nor open connections tell when there is room again. */
+/** The shortest period of a rate limiter. The limiter does not tell when there is room again. */
 const RATE_PERIOD_MS = 10_000;

@@ -25,6 +25,8 @@ export const setResponseHeaders = createMiddleware<AppEnv>(async (c, next) => {
   const nextSecured = async () => {
     await secure(c, next);
     if (!c.res.headers.has("Content-Security-Policy")) c.header("Content-Security-Policy", POLICY);
+    // Responses have tokens, links and sessions: no proxy and no browser keeps them.
+    if (!c.res.headers.has("Cache-Control")) c.header("Cache-Control", "no-store");
   };
   // Without an Origin header an OPTIONS request is no preflight, and CORS must not answer it.
   const isFromPage = c.req.header("Origin") !== undefined;

@@ -4,6 +4,7 @@ import { listPermissions } from "../../index/permission-index.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { type AgentRequest, parseClientRequestId } from "../../protocol/ids.ts";
 import { isoTime } from "../../protocol/iso-time.ts";
+import { makerOf } from "../../protocol/maker.ts";
 import { type PermissionOption, redactOptions } from "../../protocol/permission.ts";
 import { unknownPermission } from "../../protocol/refusal.ts";
 import {
@@ -13,13 +14,13 @@ import {
   PERMISSION_ANSWER,
   PERMISSIONS_QUERY,
   type PermissionList,
+  type PermissionRequest,
 } from "../../protocol/rest.ts";
-import { audit } from "../../tenant/client/audit.ts";
 import type { AppEnv } from "../app-env.ts";
 import { parse, parseBody, parseQuery } from "../input.ts";
 import { requireScope } from "../middleware/authentication.ts";
 import { RefusalException, unwrap } from "../refusal-response.ts";
-import { sessionOf } from "../targets.ts";
+import { askSession, askTenant, sessionOf } from "../targets.ts";
 
 /** Permission requests that wait in the caller's sessions, and answers to them from outside a connection. */
 export const permissionRoutes = new Hono<AppEnv>();
@@ -33,6 +34,17 @@ permissionRoutes.get("/permissions", async (c) => {
     options: options === null ? null : optionsFor(caller, options),
   }));
   return c.json<PermissionList>({ permissions, nextCursor });
+});
+
+/** All that a request asks for. Tool data is for those who may answer. */
+permissionRoutes.get("/permissions/:id", requireScope("permission:answer"), async (c) => {
+  const request = requestOf(c);
+  const caller = c.get("caller");
+  const { sessionId } = request;
+  const summary = unwrap(
+    await askSession(c, sessionId, (session) => session.permissionSummary(caller, request)),
+  );
+  return c.json<PermissionRequest>({ id: c.req.param("id"), sessionId, ...summary });
 });
 
 permissionRoutes.post("/permissions/:id", requireScope("permission:answer"), async (c) => {
@@ -56,17 +68,17 @@ permissionRoutes.post(
     const caller = c.get("caller");
     const { tenant, subject } = caller;
     const { workspace, options } = unwrap(
-      await sessionOf(c, session).permissionSummary(caller, { sessionId: session, seq }),
+      await askSession(c, session, (object) => object.permissionSummary(caller, { sessionId: session, seq })),
     );
     const id = crypto.randomUUID();
     const expires = Math.floor(Date.now() / 1000) + expiresIn;
     const { origin } = new URL(c.req.url);
-    const link = { tenant, workspace, session, seq, by: subject, id, expires };
+    const link = { tenant, workspace, session, seq, by: subject, maker: makerOf(caller), id, expires };
     const links = await makeAnswerLinks(c.env, origin, link, options, c.get("limits"));
     if (!links) throw noLinks();
+    const registration = { id, session, workspace, seq, expires: expires * 1000 };
+    unwrap(await askTenant(c, (object) => object.registerAnswerLinks(caller, registration)));
     const expiresAt = isoTime(expires * 1000);
-    const detail = { id, request: seq, expiresAt };
-    await audit(c.env, tenant, { kind: "link.made", subject, workspace, session, detail });
     return c.json<AnswerLinks>({ id, permission: c.req.param("id"), expiresAt, links }, 201);
   },
 );

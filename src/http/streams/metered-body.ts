@@ -1,3 +1,4 @@
+import { subjectObject } from "../../durable/objects.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { Allowance } from "../../protocol/rpc.ts";
@@ -38,13 +39,13 @@ export class MeteredBody {
     throw new Error(refusal.message);
   }
 
-  /** Returns the unused part of the allowance to the tenant. */
+  /** Returns the unused part of the allowance to the subject. */
   async close(): Promise<void> {
     const { tenant, subject } = this.#caller;
     await this.#counting.catch(() => {});
     if (!this.#allowance) return;
     try {
-      await this.#env.TENANT_DO.getByName(tenant).refundAllowance(subject, this.#allowance);
+      await subjectObject(this.#env, tenant, subject).refundAllowance(this.#allowance);
     } catch (error) {
       // The subject gets the rest back when the next hour begins.
       console.warn("allowance not given back", { error: String(error) });

@@ -14,12 +14,12 @@ export function acceptsEventStream(c: Context<AppEnv>): boolean {
  */
 export async function objectStream(
   c: Context<AppEnv>,
-  object: Pick<Fetcher, "fetch">,
+  find: () => Pick<Fetcher, "fetch">,
   headers: Record<string, string>,
   endsAt = c.get("caller").expires * 1000,
 ): Promise<Result<Response>> {
   const { keepAliveMs, socketIdleMs } = c.get("limits");
-  const response = await requestSocket(object, headers);
+  const response = await requestSocket(find, headers);
   if (!response.ok) return response;
   const { webSocket } = response.value;
   webSocket.accept();
@@ -32,7 +32,7 @@ export async function objectStream(
   return accepted(
     c.body(body, 200, {
       "Content-Type": "text/event-stream",
-      "Cache-Control": "no-cache, no-transform",
+      "Cache-Control": "no-store, no-transform",
     }),
   );
 }

@@ -32,7 +32,7 @@ const CONTEXT = 3;
 
 /** Lines with their ends, so that a missing one at the end of the file is a difference like any other. */
 function lines(text: string): string[] {
-  return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+  return text === "" ? [] : text.split(/(?<=\n)/);
 }
 
 function marked(mark: string, line: string): string {

@@ -1,7 +1,9 @@
 import { newUlid } from "../../durable/new-id.ts";
 import { textChunks } from "../../durable/text-chunks.ts";
 import type { EventsPage } from "../../protocol/rpc.ts";
+import { RPC_VERSION } from "../../protocol/versions.ts";
 import { eventIdPrefix, type LogEvent } from "../core/events/event.ts";
+import { type LogView, withPseudonyms } from "../core/read/pseudonyms.ts";
 import { redacted, redactedLine } from "../core/read/redaction/redaction.ts";
 import {
   type Envelope,
@@ -60,26 +62,34 @@ export class EventLog {
     after: number,
     maxChars: number,
     maxEvents: number,
-    redact?: boolean,
+    view: LogView = {},
   ): EventsPage {
     let text = "";
     let last = after;
     let count = 0;
-    for (const { seq, line } of this.envelopes(sessionId, after, redact)) {
+    for (const { seq, line } of this.envelopes(sessionId, after, view)) {
       if (count > 0 && (text.length + line.length > maxChars || count >= maxEvents)) break;
       text += `${line}\n`;
       last = seq;
       count += 1;
     }
-    return { text, last, count };
+    return { v: RPC_VERSION, text, last, count };
   }
 
   /** Envelopes after `after`. The generator reads from an open SQLite cursor, so it must not be kept across an await. */
-  *envelopes(sessionId: string, after: number, redact = false): Generator<Envelope> {
+  *envelopes(
+    sessionId: string,
+    after: number,
+    { redact, pseudonym, personName }: LogView = {},
+  ): Generator<Envelope> {
     for (const { seq, event, line } of this.#eventsAfter(after)) {
-      const text = line(sessionId);
-      if (!redact) yield { seq, event, line: text };
-      else yield { seq, event: () => redacted(event()), line: redactedLine(text, event()) };
+      const whole = line(sessionId);
+      const text = redact ? redactedLine(whole, event(), personName) : whole;
+      yield {
+        seq,
+        event: redact ? () => redacted(event(), personName) : event,
+        line: pseudonym ? withPseudonyms(text, pseudonym) : text,
+      };
     }
   }
 
@@ -102,8 +112,13 @@ export class EventLog {
 
   /** Every event up to this one is in the archive. */
   get archivedUpTo(): number {
-    this.#archivedUpTo ??= this.segments().at(-1)?.last ?? 0;
+    this.#archivedUpTo ??= this.#segmentFrom(Number.MAX_SAFE_INTEGER)?.last ?? 0;
     return this.#archivedUpTo;
+  }
+
+  /** Reads anew how far the archive reaches: a change was undone. */
+  refresh(): void {
+    this.#archivedUpTo = undefined;
   }
 
   segments(): ArchivedSegment[] {
@@ -115,10 +130,15 @@ export class EventLog {
   /** The archived segment that a read after `after` needs; undefined if that read needs no archive or the held segment. */
   missingSegment(after: number): ArchivedSegment | undefined {
     if (after >= this.archivedUpTo || this.#held?.hasNext(after)) return undefined;
+    return this.#segmentFrom(after + 1);
+  }
+
+  /** The last segment that begins at event `seq` or before it. Segments follow each other without a gap. */
+  #segmentFrom(seq: number): ArchivedSegment | undefined {
     return this.#sql
       .exec<ArchivedSegment>(
-        "SELECT first, last, key, chars FROM segment WHERE last > ? ORDER BY first LIMIT 1",
-        after,
+        "SELECT first, last, key, chars FROM segment WHERE first <= ? ORDER BY first DESC LIMIT 1",
+        seq,
       )
       .toArray()[0];
   }
@@ -128,8 +148,11 @@ export class EventLog {
     this.#held = new HeldSegment(first, last, text.split("\n"));
   }
 
-  /** The end of the rows to archive next: whole rows from the oldest on, up to event `seq` and about `maxChars`. */
-  oldestRowsEnd(seq: number, maxChars: number): number | undefined {
+  /**
+   * The end of the rows to archive next: whole rows from the oldest on, up to event `seq` and about `maxChars`. The log
+   * ends with `lastSeq`.
+   */
+  oldestRowsEnd(seq: number, lastSeq: number, maxChars: number): number | undefined {
     let chars = 0;
     let end: number | undefined;
     let start: number | undefined;
@@ -139,20 +162,20 @@ export class EventLog {
     )) {
       // A row ends where the next one starts.
       if (start !== undefined) {
-        if (row.seq - 1 > seq) break;
+        if (row.seq - 1 > seq) return end;
         end = row.seq - 1;
-        if (chars > maxChars) break;
+        if (chars > maxChars) return end;
       }
       start = row.seq;
       chars += row.n;
     }
-    return end;
+    return start !== undefined && lastSeq <= seq ? lastSeq : end;
   }
 
   /** Keeps one event in storage when the rest of its segment moves to the archive. */
   pin(sessionId: string, seq: number): void {
     const [envelope] = this.envelopes(sessionId, seq - 1);
-    if (envelope)
+    if (envelope && envelope.line.length <= this.#rowChars)
       this.#sql.exec("INSERT OR REPLACE INTO pinned (seq, line) VALUES (?, ?)", seq, envelope.line);
   }
 

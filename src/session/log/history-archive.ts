@@ -1,15 +1,20 @@
 import type { Limits } from "../../protocol/limits.ts";
-import { isFrame } from "../core/events/event.ts";
+import { historyCharsOf, isFrame } from "../core/events/event.ts";
 import type { SessionState } from "../core/state/state.ts";
+import { archiveKey, readArchive, writeArchive } from "./archive-files.ts";
 import type { ArchivedSegment } from "./event-log.ts";
 import { HistoryGone } from "./history-gone.ts";
 import type { Journal, Recorder } from "./journal.ts";
 
-/** The oldest part of a session's log in R2, so that the session's object stays small while its history grows. */
+/**
+ * The oldest part of a session's log in R2, so that the session's object stays small while its history grows; the whole
+ * log of a session that nobody has used for long.
+ */
 export class HistoryArchive {
   readonly #bucket: R2Bucket | undefined;
   readonly #journal: Journal;
   readonly #limits: Limits;
+  readonly #fetching = new Map<string, Promise<string>>();
   #archiving: Promise<void> | undefined;
 
   /** Without a bucket nothing is archived. */
@@ -19,79 +24,119 @@ export class HistoryArchive {
     this.#limits = limits;
   }
 
+  get isAvailable(): boolean {
+    return this.#bucket !== undefined;
+  }
+
   /** Whether the log has grown enough for its oldest part to be archived. */
   isDue(state: SessionState): boolean {
     return this.#bucket !== undefined && state.historyChars > this.#limits.historyChars * ARCHIVE_FROM;
   }
 
   /**
-   * Makes the event after `after` readable. Undefined: it is readable already. The event stays readable only until the
-   * next await, because another reader may replace the held segment. Rejects with `HistoryGone`.
+   * Calls `use` while the event after `after` is readable: at once, or after the segment that has the event was fetched.
+   * No await may come between holding a segment and reading it, because readers of other segments replace the held one.
+   * Rejects with `HistoryGone`.
    */
-  reach(after: number): Promise<void> | undefined {
+  read<T>(after: number, use: () => T): T | Promise<T> {
     const segment = this.#journal.log.missingSegment(after);
-    return segment && this.#fetch(segment);
+    return segment ? this.#readSegment(segment, use) : use();
   }
 
-  async #fetch(segment: ArchivedSegment): Promise<void> {
-    const object = await this.#bucket?.get(segment.key);
-    if (!object) throw new HistoryGone(segment);
-    this.#journal.log.hold(segment, await object.text());
+  async #readSegment<T>(segment: ArchivedSegment, use: () => T): Promise<T> {
+    const text = await this.#fetch(segment);
+    this.#journal.log.hold(segment, text);
+    return use();
   }
 
-  /**
-   * Archives the oldest part of the log until enough room is left. The fact and the removal of the rows commit together,
-   * after the copy is safe: a crash in between costs a second, equal copy.
-   */
+  /** The text of a segment. Readers that want a segment at the same time share one request. */
+  #fetch(segment: ArchivedSegment): Promise<string> {
+    const { key } = segment;
+    const underWay = this.#fetching.get(key);
+    if (underWay) return underWay;
+    const fetching = this.#textOf(segment).finally(() => this.#fetching.delete(key));
+    this.#fetching.set(key, fetching);
+    return fetching;
+  }
+
+  async #textOf(segment: ArchivedSegment): Promise<string> {
+    const text = this.#bucket && (await readArchive(this.#bucket, segment.key));
+    if (text === undefined) throw new HistoryGone(segment);
+    return text;
+  }
+
+  /** Archives the oldest part of the log until enough room is left. */
   archiveOldest(state: SessionState, record: Recorder): Promise<void> {
-    // Two concurrent runs would remove the same segment twice.
-    this.#archiving ??= this.#archive(state, record).finally(() => {
+    const enough = this.#limits.historyChars * ARCHIVE_DOWN_TO;
+    return this.#archiveWhile(state, record, () => state.historyChars > enough);
+  }
+
+  /** Archives the whole log of a session at rest. The object keeps the state, and the events that say so. */
+  archiveAll(state: SessionState, record: Recorder): Promise<void> {
+    const { lastSeq } = state;
+    return this.#archiveWhile(state, record, () => this.#journal.log.archivedUpTo < lastSeq, lastSeq);
+  }
+
+  /** Two concurrent runs would remove the same segment twice, so the second one waits for the first one. */
+  async #archiveWhile(...run: [SessionState, Recorder, () => boolean, number?]): Promise<void> {
+    while (this.#archiving) await this.#archiving;
+    this.#archiving = this.#archive(...run).finally(() => {
       this.#archiving = undefined;
     });
     return this.#archiving;
   }
 
-  async #archive(state: SessionState, record: Recorder): Promise<void> {
-    while (this.#bucket && state.historyChars > this.#limits.historyChars * ARCHIVE_DOWN_TO) {
-      const oldest = this.#oldest(state);
+  /**
+   * The fact and the removal of the rows commit together, after the copy was read back: a crash in between costs a
+   * second, equal copy.
+   */
+  async #archive(
+    state: SessionState,
+    record: Recorder,
+    isWanted: () => boolean,
+    upTo = Number.POSITIVE_INFINITY,
+  ): Promise<void> {
+    const { log } = this.#journal;
+    while (this.#bucket && isWanted()) {
+      const oldest = this.#journal.canArchive(state) ? this.#oldest(state, upTo) : undefined;
       if (!oldest) return;
       const { text, ...segment } = oldest;
-      await this.#bucket.put(segment.key, text);
+      await writeArchive(this.#bucket, segment.key, text);
       if (this.#journal.state !== state) return;
       record((batch) => {
-        const opening = state.identity?.request ?? 0;
-        if (opening >= segment.first && opening <= segment.last)
-          this.#journal.log.pin(state.sessionId, opening);
-        this.#journal.log.removeArchived(segment);
+        for (const seq of neededAtHand(state))
+          if (seq >= segment.first && seq <= segment.last) log.pin(state.sessionId, seq);
+        log.removeArchived(segment);
         batch.fact("gateway", "log.archived", segment);
       });
     }
   }
 
-  async delete(): Promise<void> {
-    const keys = this.#journal.log.segments().map((segment) => segment.key);
-    for (let i = 0; i < keys.length; i += KEYS_PER_DELETE)
-      await this.#bucket?.delete(keys.slice(i, i + KEYS_PER_DELETE));
+  /** Settles when no file is being written. */
+  async idle(): Promise<void> {
+    await this.#archiving?.catch(() => {});
   }
 
   /** The segment to archive next, with its text. */
-  #oldest(state: SessionState): (ArchivedSegment & { text: string }) | undefined {
+  #oldest(state: SessionState, upTo: number): (ArchivedSegment & { text: string }) | undefined {
     const { log } = this.#journal;
-    const end = log.oldestRowsEnd(archivableUpTo(state), this.#limits.segmentChars);
-    if (end === undefined) return undefined;
+    const { lastSeq, identity, sessionId } = state;
+    const last = Math.min(archivableUpTo(state), upTo);
+    const end = log.oldestRowsEnd(last, lastSeq, this.#limits.segmentChars);
+    if (end === undefined || !identity) return undefined;
     const lines: string[] = [];
     let chars = 0;
     let first = 0;
-    for (const { seq, event, line } of log.envelopes(state.sessionId, log.archivedUpTo)) {
+    for (const { seq, event, line } of log.envelopes(sessionId, log.archivedUpTo)) {
       if (seq > end) break;
       const stored = event();
       first ||= seq;
       // The opening request will be pinned, and a pinned event has one row only.
-      if (seq === state.identity?.request && line.length > this.#limits.rowChars) return undefined;
-      if (isFrame(stored)) chars += stored.frame.raw.length;
+      if (seq === identity.request && line.length > this.#limits.rowChars) return undefined;
+      if (isFrame(stored)) chars += historyCharsOf(stored);
       lines.push(`${line}\n`);
     }
-    const key = `sessions/${state.identity?.tenant}/${state.sessionId}/events/${String(first).padStart(12, "0")}.ndjson`;
+    const key = archiveKey(identity.tenant, sessionId, first, end);
     return { first, last: end, key, chars, text: lines.join("") };
   }
 }
@@ -100,8 +145,10 @@ export class HistoryArchive {
 const ARCHIVE_FROM = 0.9;
 const ARCHIVE_DOWN_TO = 0.6;
 
-/** R2 deletes at most so many objects in one call. */
-const KEYS_PER_DELETE = 1000;
+/** The events of the past that the session needs: the request that opened it, and the answers to keyed prompts. */
+function neededAtHand({ identity, prompts }: SessionState): number[] {
+  return [identity?.request ?? [], prompts.flatMap(({ answer }) => answer ?? [])].flat();
+}
 
 /** The last event before any request, queued prompt or turn that is still open. */
 function archivableUpTo({ lastSeq, awaitingAgent, awaitingClient, queue, turn }: SessionState): number {

@@ -1,28 +1,33 @@
 import type { Tables } from "../../durable/schema.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import { Batch } from "../core/decide/batch.ts";
-import { type FrameEvent, isFrame, type LogEvent } from "../core/events/event.ts";
+import { charsOf, type FrameEvent, isFrame, type LogEvent } from "../core/events/event.ts";
 import { apply } from "../core/state/fold.ts";
 import type { SessionState } from "../core/state/state.ts";
 import { EventLog } from "./event-log.ts";
 import { Snapshots } from "./snapshots.ts";
 
-/** Turns one input into events that `decide` adds, writes them, and lets the readers of the log advance. */
-export type Recorder = (decide: (batch: Batch) => void) => void;
+/**
+ * Turns one input into events that `decide` adds, writes them, and lets the readers of the log advance. `committed` runs
+ * in between: it does what must not happen if the events cannot be written.
+ */
+export type Recorder = (decide: (batch: Batch) => void, committed?: () => void) => void;
 
 /** The log and the state that it folds to. A session changes here and nowhere else. */
 export class Journal {
   readonly log: EventLog;
+  readonly #storage: DurableObjectStorage;
   readonly #limits: Limits;
   readonly #snapshots: Snapshots;
   #state: SessionState | undefined;
   /** The newest events. Readers that keep up read from here and not from SQLite. */
   #tail: LogEvent[] = [];
 
-  constructor(sql: SqlStorage, tables: Tables, limits: Limits) {
+  constructor(storage: DurableObjectStorage, tables: Tables, limits: Limits) {
+    this.#storage = storage;
     this.#limits = limits;
-    this.log = new EventLog(sql, limits.rowChars);
-    this.#snapshots = new Snapshots(sql, limits);
+    this.log = new EventLog(storage.sql, limits.rowChars);
+    this.#snapshots = new Snapshots(storage.sql, limits);
     if (tables.exist) this.#state = this.#snapshots.load();
   }
 
@@ -39,6 +44,16 @@ export class Journal {
       if (events.length === 0) return true;
       for (const event of events) apply(state, event);
     }
+  }
+
+  /** Saves the state that `catchUp` has folded from the archive: the next load needs no archive. */
+  saveFolded(): void {
+    if (this.#state) this.#snapshots.saveFolded(this.#state);
+  }
+
+  /** Whether events may be archived: a snapshot has to include them. */
+  canArchive(state: SessionState): boolean {
+    return this.#snapshots.canSave(state);
   }
 
   /** Undefined while no session exists here: a request for an unknown id leaves no trace. */
@@ -69,18 +84,31 @@ export class Journal {
   }
 
   /**
-   * Lets `decide` add events, and writes them all at once. After an exception the state may include events that the log
-   * lacks, so the caller must load the session again from storage.
+   * Lets `decide` add events, and writes them all at once. After an exception nothing is written, but the state includes
+   * events that the log lacks: the caller must `restore` it.
    */
   record(decide: (batch: Batch) => void): readonly LogEvent[] {
     const state = this.requireState();
     const batch = new Batch(state, Date.now(), this.#limits, (seq) => this.eventAt(seq));
-    decide(batch);
-    if (batch.events.length === 0) return batch.events;
-    this.log.append(batch.events);
-    this.#snapshots.save(state);
+    this.#storage.transactionSync(() => {
+      decide(batch);
+      if (batch.events.length === 0) return;
+      this.log.append(batch.events);
+      this.#snapshots.save(state, this.log.archivedUpTo);
+    });
     for (const event of batch.events) this.#tail.push(event);
     return batch.events;
+  }
+
+  /** Makes the state what the log says. False: that needs the archive, so only a fresh start can do it. */
+  restore(): boolean {
+    const state = this.requireState();
+    this.log.refresh();
+    // Memory ends where this object last wrote. If storage goes on, readers must get the rest from there.
+    this.#tail = [];
+    // Others hold the state, so the object stays.
+    Object.assign(state, this.#snapshots.load());
+    return this.catchUp();
   }
 
   /** Events after `seq` of about `maxChars` together, at least one if there is one; from memory if it has them. */
@@ -91,7 +119,7 @@ export class Journal {
     const page: LogEvent[] = [];
     for (let chars = 0, i = seq + 1 - first; i < this.#tail.length; i += 1) {
       const event = this.#tail[i] as LogEvent;
-      chars += sizeOf(event);
+      chars += charsOf(event);
       if (page.length > 0 && chars > maxChars) break;
       page.push(event);
     }
@@ -112,16 +140,9 @@ export class Journal {
     let dropped = this.#tail.length;
     for (let chars = 0; dropped > 0; dropped -= 1) {
       const event = this.#tail[dropped - 1] as LogEvent;
-      chars += sizeOf(event);
+      chars += charsOf(event);
       if (event.seq <= seq || chars > this.#limits.tailChars) break;
     }
     if (dropped > 0) this.#tail = this.#tail.slice(dropped);
   }
 }
-
-/** The size of an event in memory, in characters. Facts are small and not worth measuring. */
-function sizeOf(event: LogEvent): number {
-  return isFrame(event) ? event.frame.raw.length : FACT_CHARS;
-}
-
-const FACT_CHARS = 200;

@@ -1,4 +1,5 @@
 import { mustReadFrame } from "../../protocol/frame.ts";
+import { NEWEST_READ, NewerVersion, versionOf } from "../../protocol/versions.ts";
 import { isFactKind } from "../core/events/catalogue.ts";
 import { isLineFault, readEnvelope } from "../core/events/envelope.ts";
 import {
@@ -25,6 +26,9 @@ import {
 export type Row = { seq: number; at: number; ids: string; context: string; heads: string; body: string };
 
 /**
+ * The heads of a row of version 1 are an array of these, which costs the row no version. The heads of a later version
+ * are an object with `v`.
+ *
  * The description of one event in a row; `n` is the length of the event's text. A bare number is that length for the
  * commonest event, a plain frame from the agent.
  */
@@ -50,7 +54,7 @@ export type Envelope = { seq: number; event: () => LogEvent; line: string };
 
 /** The events of a row after `after`. `readParts` gives the rest of a text that is too long for the row. */
 export function* eventsInRow(row: Row, after: number, readParts: () => string): Generator<StoredEvent> {
-  const heads = JSON.parse(row.heads) as Head[];
+  const heads = headsOf(row);
   const context = JSON.parse(row.context) as Context;
   const sizes = heads.map((head) => (typeof head === "number" ? head : head.n));
   // A row whose text continues in parts has one event only.
@@ -72,6 +76,12 @@ export function* eventsInRow(row: Row, after: number, readParts: () => string): 
     }
     offset += size;
   }
+}
+
+function headsOf({ seq, heads: text }: Row): Head[] {
+  const heads = JSON.parse(text) as unknown;
+  if (Array.isArray(heads)) return heads as Head[];
+  throw new NewerVersion(`The row of event ${seq} in the log`, versionOf(heads), NEWEST_READ.row);
 }
 
 /** A row on its way into storage. */

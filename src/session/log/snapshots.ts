@@ -1,5 +1,6 @@
 import type { Limits } from "../../protocol/limits.ts";
-import { initialState, type SessionState, STATE_VERSION } from "../core/state/state.ts";
+import { initialState, type SessionState } from "../core/state/state.ts";
+import { upgradeState } from "../core/state/state-upgrades.ts";
 
 /** The stored state as of some event. Loading a session costs the snapshot and the events after it, not the whole log. */
 export class Snapshots {
@@ -27,9 +28,29 @@ export class Snapshots {
     return state;
   }
 
-  /** Saves the state every `eventsPerSnapshot` events. The snapshot commits together with the events it includes. */
-  save(state: SessionState): void {
-    if (state.lastSeq - this.#savedSeq < this.#limits.eventsPerSnapshot) return;
+  /**
+   * Saves the state at the end of a turn, and every `eventsPerSnapshot` events during one. The snapshot commits together
+   * with the events it includes. A snapshot also has all archived events, so that waking reads no archive.
+   */
+  save(state: SessionState, archivedUpTo: number): void {
+    const { eventsPerSnapshot, eventsPerTurnSnapshot } = this.#limits;
+    const enough =
+      state.turn === null ? Math.min(eventsPerTurnSnapshot, eventsPerSnapshot) : eventsPerSnapshot;
+    if (state.lastSeq - this.#savedSeq < enough && this.#savedSeq >= archivedUpTo) return;
+    this.#write(state);
+  }
+
+  /** Whether the state is short enough for a snapshot. */
+  canSave(state: SessionState): boolean {
+    return JSON.stringify(state).length <= this.#limits.rowChars;
+  }
+
+  /** Saves a state that was folded anew, so that the next load finds it. */
+  saveFolded(state: SessionState): void {
+    if (state.lastSeq > this.#savedSeq) this.#write(state);
+  }
+
+  #write(state: SessionState): void {
     this.#savedSeq = state.lastSeq;
     const text = JSON.stringify(state);
     // Without this snapshot loading is slower, but not wrong: an older snapshot has more events after it.
@@ -42,11 +63,10 @@ export class Snapshots {
   }
 }
 
-/** Undefined for a snapshot of another `STATE_VERSION`: its state is folded anew from the log. */
+/** Undefined for a snapshot that cannot be used: its state is folded anew from the log. */
 function parseSnapshot(text: string): SessionState | undefined {
   try {
-    const state = JSON.parse(text) as SessionState;
-    return state.version === STATE_VERSION ? state : undefined;
+    return upgradeState(JSON.parse(text) as Record<string, unknown>);
   } catch {
     return undefined;
   }

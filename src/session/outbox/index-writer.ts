@@ -1,4 +1,4 @@
-import { removeSession, writeSession } from "../../index/session-index.ts";
+import { removeSession, rewriteSession, writeSession } from "../../index/session-index.ts";
 import type { Listing } from "../core/events/facts/definition.ts";
 import { indexEntry } from "../core/read/index-entry.ts";
 import type { SessionState } from "../core/state/state.ts";
@@ -7,16 +7,29 @@ import type { SessionState } from "../core/state/state.ts";
 export class IndexWriter {
   readonly #index: D1Database;
   readonly #isCurrent: (state: SessionState) => boolean;
-  readonly #failed: () => void;
+  readonly #isListed: () => boolean;
+  readonly #enroll: (state: SessionState) => Promise<void>;
+  readonly #retryLater: () => void;
   #writing: Promise<void> = Promise.resolve();
   /** The open permissions as of the last write that was due to them. */
   #pending: string | undefined;
 
-  /** A state is current until its session is deleted. `failed` is called when a write has to be retried. */
-  constructor(index: D1Database, isCurrent: (state: SessionState) => boolean, failed: () => void) {
+  /**
+   * A state is current until its session is deleted. A revoked session is not listed. `enroll` makes sure that the
+   * workspace knows the session. `retryLater` has to call `write` again.
+   */
+  constructor(
+    index: D1Database,
+    isCurrent: (state: SessionState) => boolean,
+    isListed: () => boolean,
+    enroll: (state: SessionState) => Promise<void>,
+    retryLater: () => void,
+  ) {
     this.#index = index;
     this.#isCurrent = isCurrent;
-    this.#failed = failed;
+    this.#isListed = isListed;
+    this.#enroll = enroll;
+    this.#retryLater = retryLater;
   }
 
   /** Whether facts listed so have to be in the index at once. People wait for permission requests. */
@@ -34,22 +47,45 @@ export class IndexWriter {
     return listed.some((when) => when !== "never");
   }
 
+  /**
+   * Writes the session's row, or takes it off the index if the session is not listed, and enrolls the session. Rejects if
+   * either fails: a deadline that calls this repeats it.
+   */
   write(state: SessionState): Promise<void> {
-    this.#writing = this.#writing.then(async () => {
+    const written = this.#writing.then(async () => {
       const entry = indexEntry(state);
       if (!entry || !this.#isCurrent(state)) return;
-      try {
-        await writeSession(this.#index, entry);
-      } catch (error) {
-        console.error("index write failed", { sessionId: state.sessionId, error: String(error) });
-        if (this.#isCurrent(state)) this.#failed();
-      }
+      await (this.#isListed() ? writeSession(this.#index, entry) : removeSession(this.#index, entry));
+      // Lists do not wait for the workspace, which may be out of reach or of the release before.
+      if (this.#isCurrent(state)) await this.#enroll(state);
     });
-    return this.#writing;
+    this.#writing = written.catch(() => {});
+    return written;
   }
 
-  async remove({ sessionId, identity }: SessionState): Promise<void> {
-    await this.#writing;
-    if (identity) await removeSession(this.#index, { tenant: identity.tenant, sessionId });
+  /** Writes the row now, or later if that fails. Never rejects. */
+  async writeOrRetry(state: SessionState): Promise<void> {
+    try {
+      await this.write(state);
+    } catch (error) {
+      console.error("index write failed", { sessionId: state.sessionId, error: String(error) });
+      if (this.#isCurrent(state)) this.#retryLater();
+    }
+  }
+
+  /** Writes the row whatever the index has. Throws if the index cannot be written. */
+  async rewrite(state: SessionState): Promise<void> {
+    const rewriting = this.#writing.then(async () => {
+      const entry = indexEntry(state);
+      if (!entry || !this.#isCurrent(state)) return;
+      await (this.#isListed() ? rewriteSession(this.#index, entry) : removeSession(this.#index, entry));
+    });
+    this.#writing = rewriting.catch(() => {});
+    await rewriting;
+  }
+
+  /** Settles when no write is under way. */
+  idle(): Promise<void> {
+    return this.#writing;
   }
 }

@@ -1,43 +1,58 @@
 import type { Deadlines } from "../../durable/deadlines.ts";
 import { newId } from "../../durable/new-id.ts";
+import { isReset, isUnavailable } from "../../durable/object-call.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { HandedMessage, WebhookMessageType } from "../../protocol/webhook-messages.ts";
 import type { LogEvent } from "../core/events/event.ts";
 import { webhookMessagesFor } from "../core/read/webhook-message.ts";
 import type { SessionState } from "../core/state/state.ts";
 
-type Timers = Pick<Deadlines<"webhook-messages">, "set" | "setUnlessSet" | "clear">;
+type Timers = Pick<Deadlines<"webhook-messages">, "setUnlessSet" | "clear">;
 
-/** The workspace, as the outbox sees it: it takes messages and says which types it wants from now on. */
-type Workspace = { notify(messages: HandedMessage[]): Promise<WebhookMessageType[]> };
+/** Hands messages to the session's workspace, which says the types that it wants from now on. */
+type Notify = (
+  state: SessionState,
+  messages: HandedMessage[],
+) => Promise<readonly WebhookMessageType[] | undefined>;
+
+/** Takes note of a message that the workspace failed to take `tries` times. */
+type NoteSkipped = (message: HandedMessage, tries: number) => void;
 
 /**
  * Messages for the workspace's webhooks. A message is a row from the step that logs its event until the workspace has
  * the message. Nothing is written where no webhook wants anything.
+ *
+ * A message that the workspace fails to take again and again is skipped, so that the messages behind it go on.
  */
 export class WebhookOutbox {
   readonly #ctx: DurableObjectState;
   readonly #limits: Limits;
   readonly #timers: Timers;
-  readonly #workspaceOf: (state: SessionState) => Workspace | undefined;
+  readonly #notify: Notify;
+  readonly #noteSkipped: NoteSkipped;
   /** False when the session was deleted. */
   readonly #isCurrent: (state: SessionState) => boolean;
   #wanted: readonly WebhookMessageType[];
-  #handing = false;
+  /** The message that the workspace failed to take last. */
+  #tried: Tried | undefined;
+  #handing: Promise<void> | undefined;
 
   constructor(
     ctx: DurableObjectState,
     limits: Limits,
     timers: Timers,
-    workspaceOf: (state: SessionState) => Workspace | undefined,
+    notify: Notify,
+    noteSkipped: NoteSkipped,
     isCurrent: (state: SessionState) => boolean,
   ) {
     this.#ctx = ctx;
     this.#limits = limits;
     this.#timers = timers;
-    this.#workspaceOf = workspaceOf;
+    this.#notify = notify;
+    this.#noteSkipped = noteSkipped;
     this.#isCurrent = isCurrent;
     this.#wanted = ctx.storage.kv.get<WebhookMessageType[]>(WANTED) ?? [];
+    this.#tried = ctx.storage.kv.get<Tried>(TRIED);
   }
 
   /** The types of message that the workspace's webhooks want from now on. */
@@ -60,39 +75,99 @@ export class WebhookOutbox {
         ...[seq, newId("msg"), message.type, JSON.stringify(message)],
       );
     this.#dropOldest();
-    this.#ctx.waitUntil(this.handOver(state));
-  }
-
-  /** Hands the messages to the workspace in order. One call runs at a time, and takes messages that arrive meanwhile. */
-  async handOver(state: SessionState): Promise<void> {
     // The object may be evicted before the workspace answers, or the workspace may not answer.
     this.#timers.setUnlessSet("webhook-messages", Date.now() + this.#limits.webhookMessageRetryMs);
-    if (this.#handing) return;
-    this.#handing = true;
+    this.#ctx.waitUntil(
+      this.handOver(state).catch((error: unknown) =>
+        console.error("webhook messages not handed over", {
+          sessionId: state.sessionId,
+          error: String(error),
+        }),
+      ),
+    );
+  }
+
+  /**
+   * Hands the messages to the workspace in order, or rejects: a deadline repeats the call. One call runs at a time, and
+   * takes messages that arrive meanwhile.
+   */
+  handOver(state: SessionState): Promise<void> {
+    this.#handing ??= this.#handAll(state).finally(() => {
+      this.#handing = undefined;
+    });
+    return this.#handing;
+  }
+
+  /** After a failure the messages go in growing batches, the first message alone, until the one at fault comes first. */
+  async #handAll(state: SessionState): Promise<void> {
+    let size = this.#tried ? 1 : AT_ONCE;
+    for (let rows = this.#rows(size); rows.length > 0; rows = this.#rows(size)) {
+      const isTaken = await this.#hand(state, rows);
+      if (!this.#isCurrent(state)) return;
+      size = isTaken ? Math.min(2 * size, AT_ONCE) : 1;
+    }
+    this.#timers.clear("webhook-messages");
+  }
+
+  /** False: the workspace fails with these messages, and they are still to be handed over, or one of them is skipped. */
+  async #hand(state: SessionState, rows: readonly Row[]): Promise<boolean> {
     try {
-      for (let rows = this.#rows(); rows.length > 0; rows = this.#rows()) {
-        const wanted = await this.#workspaceOf(state)?.notify(rows.map(({ seq: _, ...message }) => message));
-        if (!this.#isCurrent(state)) return;
-        this.#ctx.storage.sql.exec("DELETE FROM webhook_message WHERE seq <= ?", rows.at(-1)?.seq ?? 0);
-        // The wanted types change with the placement; a session without a process learns of a change only here.
-        this.want(wanted ?? []);
-      }
-      this.#timers.clear("webhook-messages");
+      const wanted = await this.#notify(
+        state,
+        rows.map(({ seq: _, ...message }) => message),
+      );
+      if (this.#isCurrent(state)) this.#taken(rows, wanted ?? []);
+      return true;
     } catch (error) {
-      console.error("webhook messages not handed over", { sessionId: state.sessionId, error: String(error) });
-      if (this.#isCurrent(state))
-        this.#timers.set("webhook-messages", Date.now() + this.#limits.webhookMessageRetryMs);
-    } finally {
-      this.#handing = false;
+      if (!this.#isCurrent(state) || !mayBeAtFault(error)) throw error;
+      if (rows.length === 1) await this.#blame(state, rows[0] as Row, error);
+      return false;
     }
   }
 
-  #rows(): Row[] {
-    const { sql } = this.#ctx.storage;
-    return sql.exec<Row>("SELECT * FROM webhook_message ORDER BY seq LIMIT ?", AT_ONCE).toArray();
+  #taken(rows: readonly Row[], wanted: readonly WebhookMessageType[]): void {
+    this.#ctx.storage.sql.exec("DELETE FROM webhook_message WHERE seq <= ?", rows.at(-1)?.seq ?? 0);
+    this.#setTried(undefined);
+    // The wanted types change with the placement; a session without a process learns of a change only here.
+    this.want(wanted);
   }
 
-  /** The next message that is kept carries the number of messages dropped before it. */
+  /**
+   * Counts a try of a message that failed alone, and skips the message after too many. A workspace that fails without a
+   * message as well is at fault itself, and nothing is counted.
+   */
+  async #blame(state: SessionState, row: Row, error: unknown): Promise<void> {
+    await this.#notify(state, []);
+    if (!this.#isCurrent(state)) return;
+    const tries = (this.#tried?.id === row.id ? this.#tried.tries : 0) + 1;
+    if (tries < this.#limits.itemTries) {
+      this.#setTried({ id: row.id, tries });
+      throw error;
+    }
+    this.#skip(row);
+    this.#setTried(undefined);
+    this.#noteSkipped(row, tries);
+  }
+
+  #skip({ seq, lost }: Row): void {
+    const { sql } = this.#ctx.storage;
+    sql.exec("DELETE FROM webhook_message WHERE seq = ?", seq);
+    this.#countLost(lost + 1);
+  }
+
+  #setTried(tried: Tried | undefined): void {
+    if (tried === this.#tried) return;
+    this.#tried = tried;
+    const { kv } = this.#ctx.storage;
+    if (tried) kv.put(TRIED, tried);
+    else kv.delete(TRIED);
+  }
+
+  #rows(count: number): Row[] {
+    const { sql } = this.#ctx.storage;
+    return sql.exec<Row>("SELECT * FROM webhook_message ORDER BY seq LIMIT ?", count).toArray();
+  }
+
   #dropOldest(): void {
     const { sql } = this.#ctx.storage;
     const dropped = sql
@@ -103,8 +178,12 @@ export class WebhookOutbox {
       )
       .toArray();
     if (dropped.length === 0) return;
-    const lost = dropped.reduce((sum, row) => sum + row.lost, 0);
-    sql.exec(
+    this.#countLost(dropped.reduce((sum, row) => sum + row.lost, 0));
+  }
+
+  /** The next message that is kept carries the number of messages lost before it. */
+  #countLost(lost: number): void {
+    this.#ctx.storage.sql.exec(
       "UPDATE webhook_message SET lost = lost + ? WHERE seq = (SELECT MIN(seq) FROM webhook_message)",
       lost,
     );
@@ -113,8 +192,21 @@ export class WebhookOutbox {
 
 type Row = HandedMessage & { seq: number };
 
+/** Tries of one message, each of which failed. */
+type Tried = { id: string; tries: number };
+
+/**
+ * Whether the messages of the call may have caused the error. A message that ends the workspace's object looks like a
+ * reset. A workspace that is overloaded, silent or out of reach has not failed with the messages.
+ */
+function mayBeAtFault(error: unknown): boolean {
+  return isReset(error) || !isUnavailable(error);
+}
+
 /** Messages in one call. */
 const AT_ONCE = 20;
 
 /** The stored name comes from earlier builds. */
 const WANTED = "notices";
+
+const TRIED = "webhook-message-tries";

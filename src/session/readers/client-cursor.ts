@@ -1,13 +1,16 @@
 import { type Cursor, cursorAfter, type EventCursor } from "../../protocol/cursor.ts";
 import { gatewayNotice } from "../../protocol/extensions.ts";
-import type { ClientPort, FrameMark, Page, PageMarks } from "../../protocol/rpc.ts";
-import type { LogEvent } from "../core/events/event.ts";
+import type { ClientPort, DeliveryResult, FrameMark, Page, PageMarks } from "../../protocol/rpc.ts";
+import { RPC_VERSION, readable } from "../../protocol/versions.ts";
+import { charsOf, type LogEvent } from "../core/events/event.ts";
+import { namesOther } from "../core/read/for-client.ts";
 import type { Attachment } from "../core/read/replay.ts";
 import { HistoryGone } from "../log/history-gone.ts";
 import {
   isAnswer,
   type LogReader,
   markFrames,
+  offeredWith,
   type ReadSpan,
   renderFrames,
   startOf,
@@ -54,6 +57,8 @@ export class ClientCursor {
   #activity: Activity = { kind: "idle" };
   /** The last event searched for responses while the client rested. */
   #searched = 0;
+  /** Gives back the room of a large page, which the client has got and may not have read. */
+  #release: (() => void) | undefined;
   /** The end of the page that an earlier cursor of this client has under way. */
   #predecessor: Promise<void> | undefined;
 
@@ -69,16 +74,15 @@ export class ClientCursor {
     this.first = first;
   }
 
-  /** The cursor of a new attachment of the same client. It starts when this one has stopped. */
-  succeed(attachment: Attachment, presence: Presence): ClientCursor {
-    const next = new ClientCursor(this.connection, attachment, presence, this.first);
-    next.#searched = this.#searched;
-    if (this.#activity.kind === "idle") this.#activity = { kind: "superseded" };
+  /** Takes over from the cursor of the client's earlier attachment. This one starts when the earlier one has stopped. */
+  supersede(earlier: ClientCursor): void {
+    this.#searched = earlier.#searched;
+    this.#release = earlier.#release;
+    if (earlier.#activity.kind === "idle") earlier.#activity = { kind: "superseded" };
     else
-      next.#predecessor = new Promise((ended) => {
-        this.#activity = { kind: "superseded", ended };
+      this.#predecessor = new Promise((ended) => {
+        earlier.#activity = { kind: "superseded", ended };
       });
-    return next;
   }
 
   /** The last event read, if that is known. */
@@ -88,6 +92,7 @@ export class ClientCursor {
 
   /** The client has room again, or continues from another place: its connection says from where. */
   wake(): void {
+    this.#release?.();
     if (this.#activity.kind === "pumping") this.#activity.isWoken = true;
     else this.#state = { kind: "unlocated" };
   }
@@ -116,6 +121,7 @@ export class ClientCursor {
       this.#state = { kind: "unlocated" };
       throw error;
     } finally {
+      log.room.passOn();
       this.#stop();
     }
   }
@@ -141,7 +147,7 @@ export class ClientCursor {
     if (this.#activity.kind === "pumping") this.#activity.isWoken = false;
     const position = await port.startReading(sessionId);
     if (position === null) return undefined;
-    const cursor = position.cursor ?? cursorAfter(this.first);
+    const cursor = readable(position, "The position of a client").cursor ?? cursorAfter(this.first);
     const { attachment, seq } = cursor;
     this.#searched = Math.max(this.#searched, attachment, seq);
     const own = this.attachment;
@@ -159,35 +165,93 @@ export class ClientCursor {
   }
 
   async #read(at: Located, sessionId: string, port: ClientPort, log: LogReader): Promise<boolean> {
-    while (this.#mayContinue) {
+    const { room } = log;
+    // After its turn has come, or did not come for long, the page is read again: nothing is held while it waits.
+    for (let isForced = false; this.#mayContinue; ) {
       if (at.span.until !== undefined && at.position >= at.span.until) {
         at.span = this.attachment;
         at.position = this.attachment.start;
       }
-      const gone = await reach(log, at.position);
-      const events = gone ? [] : withinSpan(log.after(at.position), at.span);
-      const last = gone?.last ?? events.at(-1)?.seq;
-      if (last === undefined) return true;
+      const read = await this.#readNext(at, sessionId, log, isForced);
+      if (typeof read === "number") {
+        isForced = !(await room.turn(read));
+        continue;
+      }
+      isForced = false;
+      if (read === "nothing") return true;
+      let result: DeliveryResult | "nothing" = "gone";
+      try {
+        result = await this.#deliver(read, at, sessionId, port);
+      } finally {
+        // A client that has had enough says when it has read the page: it wakes the cursor.
+        if (result === "enough" && !this.#isWoken) this.#keepRoom(read.chars, log);
+        else room.free(read.chars);
+      }
+      if (result === "gone") return false;
+      if (result === "enough" || result === "later") at.kind = "resting";
+      if (result === "enough" || result === "later") return true;
+    }
+    return true;
+  }
+
+  /** Small pages need not wait for each other. */
+  #keepRoom(chars: number, { room, pageChars }: LogReader): void {
+    if (chars > pageChars) this.#release = room.keep(chars);
+    else room.free(chars);
+  }
+
+  /**
+   * Reads the next page if there is room for it, and takes the room; otherwise resolves to the room that it needs. Only
+   * the page itself stays in memory.
+   */
+  async #readNext(
+    at: Located,
+    sessionId: string,
+    log: LogReader,
+    isForced: boolean,
+  ): Promise<NextPage | "nothing" | number> {
+    const pending = log.after(at.position);
+    // Without an await in between, a page that finds no room is garbage before the next reader reads.
+    const read = pending instanceof Promise ? await pending.catch(goneHistory) : pending;
+    const gone = read instanceof HistoryGone ? read : undefined;
+    const events = read instanceof HistoryGone ? [] : withinSpan(read, at.span);
+    const last = gone?.last ?? events.at(-1)?.seq;
+    if (last === undefined) return "nothing";
+    const offered = offeredWith(events, at.span, this.connection, log);
+    const chars = [...events, ...offered].reduce((sum, event) => sum + charsOf(event), 0);
+    if (isForced) log.room.force(chars);
+    else if (!log.room.take(chars)) return chars;
+    try {
       const page = gone
         ? this.#goneNotice(at, gone, sessionId)
         : this.#page(at, events, last, sessionId, log);
-      const result = page.frames.length === 0 ? "nothing" : await port.deliver(sessionId, page);
-      if (result === "gone") return false;
-      if (result === "enough" || result === "later") at.kind = "resting";
-      if (result === "later") return true;
-      at.position = last;
-      if (result !== "nothing") at.cursor = cursorAfter(page.end);
-      if (result === "enough") return true;
+      return { page, last, chars };
+    } catch (error) {
+      log.room.free(chars);
+      throw error;
     }
-    return true;
+  }
+
+  async #deliver(
+    { page, last }: NextPage,
+    at: Located,
+    sessionId: string,
+    port: ClientPort,
+  ): Promise<DeliveryResult | "nothing"> {
+    const result = page.frames.length === 0 ? "nothing" : await port.deliver(sessionId, page);
+    if (result === "gone" || result === "later") return result;
+    at.position = last;
+    if (result !== "nothing") at.cursor = cursorAfter(page.end);
+    return result;
   }
 
   /** Tells the client that part of its history is gone. Reading continues after that part. */
   #goneNotice(at: Located, { message, last }: HistoryGone, sessionId: string): Page {
     const frames = [gatewayNotice(sessionId, "history.gone", message)];
     const end = { attachment: at.span.seq, seq: last };
-    if (!at.isMarked) return { end, frames };
-    return { end, frames, marks: this.#marks(at, [{ seq: last, part: null, isAnswer: false }]) };
+    if (!at.isMarked) return { v: RPC_VERSION, end, frames };
+    const marks = this.#marks(at, [{ seq: last, part: null, isAnswer: false }]);
+    return { v: RPC_VERSION, end, frames, marks };
   }
 
   /**
@@ -196,9 +260,7 @@ export class ClientCursor {
    */
   async #searchAnswers(at: Located, sessionId: string, port: ClientPort, log: LogReader): Promise<boolean> {
     while (at.awaitsAnswers && this.#mayContinue) {
-      const reaching = log.reach(this.#searched);
-      if (reaching) await reaching;
-      const events = log.after(this.#searched);
+      const events = await log.after(this.#searched);
       const last = events.at(-1);
       if (!last) return true;
       const responses = events.filter(isAnswer);
@@ -206,6 +268,7 @@ export class ClientCursor {
       const answers = markFrames(rendered, responses).filter(({ mark }) => mark.isAnswer);
       if (answers.length > 0) {
         const result = await port.deliver(sessionId, {
+          v: RPC_VERSION,
           end: { attachment: this.attachment.seq, seq: last.seq },
           frames: answers.map(({ text }) => text),
           marks: { kind: "answers", frames: answers.map(({ mark }) => mark) },
@@ -221,12 +284,17 @@ export class ClientCursor {
   #page(at: Located, events: readonly LogEvent[], last: number, sessionId: string, log: LogReader): Page {
     const end = { attachment: at.span.seq, seq: last };
     const rendered = renderFrames(events, at.position, at.span, this.#recipient(sessionId), log);
-    if (!at.isMarked) return { end, frames: rendered.texts };
+    const others = events.some(namesOther) ? ({ namesOthers: true } as const) : {};
+    if (!at.isMarked) return { v: RPC_VERSION, end, frames: rendered.texts, ...others };
     const { seq, part } = this.#from(at);
     // Of the event after its cursor, the client may have the first frames.
     const frames = markFrames(rendered, events).filter(({ nth, mark }) => mark.seq > seq + 1 || nth >= part);
-    const marks = frames.map(({ mark }) => mark);
-    return { end, frames: frames.map(({ text }) => text), marks: this.#marks(at, marks) };
+    const texts = frames.map(({ text }) => text);
+    const marks = this.#marks(
+      at,
+      frames.map(({ mark }) => mark),
+    );
+    return { v: RPC_VERSION, end, frames: texts, marks, ...others };
   }
 
   #marks(at: Located, frames: FrameMark[]): PageMarks {
@@ -243,11 +311,10 @@ export class ClientCursor {
   }
 }
 
-async function reach(log: LogReader, seq: number): Promise<HistoryGone | undefined> {
-  try {
-    await log.reach(seq);
-  } catch (error) {
-    if (error instanceof HistoryGone) return error;
-    throw error;
-  }
+/** The next page, its last event, and the size of its events. */
+type NextPage = { readonly page: Page; readonly last: number; readonly chars: number };
+
+function goneHistory(error: unknown): HistoryGone {
+  if (error instanceof HistoryGone) return error;
+  throw error;
 }

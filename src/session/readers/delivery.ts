@@ -4,17 +4,20 @@ import { isFrame, type LogEvent } from "../core/events/event.ts";
 import { forClient } from "../core/read/for-client.ts";
 import { redacted } from "../core/read/redaction/redaction.ts";
 import { type Attachment, admits, mergeChunks, type RenderedFrames } from "../core/read/replay.ts";
+import type { PageRoom } from "./page-room.ts";
 import type { Presence } from "./presence.ts";
 
 /** The log, as far as a client's cursor reads it. */
 export type LogReader = {
+  /** The size of a page. Only a single event makes a larger one. */
+  readonly pageChars: number;
   /** Characters up to which a replay joins the chunks of a message. */
   readonly replayChunkChars: number;
-  /** Fetches the event after `seq` from the archive, if it is there. */
-  reach(seq: number): Promise<void> | undefined;
-  /** The events after `seq`, up to about a page. */
-  after(seq: number): LogEvent[];
+  /** The events after `seq`, up to about a page; from the archive, if they are there. Rejects with `HistoryGone`. */
+  after(seq: number): LogEvent[] | Promise<LogEvent[]>;
   eventAt(seq: number): LogEvent | undefined;
+  /** The room that all clients of the session share. */
+  readonly room: PageRoom;
 };
 
 /**
@@ -49,7 +52,7 @@ export function renderFrames(
   const { connection, sessionId, presence } = recipient;
   const { answers, subscriptions = {} } = presence;
   const viewer = { connection, as, replayUntil: as === undefined ? attachment : 0, answers, subscriptions };
-  const events = presence.redacted ? logged.map(redacted) : logged;
+  const events = presence.redacted ? logged.map((event) => redacted(event)) : logged;
   const isMerging = merge && position < attachment;
   const render = (part: readonly LogEvent[]): RenderedFrames => {
     if (isMerging) return mergeChunks(part, sessionId, viewer, log.replayChunkChars);
@@ -63,8 +66,7 @@ export function renderFrames(
   const rendered = render(events.slice(0, entry + 1));
   append(rendered, openRequests(span.offers, recipient, log), entrance.seq);
   const rest = render(events.slice(entry + 1));
-  rendered.texts.push(...rest.texts);
-  rendered.seqs.push(...rest.seqs);
+  for (const [i, text] of rest.texts.entries()) append(rendered, [text], rest.seqs[i] as number);
   return rendered;
 }
 
@@ -105,10 +107,24 @@ function openRequests(
   log: LogReader,
 ): string[] {
   const viewer = { connection, replayUntil: 0, answers, subscriptions: {} };
-  return offers.flatMap((seq) => {
-    const event = log.eventAt(seq);
-    return event ? forClient(isRedacted ? redacted(event) : event, sessionId, viewer) : [];
-  });
+  return eventsAt(offers, log).flatMap((event) =>
+    forClient(isRedacted ? redacted(event) : event, sessionId, viewer),
+  );
+}
+
+/** The agent's open requests that a page with these events has in addition. */
+export function offeredWith(
+  events: readonly LogEvent[],
+  { seq, offers }: ReadSpan,
+  connection: string,
+  log: LogReader,
+): LogEvent[] {
+  const isEntering = offers.length > 0 && events.some((event) => admits(event, connection, seq));
+  return isEntering ? eventsAt(offers, log) : [];
+}
+
+function eventsAt(seqs: readonly number[], log: LogReader): LogEvent[] {
+  return seqs.flatMap((seq) => log.eventAt(seq) ?? []);
 }
 
 function noFrames(): RenderedFrames {

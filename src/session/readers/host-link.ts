@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { readAttachment, socketKind, writeAttachment } from "../../durable/attachments.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
-import { encodeLink } from "../../protocol/host-wire.ts";
+import { encodeLink, OFFER_LIMITS } from "../../protocol/host-wire.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import { type AgentSources, forAgent } from "../core/read/for-agent.ts";
 import type { ConcealedValues } from "../log/concealed-values.ts";
@@ -25,14 +25,15 @@ export class HostLink {
     this.#limits = limits;
     this.#sources = {
       frameAt: (seq) => journal.frameAt(seq),
-      reveal: (line) => concealed.reveal(line),
+      reveal: (line, asked) => concealed.reveal(line, asked),
     };
   }
 
-  accept(tags: readonly string[]): WebSocket {
+  /** `host` is the name in the host's token, if it has one. */
+  accept(tags: readonly string[], host: string | undefined): WebSocket {
     const { 0: client, 1: server } = new WebSocketPair();
     this.#ctx.acceptWebSocket(server, [TAG, ...tags]);
-    writeAttachment(server, { kind: "host-link", run: null });
+    writeAttachment(server, { kind: "host-link", host, run: null, since: Date.now() });
     return client;
   }
 
@@ -47,7 +48,7 @@ export class HostLink {
     for (const other of this.#ctx.getWebSockets(TAG)) {
       if (other !== ws && runAt(other)) other.close(CloseCode.abandoned, "replaced");
     }
-    writeAttachment(ws, { kind: "host-link", run: { id: run, sent: delivered } });
+    note(ws, { id: run, sent: delivered });
     this.#live = { ws, run, read: delivered };
   }
 
@@ -84,12 +85,22 @@ export class HostLink {
     }
   }
 
-  /** Closes sockets whose host sends no heartbeat. */
+  /** Closes sockets whose host sends no heartbeat. A socket that has just been accepted has had no time for one. */
   hangUp(): void {
-    for (const ws of this.#ctx.getWebSockets(TAG)) {
-      const ponged = this.#ctx.getWebSocketAutoResponseTimestamp(ws)?.getTime() ?? 0;
-      if (ponged + this.#limits.hostSilentMs <= Date.now()) ws.close(CloseCode.abandoned, "silent");
-    }
+    for (const ws of this.#ctx.getWebSockets(TAG))
+      if (this.#isSilentAt(ws)) ws.close(CloseCode.abandoned, "silent");
+  }
+
+  /** Whether the host of the process sends no heartbeat. Its network may have failed without a close. */
+  get isSilent(): boolean {
+    const ws = this.socket();
+    return ws !== undefined && this.#isSilentAt(ws);
+  }
+
+  #isSilentAt(ws: WebSocket): boolean {
+    const ponged = this.#ctx.getWebSocketAutoResponseTimestamp(ws)?.getTime() ?? 0;
+    const heard = Math.max(ponged, readAttachment(ws, "host-link")?.since ?? 0);
+    return heard + this.#limits.hostSilentMs <= Date.now();
   }
 
   /** Sends the agent's lines from the events that it has not got yet. */
@@ -109,9 +120,19 @@ export class HostLink {
       });
       if (lines.length === 0) continue;
       live.ws.send(encodeLink({ t: "lines" }, lines));
-      writeAttachment(live.ws, { kind: "host-link", run: { id: live.run, sent: last.seq } });
+      note(live.ws, { id: live.run, sent: last.seq });
     }
   }
+}
+
+/** The name of the only host that may use the token of this socket; undefined if any may. */
+export function hostNameOf(ws: WebSocket): string | undefined {
+  return readAttachment(ws, "host-link")?.host;
+}
+
+function note(ws: WebSocket, run: { id: string; sent: number }): void {
+  const { host, since } = readAttachment(ws, "host-link") ?? {};
+  writeAttachment(ws, { kind: "host-link", host, run, since });
 }
 
 /** The tag of a host's socket. */
@@ -125,25 +146,30 @@ function runAt(ws: WebSocket) {
 const HELLO = z.object({
   t: z.literal("hello"),
   run: z.string().min(1).max(100),
-  agent: z.string(),
-  host: z.string(),
-  root: z.string(),
+  agent: z.string().max(OFFER_LIMITS.idChars),
+  host: z.string().max(OFFER_LIMITS.nameChars),
+  root: z.string().max(OFFER_LIMITS.pathChars),
   processRequest: z.number().int().min(0),
   delivered: z.number().int().min(0),
   draining: z.boolean(),
   io: z.enum(["host", "client"]).optional(),
 });
 
-export type HostHello = z.infer<typeof HELLO>;
+type HostHello = z.infer<typeof HELLO>;
 
 /** The head of a message from a host; undefined if it is none. */
 export function readHead(head: unknown): HostHead | undefined {
   // Checked by hand, not with zod, because every batch of a stream has this head.
-  const { t, first } = (head ?? {}) as { t?: unknown; first?: unknown };
-  if (t === "lines")
-    return Number.isSafeInteger(first) && (first as number) >= 1 ? { t, first: first as number } : undefined;
+  const { t, first, delivered } = (head ?? {}) as { t?: unknown; first?: unknown; delivered?: unknown };
+  if (t === "lines") {
+    if (!Number.isSafeInteger(first) || (first as number) < 1) return undefined;
+    const reached = Number.isSafeInteger(delivered) ? { delivered: delivered as number } : {};
+    return { t, first: first as number, ...reached };
+  }
   const hello = HELLO.safeParse(head);
   return hello.success ? hello.data : undefined;
 }
 
-type HostHead = HostHello | { t: "lines"; first: number };
+export type ItemsHead = { t: "lines"; first: number; delivered?: number };
+
+type HostHead = HostHello | ItemsHead;

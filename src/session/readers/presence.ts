@@ -2,6 +2,8 @@ import type { Caller } from "../../protocol/caller.ts";
 import { mayAnswer, type Role, roleOf } from "../../protocol/caller.ts";
 import type { Subscriptions } from "../../protocol/client-subscriptions.ts";
 import { recordOf } from "../../protocol/json-value.ts";
+import { pathOf } from "../../protocol/reader-messages.ts";
+import { isByLink } from "./places.ts";
 
 /** A client as it appears to others, while it is attached. Presence is no part of the history. */
 export type Presence = {
@@ -10,6 +12,8 @@ export type Presence = {
   /** Whether the client gets the agent's requests. */
   readonly answers: boolean;
   readonly subscriptions?: Subscriptions;
+  /** The client came by a share link. */
+  readonly link?: true;
   /** The client sees the conversation only. */
   readonly redacted?: true;
   /** The directory of the workspace on the client's side, if the client named it. */
@@ -25,14 +29,15 @@ export function presenceOf(
   subscriptions: Subscriptions,
   params?: unknown,
 ): Presence {
-  const { cwd } = recordOf(params);
+  const cwd = pathOf(recordOf(params).cwd);
   return {
     subject: caller.subject,
     role: roleOf(caller),
     answers: mayAnswer(caller),
     since,
     subscriptions,
-    ...(typeof cwd === "string" && { cwd }),
+    ...(cwd !== undefined && { cwd }),
+    ...(isByLink(caller) && { link: true }),
     ...(caller.redacted && { redacted: true }),
   };
 }

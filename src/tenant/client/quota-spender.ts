@@ -1,3 +1,5 @@
+import { callObject } from "../../durable/object-call.ts";
+import { subjectObject } from "../../durable/objects.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { Allowance, Amounts, Quota } from "../../protocol/rpc.ts";
@@ -11,7 +13,7 @@ export type Cost = readonly [Amounts, ...Amounts[]];
 export type Charge = { readonly allowance: Allowance | undefined; readonly refusal?: QuotaRefusal };
 
 /**
- * Charges costs to an allowance, and asks the tenant for more when the allowance is too small. The owner of the
+ * Charges costs to an allowance, and asks the subject's object for more when the allowance is too small. The owner of the
  * allowance stores what is left of it.
  */
 export class QuotaSpender {
@@ -54,7 +56,7 @@ export class QuotaSpender {
     return { allowance: held, refusal: quotaRefusal(this.#limits, exhausted, Date.now()) };
   }
 
-  /** A client that goes on sending without quota must not cost the tenant one call per message. */
+  /** A client that goes on sending without quota must not cost its subject's object one call per message. */
   #refusedLately(asked: Amounts): Quota | undefined {
     return entries(asked).find(([quota, amount]) => {
       const { amount: refused, until } = this.#refused.get(quota) ?? { amount: 0, until: 0 };
@@ -70,16 +72,11 @@ export class QuotaSpender {
     return refused[0]?.[0];
   }
 
-  /** A grant whose response is lost stays lost for the hour, because the tenant has counted it. */
-  async #grant({ tenant, subject }: Caller, asked: Amounts): Promise<Allowance> {
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await this.#env.TENANT_DO.getByName(tenant).grantAllowance(subject, asked);
-      } catch (error) {
-        if (attempt === ATTEMPTS) throw error;
-      }
-    }
+  /** A grant whose response is lost stays lost for the hour, because the subject's object has counted it. */
+  #grant({ tenant, subject }: Caller, asked: Amounts): Promise<Allowance> {
+    return callObject(
+      () => subjectObject(this.#env, tenant, subject),
+      (object) => object.grantAllowance(asked),
+    );
   }
 }
-
-const ATTEMPTS = 3;

@@ -4,25 +4,28 @@ import type { Offer } from "./offer.ts";
 
 type Row = Omit<Offer, "isDefault" | "available"> & { isDefault: number; available: number };
 
-/** The agents that each host offers. */
+/** The agents that each host offers. Every placement and every selection reads all offers, so they are kept in memory. */
 export class AgentOffers {
   readonly #sql: SqlStorage;
   readonly #store: WorkspaceStore;
+  /** Undefined after a change, until somebody asks. */
+  #all: readonly Offer[] | undefined;
 
   constructor(sql: SqlStorage, store: WorkspaceStore) {
     this.#sql = sql;
     this.#store = store;
   }
 
-  all(): Offer[] {
+  all(): readonly Offer[] {
     if (!this.#store.exists) return [];
-    return this.#sql.exec<Row>("SELECT * FROM offer ORDER BY host, id").toArray().map(offerOf);
+    this.#all ??= this.#sql.exec<Row>("SELECT * FROM offer ORDER BY host, id").toArray().map(offerOf);
+    return this.#all;
   }
 
   /** Replaces the offers of a host. The known `initialize` response of an agent is kept until the agent sends another. */
   replace(host: string, agents: readonly AgentOffer[]): void {
     const before = new Map(this.#ofHost(host).map((offer) => [offer.id, offer]));
-    this.#sql.exec("DELETE FROM offer WHERE host = ?", host);
+    this.remove(host);
     for (const { id, name, default: isDefault, available = true, reason, description, version } of agents) {
       this.#sql.exec(
         `INSERT OR REPLACE INTO offer
@@ -41,7 +44,14 @@ export class AgentOffers {
     }
   }
 
+  /** The host is forgotten. */
+  remove(host: string): void {
+    this.#all = undefined;
+    this.#sql.exec("DELETE FROM offer WHERE host = ?", host);
+  }
+
   setInitialized(host: string, id: string, initialize: string): void {
+    this.#all = undefined;
     this.#sql.exec(
       "UPDATE offer SET initialize = ?, error = NULL WHERE host = ? AND id = ?",
       ...[initialize, host, id],
@@ -49,6 +59,7 @@ export class AgentOffers {
   }
 
   setFailed(host: string, id: string, error: string): void {
+    this.#all = undefined;
     this.#sql.exec("UPDATE offer SET error = ? WHERE host = ? AND id = ?", error, host, id);
   }
 
@@ -57,6 +68,7 @@ export class AgentOffers {
    * the host reports otherwise.
    */
   resetAvailability(): void {
+    this.#all = undefined;
     this.#sql.exec(
       "UPDATE offer SET available = 1, reason = NULL WHERE host IN (SELECT name FROM host WHERE state = 'gone')",
     );

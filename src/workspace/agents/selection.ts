@@ -24,8 +24,11 @@ export class AgentSelection {
     this.#parts = parts;
   }
 
-  /** The wanted agent, or the default agent. Waits a while for the agent to report its capabilities. */
-  async select(wanted: string | null): Promise<Result<SelectedAgent>> {
+  /**
+   * The wanted agent, or the default agent. For a caller that may open sessions, the agent's process or the container is
+   * started, and the selection waits a while for the agent to report its capabilities. A reader gets what is known.
+   */
+  async select(wanted: string | null, { mayStart }: { mayStart: boolean }): Promise<Result<SelectedAgent>> {
     const { sockets, onDemand, defaultAgent, maxWaitMs } = this.#parts;
     const deadline = Date.now() + maxWaitMs;
     for (let isWarmed = false; ; ) {
@@ -34,7 +37,7 @@ export class AgentSelection {
       const message = unavailableReason(agents, agent?.id ?? wanted ?? "");
       if (message !== undefined && (agent || wanted !== null))
         return refused({ reason: "no-agent", message, agents: availableIds(agents) });
-      const isLate = Date.now() >= deadline;
+      const isLate = !mayStart || Date.now() >= deadline;
       if (!agent && (isLate || !onDemand.isComing))
         return accepted({ agent: wanted ?? defaultAgent() ?? "", initialize: null });
       if (!agent) {
@@ -46,7 +49,8 @@ export class AgentSelection {
       const socket = host === undefined ? undefined : sockets.of(host);
       // A session is likely to follow. Hosts keep their default agent warm unasked.
       const isKeptWarm = agent.default && agent.initialize !== null;
-      if (socket && !isWarmed && !isKeptWarm) sendControl(socket.ws, { t: "warm", agent: agent.id });
+      if (mayStart && socket && !isWarmed && !isKeptWarm)
+        sendControl(socket.ws, { t: "warm", agent: agent.id });
       isWarmed = true;
       if (agent.initialize || agent.error || !socket || isLate)
         return accepted({ agent: agent.id, initialize: agent.initialize });

@@ -1,9 +1,11 @@
 import type { Deadlines } from "../../durable/deadlines.ts";
+import { callObject } from "../../durable/object-call.ts";
+import { containerObject } from "../../durable/objects.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { WorkspaceCallbacks } from "../callbacks.ts";
 import type { WorkspaceIdentity, WorkspaceStore } from "../store.ts";
 import { hostEnvironment } from "./host-environment.ts";
-import { mintHostToken } from "./host-token.ts";
+import { IssuedTokens } from "./issued-tokens.ts";
 import {
   type ContainerState,
   connected,
@@ -14,13 +16,14 @@ import {
   started,
   stopped,
 } from "./lifecycle.ts";
+import { hostSubject, type IssuedToken } from "./minted-token.ts";
 import { CONTAINER_HOST, missingConfiguration } from "./starter.ts";
 
-type Timers = Pick<Deadlines<"container" | "container-token">, "set" | "clear">;
+type Timers = Pick<Deadlines<"container" | "container-token" | "ended-tokens">, "set" | "clear">;
 
 type Callbacks = Pick<
   WorkspaceCallbacks,
-  "containerLastUsed" | "isContainerExpected" | "containerEnded" | "containerDraining"
+  "containerLastUsed" | "isContainerExpected" | "containerEnded" | "containerDraining" | "decryptSecrets"
 >;
 
 /**
@@ -34,6 +37,7 @@ export class OnDemandHost {
   readonly #store: WorkspaceStore;
   readonly #timers: Timers;
   readonly #callbacks: Callbacks;
+  readonly #tokens: IssuedTokens;
 
   constructor(
     ctx: DurableObjectState,
@@ -49,10 +53,26 @@ export class OnDemandHost {
     this.#store = store;
     this.#timers = timers;
     this.#callbacks = callbacks;
+    this.#tokens = new IssuedTokens(env, store, limits.containerTokenMs);
   }
 
   get state(): ContainerState {
     return this.#store.get<ContainerState>(STATE) ?? NEVER_STARTED;
+  }
+
+  /** The tokens of the container's host. */
+  get tokens(): IssuedToken[] {
+    return this.#tokens.list();
+  }
+
+  /** Whether the workspace itself has issued the token to its container. */
+  hasIssued(jti: string | undefined): boolean {
+    return this.#tokens.has(jti);
+  }
+
+  /** The subject of the tokens that the workspace issues. */
+  get issuedSubject(): string {
+    return hostSubject(CONTAINER_HOST, this.#store.identity()?.workspace ?? "");
   }
 
   /** Whether the workspace's settings ask for a container. */
@@ -108,7 +128,21 @@ export class OnDemandHost {
     this.#timers.clear("container");
     this.#timers.clear("container-token");
     this.#save(ended(state, Date.now(), reason, this.#limits));
+    const identity = this.#store.identity();
+    // A start that was reported as failed may have succeeded after all: its host keeps its token.
+    if (identity && state.state !== "starting") {
+      this.#tokens.markEnding();
+      // The deadline is set first: an eviction or a failure repeats the order.
+      this.#timers.set("ended-tokens", Date.now() + this.#limits.revocationWaitMs);
+      this.#ctx.waitUntil(this.endTokens().catch(() => {}));
+    }
     return true;
+  }
+
+  /** Ends the tokens of containers that have ended. Throws if the tenant has not confirmed it. */
+  async endTokens(): Promise<void> {
+    const identity = this.#store.identity();
+    if (identity) await this.#tokens.end(identity);
   }
 
   isWanted(startNumber: number): boolean {
@@ -160,19 +194,25 @@ export class OnDemandHost {
     const identity = this.#store.identity();
     if (!identity || this.state.state !== "up") return undefined;
     this.#setTokenTimer();
-    return mintHostToken(this.#env, identity, this.#limits.containerTokenMs);
+    return this.#tokens.issue(identity);
   }
 
   async #start(startNumber: number): Promise<void> {
     const identity = this.#store.identity();
     const { container } = this.#store.settings();
     if (!identity || !container) return;
-    const { containerTokenMs, containerDrainMs } = this.#limits;
+    const { containerDrainMs, containerStartMs } = this.#limits;
     try {
-      const token = await mintHostToken(this.#env, identity, containerTokenMs);
+      const token = await this.#tokens.issue(identity);
       const gateway = this.#env.PUBLIC_URL ?? "";
-      const env = hostEnvironment(gateway, identity.workspace, token, containerDrainMs, container);
-      await this.#starter(identity).wake({ ...identity, startNumber, env });
+      const secrets = container.git ? await this.#callbacks.decryptSecrets() : {};
+      const env = hostEnvironment(gateway, identity.workspace, token, containerDrainMs, container, secrets);
+      // An order that comes a second time starts a container that is running: nothing.
+      await callObject(
+        () => this.#starter(identity),
+        (starter) => starter.wake({ ...identity, startNumber, env }),
+        { timeoutMs: containerStartMs },
+      );
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       console.error("container not started", { ...identity, reason });
@@ -193,8 +233,11 @@ export class OnDemandHost {
     if (!identity) return;
     if (immediately) this.#timers.set("container", Date.now() + this.#limits.containerStopMs);
     try {
-      const starter = this.#starter(identity);
-      const isRunning = await (immediately ? starter.end() : starter.drain());
+      const isRunning = await callObject(
+        () => this.#starter(identity),
+        (starter) => (immediately ? starter.end() : starter.drain()),
+        { timeoutMs: this.#limits.containerStopMs },
+      );
       if (!isRunning) await this.#callbacks.containerEnded(startNumber, "it has ended");
     } catch (error) {
       console.error("container not stopped", { ...identity, error: String(error) });
@@ -202,9 +245,9 @@ export class OnDemandHost {
   }
 
   #starter({ tenant, workspace }: WorkspaceIdentity) {
-    const containers = this.#env.AGENT_CONTAINER;
-    if (!containers) throw new Error(missingConfiguration(this.#env));
-    return containers.getByName(`${tenant}/${workspace}`);
+    const container = containerObject(this.#env, tenant, workspace);
+    if (!container) throw new Error(missingConfiguration(this.#env));
+    return container;
   }
 
   get #sleepAfterMs(): number {

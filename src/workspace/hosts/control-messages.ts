@@ -1,16 +1,19 @@
 import { z } from "zod";
-import { LINK_VERSION, OFFER_LIMITS } from "../../protocol/host-wire.ts";
+import { clipMessage } from "../../protocol/clipped-text.ts";
+import { LINK_VERSION, OFFER_LIMITS, OLDEST_LINK_VERSION } from "../../protocol/host-wire.ts";
+import { isTooComplex } from "../../protocol/json-text.ts";
 import { parseJson } from "../../protocol/json-value.ts";
 
 /** The messages of hosts on their control sockets, validated. `protocol/host-wire.ts` explains their fields. */
 
 const count = z.number().int().nonnegative();
 const text = z.string().max(OFFER_LIMITS.textChars);
+const id = z.string().max(OFFER_LIMITS.idChars);
 
 const OFFERS = z
   .array(
     z.object({
-      id: z.string().max(OFFER_LIMITS.idChars),
+      id,
       name: z.string().max(OFFER_LIMITS.nameChars),
       default: z.boolean(),
       available: z.boolean().optional(),
@@ -23,33 +26,46 @@ const OFFERS = z
 
 const HELLO = z.object({
   t: z.literal("hello"),
-  version: z.literal(LINK_VERSION),
+  version: z.int().min(OLDEST_LINK_VERSION).max(LINK_VERSION),
   name: z.string().min(1).max(200),
   instance: z.string().min(1).max(100),
-  root: z.string().max(4096),
+  root: z.string().max(OFFER_LIMITS.pathChars),
   software: z.object({ version: text, node: text, platform: text }),
   capacity: z.number().int().min(1).max(100_000),
   maxAgents: z.number().int().min(1).max(100_000).optional(),
+  isolation: z.string().max(100).optional(),
   draining: z.boolean(),
   agents: OFFERS,
   secrets: z.boolean().optional(),
-  runs: z.array(z.object({ sessionId: z.string(), run: z.string() })),
+  runs: z.array(z.object({ sessionId: id, run: id })),
 });
 export type Hello = z.infer<typeof HELLO>;
 
+/** Long names of files must not keep the rest of the state away. */
+const FILES = z
+  .array(z.string())
+  .max(1000)
+  .transform((files) => {
+    let chars = 0;
+    return files.filter((file) => {
+      chars += file.length;
+      return chars <= OFFER_LIMITS.modifiedFilesChars;
+    });
+  });
+
 const GIT = z.object({
-  branch: z.string().nullable(),
-  head: z.string().nullable(),
+  branch: z.string().max(OFFER_LIMITS.textChars).nullable(),
+  head: id.nullable(),
   ahead: count.nullable(),
   behind: count.nullable(),
-  modifiedFiles: z.array(z.string()).max(1000),
+  modifiedFiles: FILES,
   modifiedCount: count,
 });
 
 const CONTROL = z.discriminatedUnion("t", [
   HELLO,
-  z.object({ t: z.literal("agent"), id: z.string(), initialize: z.record(z.string(), z.unknown()) }),
-  z.object({ t: z.literal("agent_failed"), id: z.string(), error: z.string() }),
+  z.object({ t: z.literal("agent"), id, initialize: z.record(z.string(), z.unknown()) }),
+  z.object({ t: z.literal("agent_failed"), id, error: z.string().transform(clipMessage) }),
   z.object({ t: z.literal("offers"), agents: OFFERS }),
   z.object({ t: z.literal("workspace"), git: GIT.nullable() }),
   z.object({
@@ -71,9 +87,9 @@ export type HostReport = Exclude<ControlMessage, { t: "hello" | "version" | "ren
 
 /** Undefined: the message is malformed. */
 export function parseControl(message: string): ControlMessage | undefined {
-  const value = parseJson(message);
+  const value = isTooComplex(message) ? undefined : parseJson(message);
   const version = ANY_HELLO.safeParse(value);
-  if (version.success && version.data.version !== LINK_VERSION)
+  if (version.success && !HELLO.shape.version.safeParse(version.data.version).success)
     return { t: "version", version: version.data.version };
   const checked = CONTROL.safeParse(value);
   return checked.success ? checked.data : undefined;

@@ -1,4 +1,5 @@
 import type { GitState, HostLoad } from "../../protocol/host-wire.ts";
+import type { HostToken } from "./host-token.ts";
 
 /** A host as the workspace remembers it, also after it is gone: its sessions wait for it by name. */
 export type HostRecord = {
@@ -17,6 +18,8 @@ export type HostRecord = {
   hasLeft: boolean;
   /** The host's sessions were told that it has been away for longer than the grace period. */
   isNotified: boolean;
+  /** Null: the host joined before tokens were noted. */
+  token: HostToken | null;
 };
 
 export type HostAbout = {
@@ -26,4 +29,6 @@ export type HostAbout = {
   platform: string;
   /** The most agents that the host runs at a time, if it has such a limit. */
   maxAgents?: number;
+  /** How the host keeps agents from its token and from each other, as it says. */
+  isolation?: string;
 };

@@ -1,13 +1,18 @@
 import type { GitState, HostLoad } from "../../protocol/host-wire.ts";
+import type { AgentOffers } from "../agents/offers.ts";
+import type { Placements } from "../placement/placements.ts";
 import type { WorkspaceStore } from "../store.ts";
+import type { HostToken } from "./host-token.ts";
 import type { HostAbout, HostRecord } from "./record.ts";
 import { forgettable } from "./retention.ts";
+import type { HostSigns } from "./sockets.ts";
 
-type Row = Omit<HostRecord, "about" | "load" | "git" | "hasLeft" | "isNotified" | "state"> & {
+type Row = Omit<HostRecord, "about" | "load" | "git" | "hasLeft" | "isNotified" | "state" | "token"> & {
   state: string;
   about: string;
   load: string | null;
   git: string | null;
+  token: string | null;
   hasLeft: number;
   isNotified: number;
 };
@@ -16,21 +21,28 @@ type Row = Omit<HostRecord, "about" | "load" | "git" | "hasLeft" | "isNotified" 
 export class HostRegistry {
   readonly #sql: SqlStorage;
   readonly #store: WorkspaceStore;
+  readonly #signs: () => ReadonlyMap<string, HostSigns>;
 
-  constructor(sql: SqlStorage, store: WorkspaceStore) {
+  /** `signs`: the signs of life of connected hosts, which are with their sockets. */
+  constructor(sql: SqlStorage, store: WorkspaceStore, signs: () => ReadonlyMap<string, HostSigns>) {
     this.#sql = sql;
     this.#store = store;
+    this.#signs = signs;
   }
 
   all(): HostRecord[] {
     if (!this.#store.exists) return [];
-    return this.#sql.exec<Row>("SELECT * FROM host ORDER BY name").toArray().map(recordOf);
+    const signs = this.#signs();
+    return this.#sql
+      .exec<Row>("SELECT * FROM host ORDER BY name")
+      .toArray()
+      .map((row) => recordOf(row, signs.get(row.name)));
   }
 
   get(name: string): HostRecord | undefined {
     if (!this.#store.exists) return undefined;
     const [row] = this.#sql.exec<Row>("SELECT * FROM host WHERE name = ?", name).toArray();
-    return row && recordOf(row);
+    return row && recordOf(row, this.#signs().get(name));
   }
 
   /** The connected hosts, including those that are being drained. */
@@ -42,8 +54,8 @@ export class HostRegistry {
   put(host: Omit<HostRecord, "load" | "git" | "hasLeft" | "isNotified" | "lastSeenAt">): void {
     this.#sql.exec(
       `INSERT OR REPLACE INTO host
-         (name, instance, state, root, about, capacity, connectedAt, lastSeenAt)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+         (name, instance, state, root, about, capacity, connectedAt, lastSeenAt, token)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       host.name,
       host.instance,
       host.state,
@@ -52,7 +64,13 @@ export class HostRegistry {
       host.capacity,
       host.connectedAt,
       host.connectedAt,
+      host.token && JSON.stringify(host.token),
     );
+  }
+
+  /** The host continues with another token. */
+  setToken(name: string, token: HostToken): void {
+    this.#sql.exec("UPDATE host SET token = ? WHERE name = ?", JSON.stringify(token), name);
   }
 
   markDraining(name: string): void {
@@ -78,10 +96,6 @@ export class HostRegistry {
     );
   }
 
-  setLoad(name: string, load: HostLoad, at: number): void {
-    this.#sql.exec("UPDATE host SET load = ?, lastSeenAt = ? WHERE name = ?", JSON.stringify(load), at, name);
-  }
-
   setGit(name: string, git: GitState | null, at: number): void {
     const text = git && JSON.stringify(git);
     this.#sql.exec("UPDATE host SET git = ?, lastSeenAt = ? WHERE name = ?", text, at, name);
@@ -97,28 +111,30 @@ export class HostRegistry {
   }
 
   /** Deletes hosts that are long gone, except those that a session is placed on or has its files on. */
-  prune(now: number): void {
+  prune(now: number, placements: Pick<Placements, "neededHosts">, offers: Pick<AgentOffers, "remove">): void {
     const gone = this.#sql
-      .exec<{ name: string; lastSeenAt: number }>(
-        `SELECT name, lastSeenAt FROM host WHERE state = 'gone'
-         AND name NOT IN (SELECT host FROM placement WHERE host IS NOT NULL)
-         AND name NOT IN (SELECT home FROM placement WHERE home IS NOT NULL)`,
-      )
+      .exec<{ name: string; lastSeenAt: number }>("SELECT name, lastSeenAt FROM host WHERE state = 'gone'")
       .toArray();
-    for (const name of forgettable(gone, now)) {
+    if (gone.length === 0) return;
+    const needed = placements.neededHosts();
+    const unneeded = gone.filter(({ name }) => !needed.has(name));
+    for (const name of forgettable(unneeded, now)) {
       this.#sql.exec("DELETE FROM host WHERE name = ?", name);
-      this.#sql.exec("DELETE FROM offer WHERE host = ?", name);
+      offers.remove(name);
     }
   }
 }
 
-function recordOf(row: Row): HostRecord {
+function recordOf(row: Row, signs: HostSigns | undefined): HostRecord {
   return {
     ...row,
     state: row.state as HostRecord["state"],
     about: JSON.parse(row.about) as HostAbout,
-    load: row.load === null ? null : (JSON.parse(row.load) as HostLoad),
+    // Earlier builds wrote the load into the row.
+    load: signs?.load ?? (row.load === null ? null : (JSON.parse(row.load) as HostLoad)),
+    lastSeenAt: Math.max(row.lastSeenAt, signs?.lastSeenAt ?? 0),
     git: row.git === null ? null : (JSON.parse(row.git) as GitState),
+    token: row.token === null ? null : (JSON.parse(row.token) as HostToken),
     hasLeft: row.hasLeft === 1,
     isNotified: row.isNotified === 1,
   };

@@ -1,9 +1,12 @@
 import { readAttachment, writeAttachment } from "../../durable/attachments.ts";
 import { CloseCode } from "../../protocol/close-codes.ts";
-import type { GatewayControl } from "../../protocol/host-wire.ts";
+import type { GatewayControl, HostLoad } from "../../protocol/host-wire.ts";
 
 /** A control socket whose host has said hello. */
 export type HostSocket = { ws: WebSocket; host: string; instance: string };
+
+/** The signs of life of a connected host: its last load, and the time of its last report or heartbeat. */
+export type HostSigns = { load: HostLoad | null; lastSeenAt: number };
 
 /** The control sockets of hosts. The attachment of a socket names the host that the socket speaks for. */
 export class HostSockets {
@@ -24,6 +27,11 @@ export class HostSockets {
     return client;
   }
 
+  /** The open sockets, also of hosts that have not said hello. */
+  get count(): number {
+    return this.#ctx.getWebSockets(TAG).filter(({ readyState }) => readyState === WebSocket.OPEN).length;
+  }
+
   all(): HostSocket[] {
     return this.#ctx.getWebSockets(TAG).flatMap((ws) => {
       if (ws.readyState !== WebSocket.OPEN) return [];
@@ -34,6 +42,24 @@ export class HostSockets {
 
   of(name: string): HostSocket | undefined {
     return this.all().find(({ host }) => host === name);
+  }
+
+  /** Keeps a report of load with the socket. */
+  setLoad(ws: WebSocket, load: HostLoad, at: number): void {
+    const attachment = readAttachment(ws, "host-control");
+    if (attachment) writeAttachment(ws, { ...attachment, load, reportedAt: at });
+  }
+
+  /** The signs of life of all connected hosts, by name. */
+  signs(): Map<string, HostSigns> {
+    return new Map(this.all().map(({ ws, host }) => [host, this.signsOf(ws)]));
+  }
+
+  /** The runtime answers heartbeats, and notes when, without waking the object. */
+  signsOf(ws: WebSocket): HostSigns {
+    const { load = null, reportedAt = 0 } = readAttachment(ws, "host-control") ?? {};
+    const pinged = this.#ctx.getWebSocketAutoResponseTimestamp(ws)?.getTime() ?? 0;
+    return { load, lastSeenAt: Math.max(pinged, reportedAt) };
   }
 
   /** The host that a socket speaks for. */

@@ -45,9 +45,10 @@ export class PlacementScheduler {
       }
       const { ws, host, instance } = socket;
       const { session, agent, processRequest } = placement;
-      placements.assign(session, agent, host, instance);
+      const io = settings.clientIo;
+      placements.assign(session, { agent, host, instance, io });
       for (const candidate of candidates) if (candidate.name === host) candidate.placed += 1;
-      sendControl(ws, { t: "open", sessionId: session, agent, processRequest: processRequest });
+      sendControl(ws, { t: "open", sessionId: session, agent, processRequest, io });
     }
   }
 

@@ -2,19 +2,18 @@ import { isoTime } from "../../protocol/iso-time.ts";
 import { accepted, type Refusal, type Result, refused } from "../../protocol/refusal.ts";
 import type { SecretInfo } from "../../protocol/rest.ts";
 import type { WorkspaceStore } from "../store.ts";
-import { decrypt, encrypt } from "./encryption.ts";
+import type { Encryption } from "./encryption.ts";
 
-/** The workspace's secrets, each encrypted under its name. Only hosts get their values. */
+/** The workspace's secrets, each encrypted for its name. Only hosts get their values. */
 export class SecretStore {
   readonly #sql: SqlStorage;
   readonly #store: WorkspaceStore;
-  readonly #key: string | undefined;
+  readonly #encryption: Encryption;
 
-  /** Without a `key` nothing can be stored or read. */
-  constructor(sql: SqlStorage, store: WorkspaceStore, key: string | undefined) {
+  constructor(sql: SqlStorage, store: WorkspaceStore, encryption: Encryption) {
     this.#sql = sql;
     this.#store = store;
-    this.#key = key;
+    this.#encryption = encryption;
   }
 
   list(): SecretInfo[] {
@@ -29,7 +28,7 @@ export class SecretStore {
     const names = this.list().map((secret) => secret.name);
     if (names.length >= MAX_SECRETS && !names.includes(name))
       return refused({ reason: "conflict", message: "The workspace has too many secrets" });
-    const encrypted = await encrypt(this.#key, name, value);
+    const encrypted = await this.#encryption.encrypt(name, value);
     if (encrypted === undefined) return refused(NO_SECRETS_KEY);
     this.#sql.exec(
       "INSERT OR REPLACE INTO secret (name, value, at) VALUES (?, ?, ?)",
@@ -45,13 +44,19 @@ export class SecretStore {
     return isRemoved ? accepted() : refused({ reason: "not-found", message: "Unknown secret" });
   }
 
-  /** All secrets in clear text, without those that were encrypted under another key. */
+  /**
+   * All secrets in clear text, without those that were encrypted under an unknown key. Secrets under a previous key are
+   * encrypted again under the newest.
+   */
   async decryptAll(): Promise<Record<string, string>> {
     const rows = this.#sql.exec<{ name: string; value: string }>("SELECT name, value FROM secret").toArray();
     const values: Record<string, string> = {};
     for (const { name, value } of rows) {
       try {
-        values[name] = await decrypt(this.#key, name, value);
+        values[name] = await this.#encryption.decrypt(name, value, (renewed) => {
+          const update = "UPDATE secret SET value = ? WHERE name = ? AND value = ?";
+          this.#sql.exec(update, renewed, name, value);
+        });
       } catch (error) {
         console.error("secret cannot be read", { name, error: String(error) });
       }

@@ -1,6 +1,8 @@
 import { makeAnswerLinks } from "../../auth/answer-link.ts";
+import type { SecretsVars } from "../../auth/derived-keys.ts";
 import { parseClientRequestId } from "../../protocol/ids.ts";
 import type { Limits } from "../../protocol/limits.ts";
+import type { Maker } from "../../protocol/maker.ts";
 import type { Ping, WebhookMessage } from "../../protocol/webhook-messages.ts";
 import type { WorkspaceIdentity } from "../store.ts";
 
@@ -9,10 +11,10 @@ import type { WorkspaceIdentity } from "../store.ts";
  * nowhere.
  */
 export async function withAnswerLinks(
-  env: Pick<Env, "SECRETS_KEY">,
+  env: SecretsVars,
   origin: string,
   { tenant, workspace }: WorkspaceIdentity,
-  webhook: string,
+  { id: webhook, maker }: { id: string; maker: Maker },
   body: string,
   limits: Limits,
 ): Promise<string> {
@@ -23,7 +25,7 @@ export async function withAnswerLinks(
   if (seq === undefined) return body;
   const expires = Math.floor(Date.now() / 1000) + limits.answerLinkSeconds;
   const id = crypto.randomUUID();
-  const request = { tenant, workspace, session, seq, by: `webhook:${webhook}`, id, expires, webhook };
+  const request = { tenant, workspace, session, seq, by: `webhook:${webhook}`, maker, id, expires, webhook };
   const options = await makeAnswerLinks(env, origin, request, permission.options, limits);
   if (options) permission.options = options;
   return JSON.stringify(message);

@@ -1,6 +1,7 @@
 import { isoTime } from "../../protocol/iso-time.ts";
 import type { Limits } from "../../protocol/limits.ts";
-import type { WebhookInfo } from "../../protocol/rest.ts";
+import type { Maker } from "../../protocol/maker.ts";
+import type { WebhookInfo, WebhookPause } from "../../protocol/rest.ts";
 import { WEBHOOK_MESSAGE_TYPES, type WebhookMessageType } from "../../protocol/webhook-messages.ts";
 import type { WorkspaceStore } from "../store.ts";
 
@@ -18,6 +19,10 @@ export type Webhook = {
   createdAt: number;
   /** The first failure after the last success; null if the last attempt succeeded. */
   failingSince: number | null;
+  /** Null for a webhook of an earlier build. */
+  maker: Maker | null;
+  /** Why nothing is delivered; null while messages are delivered. */
+  pausedReason: WebhookPause | null;
 };
 
 /** A message on its way to one webhook. */
@@ -33,9 +38,10 @@ export type Delivery = {
   next: number;
 };
 
-type Row = Omit<Webhook, "events" | "links"> & {
+type Row = Omit<Webhook, "events" | "links" | "maker"> & {
   events: string;
   links: number;
+  maker: string | null;
   lastAt: number | null;
   lastStatus: number | null;
   isFailureAudited: number;
@@ -58,11 +64,23 @@ export class WebhookStore {
 
   // ---- webhooks ---------------------------------------------------------------------------------------
 
-  add({ id, url, events, links, origin, secret, createdAt }: Omit<Webhook, "failingSince">): void {
+  add(webhook: Omit<Webhook, "failingSince" | "pausedReason">): void {
+    const { id, url, events, links, origin, secret, createdAt, maker } = webhook;
     this.#sql.exec(
-      "INSERT INTO webhook (id, url, events, links, origin, secret, createdAt) VALUES (?, ?, ?, ?, ?, ?, ?)",
-      ...[id, url, JSON.stringify(events), links ? 1 : 0, origin, secret, createdAt],
+      `INSERT INTO webhook (id, url, events, links, origin, secret, createdAt, maker)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      ...[id, url, JSON.stringify(events), links ? 1 : 0, origin, secret, createdAt, JSON.stringify(maker)],
     );
+  }
+
+  /** Gives the webhook another maker. It goes on. */
+  setMaker(id: string, maker: Maker): void {
+    const update = "UPDATE webhook SET maker = ?, pausedReason = NULL WHERE id = ?";
+    this.#sql.exec(update, JSON.stringify(maker), id);
+  }
+
+  setPause(id: string, reason: WebhookPause | null): void {
+    this.#sql.exec("UPDATE webhook SET pausedReason = ? WHERE id = ?", reason, id);
   }
 
   /** Removes the webhook and its undelivered messages. False: there is no such webhook. */
@@ -73,18 +91,31 @@ export class WebhookStore {
     return true;
   }
 
+  replaceSecret(id: string, before: string, secret: string): void {
+    this.#sql.exec("UPDATE webhook SET secret = ? WHERE id = ? AND secret = ?", secret, id, before);
+  }
+
   has(id: string): boolean {
     if (!this.#store.exists) return false;
     return this.#sql.exec("SELECT 1 FROM webhook WHERE id = ?", id).toArray().length > 0;
   }
 
   all(): Webhook[] {
-    return this.#rows().map((row) => ({ ...row, events: eventsOf(row), links: row.links === 1 }));
+    return this.#rows().map((row) => ({
+      ...row,
+      events: eventsOf(row),
+      links: row.links === 1,
+      maker: makerIn(row),
+    }));
+  }
+
+  find(id: string): Webhook | undefined {
+    return this.all().find((webhook) => webhook.id === id);
   }
 
   list(): WebhookInfo[] {
     return this.#rows().map((row) => {
-      const { id, url, createdAt, lastAt, lastStatus: status, failingSince, dropped } = row;
+      const { id, url, createdAt, lastAt, lastStatus: status, failingSince, dropped, pausedReason } = row;
       return {
         id,
         url: withoutQuery(url),
@@ -95,6 +126,8 @@ export class WebhookStore {
         lastDelivery: lastAt === null ? null : { at: isoTime(lastAt), status },
         failingSince: failingSince === null ? null : isoTime(failingSince),
         dropped,
+        by: makerIn(row)?.subject ?? null,
+        pausedReason,
       };
     });
   }
@@ -189,6 +222,10 @@ export class WebhookStore {
 
 function eventsOf({ events }: Row): WebhookMessageType[] {
   return JSON.parse(events) as WebhookMessageType[];
+}
+
+function makerIn({ maker }: Row): Maker | null {
+  return maker === null ? null : (JSON.parse(maker) as Maker);
 }
 
 function withoutQuery(url: string): string {

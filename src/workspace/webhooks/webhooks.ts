@@ -1,15 +1,18 @@
 import type { Deadlines } from "../../durable/deadlines.ts";
 import { newId } from "../../durable/new-id.ts";
 import type { Limits } from "../../protocol/limits.ts";
+import type { Maker } from "../../protocol/maker.ts";
 import { accepted, type Refusal, type Result, refused } from "../../protocol/refusal.ts";
 import type { CreatedWebhook, WebhookInfo } from "../../protocol/rest.ts";
 import type { HandedMessage, Ping, WebhookMessageType } from "../../protocol/webhook-messages.ts";
+import { readWebhookTargets, webhookTargetRefusal } from "../../protocol/webhook-targets.ts";
 import { type Act, audit } from "../../tenant/client/audit.ts";
 import type { WorkspaceCallbacks } from "../callbacks.ts";
-import { decrypt, encrypt } from "../secrets/encryption.ts";
+import { Encryption } from "../secrets/encryption.ts";
 import { NO_SECRETS_KEY } from "../secrets/secret-store.ts";
 import type { WorkspaceStore } from "../store.ts";
 import { withAnswerLinks } from "./links.ts";
+import { MakerChecks } from "./maker-checks.ts";
 import { makeSecret, NO_RESPONSE, post, type WebhookResponse } from "./request.ts";
 import { admitted, retryAt } from "./retry-schedule.ts";
 import { type Delivery, type Webhook, WebhookStore } from "./store.ts";
@@ -32,12 +35,17 @@ type Parts = {
 export class Webhooks {
   readonly #parts: Parts;
   readonly #webhooks: WebhookStore;
+  readonly #makers: MakerChecks;
+  readonly #encryption: Encryption;
   /** Webhooks that are being sent a message, one each. They are calls in progress: nothing is restored. */
   readonly #sending = new Map<string, { isFailing: boolean }>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
     this.#webhooks = new WebhookStore(parts.ctx.storage.sql, parts.store, parts.limits);
+    const { ctx, env, store } = parts;
+    this.#makers = new MakerChecks({ ctx, env, store, webhooks: this.#webhooks });
+    this.#encryption = new Encryption(parts.env, () => parts.store.identity());
   }
 
   // ---- webhooks ---------------------------------------------------------------------------------------
@@ -50,25 +58,73 @@ export class Webhooks {
     return this.#webhooks.has(id);
   }
 
+  /** Encrypts the signing secrets again whose key was replaced. */
+  async renewSecrets(): Promise<void> {
+    for (const webhook of this.#webhooks.all()) {
+      await this.#secretOf(webhook).catch((error: unknown) =>
+        console.error("secret of a webhook cannot be read", { webhook: webhook.id, error: String(error) }),
+      );
+    }
+  }
+
+  #secretOf({ id, secret }: Pick<Webhook, "id" | "secret">): Promise<string> {
+    return this.#encryption.decrypt(encryptionName(id), secret, (renewed) =>
+      this.#webhooks.replaceSecret(id, secret, renewed),
+    );
+  }
+
+  /** Whether the webhook's messages are delivered, and the links in them work. */
+  isActive(id: string): boolean {
+    return this.#webhooks.find(id)?.pausedReason === null;
+  }
+
   /** The types of messages that at least one webhook wants. */
   wanted(): WebhookMessageType[] {
     return this.#webhooks.wanted();
   }
 
-  async create(order: WebhookOrder): Promise<Result<CreatedWebhook>> {
-    const { env, limits } = this.#parts;
+  async create(order: WebhookOrder, maker: Maker): Promise<Result<CreatedWebhook>> {
+    const { limits } = this.#parts;
     const id = newId("wh");
     const secret = makeSecret();
-    const encrypted = await encrypt(env.SECRETS_KEY, encryptionName(id), secret);
+    const encrypted = await this.#encryption.encrypt(encryptionName(id), secret);
     if (encrypted === undefined) return refused(NO_SECRETS_KEY);
-    if (this.#webhooks.all().length >= limits.webhooksPerWorkspace)
+    // The tenant knows of the webhook first: a revocation must find it from the beginning.
+    const registered = await this.#makers.register(id, maker);
+    if (!registered.ok) return registered;
+    if (this.#webhooks.all().length >= limits.webhooksPerWorkspace) {
+      this.#makers.unregister(id);
       return refused({ reason: "conflict", message: "The workspace has too many webhooks" });
-    this.#change(() => this.#webhooks.add({ id, ...order, secret: encrypted, createdAt: Date.now() }));
-    return accepted({ ...(this.list().find((one) => one.id === id) as WebhookInfo), secret });
+    }
+    this.#change(() => this.#webhooks.add({ id, ...order, secret: encrypted, createdAt: Date.now(), maker }));
+    await this.#makers.checkNew();
+    const created = this.list().find((one) => one.id === id);
+    return created ? accepted({ ...created, secret }) : refused(UNKNOWN);
   }
 
   remove(id: string): Result<undefined> {
-    return this.#change(() => this.#webhooks.remove(id)) ? accepted() : refused(UNKNOWN);
+    if (!this.#change(() => this.#webhooks.remove(id))) return refused(UNKNOWN);
+    this.#makers.unregister(id);
+    return accepted();
+  }
+
+  /** Makes another administrator the webhook's maker. A paused webhook goes on. */
+  async adopt(id: string, maker: Maker): Promise<Result<WebhookInfo>> {
+    if (!this.has(id)) return refused(UNKNOWN);
+    const registered = await this.#makers.register(id, maker);
+    if (!registered.ok) return registered;
+    this.#webhooks.setMaker(id, maker);
+    await this.#makers.checkNew();
+    this.deliver();
+    const adopted = this.list().find((webhook) => webhook.id === id);
+    return adopted ? accepted(adopted) : refused(UNKNOWN);
+  }
+
+  // ---- makers -----------------------------------------------------------------------------------------
+
+  /** A revocation of a maker was made or has ended. Returns the webhooks' ids. */
+  checkMakers(): Promise<string[]> {
+    return this.#makers.check();
   }
 
   #change<T>(change: () => T): T {
@@ -100,6 +156,7 @@ export class Webhooks {
   ping(webhook: string): Result<undefined> {
     const identity = this.#parts.store.identity();
     if (!identity || !this.has(webhook)) return refused(UNKNOWN);
+    if (!this.isActive(webhook)) return refused(PAUSED);
     const timestamp = new Date().toISOString();
     const message: Ping = { type: "ping", timestamp, data: { workspace: identity.workspace, webhook } };
     this.#webhooks.enqueue(webhook, newId("msg"), JSON.stringify(message), Date.now());
@@ -111,7 +168,7 @@ export class Webhooks {
   deliver(): void {
     const now = Date.now();
     const waiting = this.#webhooks.all().flatMap((webhook) => {
-      const delivery = this.#webhooks.next(webhook.id);
+      const delivery = webhook.pausedReason === null ? this.#webhooks.next(webhook.id) : undefined;
       return delivery ? { webhook, delivery, isFailing: webhook.failingSince !== null } : [];
     });
     const due = waiting
@@ -135,7 +192,7 @@ export class Webhooks {
   async #attempt(webhook: Webhook, delivery: Delivery): Promise<void> {
     try {
       const result = await this.#send(webhook, delivery);
-      if (this.has(webhook.id)) this.#settle(webhook, delivery, result);
+      if (result !== "paused" && this.has(webhook.id)) this.#settle(webhook, delivery, result);
     } finally {
       this.#sending.delete(webhook.id);
       this.deliver();
@@ -143,15 +200,21 @@ export class Webhooks {
   }
 
   /** Addresses and links are secrets, so only the name of an error is logged. */
-  async #send({ id, url, secret, links, origin }: Webhook, delivery: Delivery): Promise<WebhookResponse> {
+  async #send(webhook: Webhook, delivery: Delivery): Promise<WebhookResponse | "paused"> {
+    const { id, url, links, origin, maker } = webhook;
     const { env, limits, store } = this.#parts;
     const identity = store.identity();
     try {
-      const key = await decrypt(env.SECRETS_KEY, encryptionName(id), secret);
+      await this.checkMakers();
+      if (!this.isActive(id)) return "paused";
+      // The webhook may be older than the rule, or than its last change.
+      if (webhookTargetRefusal(url, readWebhookTargets(env.WEBHOOK_TARGETS)) !== undefined)
+        throw new RefusedTarget();
+      const key = await this.#secretOf(webhook);
       const here = env.PUBLIC_URL ? new URL(env.PUBLIC_URL).origin : origin;
       const body =
-        links && identity
-          ? await withAnswerLinks(env, here, identity, id, delivery.body, limits)
+        links && identity && maker
+          ? await withAnswerLinks(env, here, identity, { id, maker }, delivery.body, limits)
           : delivery.body;
       return await post({ url, secret: key }, { id: delivery.id, body }, limits.webhookTimeoutMs);
     } catch (error) {
@@ -184,6 +247,16 @@ export class Webhooks {
     ctx.waitUntil(audit(env, tenant, { ...act, subject: "gateway", workspace }));
   }
 }
+
+/** No message is sent to the webhook's address, because the operator does not allow it. */
+class RefusedTarget extends Error {
+  override name = "RefusedTarget";
+}
+
+const PAUSED: Refusal = {
+  reason: "conflict",
+  message: "The webhook pauses because its maker is revoked or unknown: adopt it first",
+};
 
 const UNKNOWN: Refusal = { reason: "not-found", message: "Unknown webhook" };
 

@@ -1,9 +1,14 @@
 /** Valid messages of every kind, to be damaged. */
-import { randomUUID } from "node:crypto";
-import { LINK_VERSION } from "../../../src/protocol/host-wire.ts";
+import {
+  type HostControl,
+  type HostEvent,
+  type HostHead,
+  LINK_VERSION,
+} from "../../../src/protocol/host-wire.ts";
 import * as container from "../../fixtures/dialects/container-data-model.ts";
 import * as localServers from "../../fixtures/dialects/local-mcp-servers.ts";
 import * as webGateway from "../../fixtures/dialects/web-gateway.ts";
+import { samples } from "./samples.ts";
 
 const request = (method: string, params: unknown, id: unknown = 7) =>
   JSON.stringify({ jsonrpc: "2.0", id, method, params });
@@ -22,8 +27,8 @@ export function clientFrames(sessionId: string): string[] {
     request("session/set_mode", { sessionId, modeId: "code" }),
     request("session/set_model", { sessionId, modelId: "m" }),
     request("session/set_config_option", { sessionId, configId: "c", value: "v" }),
-    request("session/close", { sessionId: randomUUID() }),
-    request("session/delete", { sessionId: randomUUID() }),
+    request("session/close", { sessionId: crypto.randomUUID() }),
+    request("session/delete", { sessionId: crypto.randomUUID() }),
     request("_acp-edge/renew", { token: "a.b.c" }),
     request("_vendor/x", { sessionId, list: [1, 2, 3] }),
     note("session/cancel", { sessionId }),
@@ -57,7 +62,7 @@ export function heavyFrames(sessionId: string): string[] {
     request("session/load", open),
     request("session/load", { ...open, _meta: { "acp-edge/after": 3 } }),
     request("session/resume", { ...open, mcpServers: [stdio, http] }),
-    request("session/fork", { ...open, sessionId: randomUUID() }),
+    request("session/fork", { ...open, sessionId: crypto.randomUUID() }),
   ];
 }
 
@@ -75,35 +80,116 @@ export function linkHeads(sessionId: string): string[] {
   ];
 }
 
+/** A value with all of its optional fields. */
+type Complete<T> = T extends readonly (infer Item)[]
+  ? Complete<Item>[]
+  : T extends object
+    ? { [Name in keyof T]-?: Complete<Exclude<T[Name], undefined>> }
+    : T;
+
+const OFFER: Complete<Extract<HostControl, { t: "offers" }>["agents"][number]> = {
+  ...{ id: "demo", name: "Demo", default: true, available: false },
+  ...{ reason: "no", description: "d", version: "1" },
+};
+
 export function hostHello(name: string) {
   return {
     t: "hello",
     version: LINK_VERSION,
     name,
-    instance: randomUUID(),
+    instance: crypto.randomUUID(),
     root: "/",
     software: { version: "1", node: "24", platform: "linux" },
     capacity: 10,
+    maxAgents: 10,
+    isolation: "none",
     draining: false,
     agents: [{ id: "demo", name: "Demo", default: true }],
-    runs: [],
-  };
+    runs: [] as { sessionId: string; run: string }[],
+    secrets: true,
+  } satisfies HostControl;
 }
 
+/** Every kind of message on a control socket, with every field. */
 export function controlMessages(sessionId: string): string[] {
   const git = { branch: "main", head: "abc", ahead: 1, behind: null, modifiedFiles: ["a"], modifiedCount: 1 };
+  const messages: { [T in HostControl["t"]]: Complete<Extract<HostControl, { t: T }>> } = {
+    hello: { ...hostHello("fuzz"), agents: [OFFER], runs: [{ sessionId, run: crypto.randomUUID() }] },
+    agent: { t: "agent", id: "demo", initialize: { protocolVersion: 1, agentCapabilities: {} } },
+    agent_failed: { t: "agent_failed", id: "demo", error: "no" },
+    offers: { t: "offers", agents: [OFFER] },
+    workspace: { t: "workspace", git },
+    load: { t: "load", runs: 1, loadAverage: 0.5, freeMemory: 1000 },
+    draining: { t: "draining" },
+    alive: { t: "alive" },
+    renew: { t: "renew", token: "a.b.c" },
+  };
+  const answers = [...samples("agent", "Response", {})].filter(({ method }) => method === "initialize");
   return [
-    { ...hostHello("fuzz"), runs: [{ sessionId, run: randomUUID() }] },
-    { t: "agent", id: "demo", initialize: { protocolVersion: 1, agentCapabilities: {} } },
-    { t: "agent_failed", id: "demo", error: "no" },
-    { t: "offers", agents: [{ id: "demo", name: "Demo", default: true, available: false, reason: "no" }] },
-    { t: "workspace", git },
+    ...Object.values(messages),
     { t: "workspace", git: null },
-    { t: "load", runs: 1, loadAverage: 0.5, freeMemory: 1000 },
-    { t: "draining" },
-    { t: "alive" },
-    { t: "renew", token: "a.b.c" },
+    ...answers.map(({ value }) => ({ ...messages.agent, initialize: value })),
   ].map((message) => JSON.stringify(message));
+}
+
+/** The heads of a host's messages to a session, with every field. */
+export function hostHeads(): string[] {
+  const heads: { [T in HostHead["t"]]: Complete<Extract<HostHead, { t: T }>> } = {
+    hello: {
+      ...{ t: "hello", run: "r", agent: "a", host: "h", root: "/", processRequest: 1, delivered: 0 },
+      ...{ draining: false, io: "host" },
+    },
+    lines: { t: "lines", first: 1, delivered: 0 },
+  };
+  return Object.values(heads).map((head) => JSON.stringify(head));
+}
+
+/** Every message of a client, with every field of the protocol. */
+export function allClientFrames(sessionId: string): string[] {
+  const words = { sessionId, cwd: "/", uri: "file:///a", protocolVersion: 1 };
+  const others = { ...words, sessionId: crypto.randomUUID() };
+  const ends = (method: string) => /session\/(close|delete)/.test(method);
+  return [
+    ...[...samples("agent", "Request", words)]
+      .filter(({ method }) => !ends(method))
+      .map(({ method, value }) => request(method, value)),
+    ...[...samples("agent", "Request", others)]
+      .filter(({ method }) => ends(method))
+      .map(({ method, value }) => request(method, value)),
+    ...[...samples("agent", "Notification", words)].map(({ method, value }) => note(method, value)),
+    ...clientFrames(sessionId),
+    ...heavyFrames(sessionId),
+    ...OPENINGS,
+  ];
+}
+
+/** Every request and notification of an agent, with every field of the protocol, and every event of its host. */
+export function allHostItems(agentSession: string): string[] {
+  const words = { sessionId: agentSession, path: "/a", cwd: "/" };
+  const events: { [T in HostEvent[0]]: Complete<Extract<HostEvent, [T | string, unknown]>> } = {
+    started: ["started", { pid: 1, command: "demo" }],
+    sent: ["sent", request("initialize", { protocolVersion: 1 }, 0)],
+    answer: ["answer", '{"jsonrpc":"2.0","id":4,"result":{"content":"a"}}'],
+    noise: ["noise", "what?"],
+    dropped: ["dropped", "too long"],
+    exit: ["exit", { code: 1, signal: "SIGTERM", error: "e", stderr: "s" }],
+  };
+  return [
+    ...[...samples("client", "Notification", words)].map(({ method, value }) => note(method, value)),
+    ...[...samples("client", "Request", words)].map(({ method, value }) => request(method, value)),
+    ...hostItems(agentSession),
+    ...Object.values(events).map((event) => JSON.stringify(event)),
+  ];
+}
+
+/** The answers of an agent to requests of this method, or of a client to requests of the agent. */
+export function answers(by: "agent" | "client", method: string, id: unknown): string[] {
+  return [
+    ...[...samples(by, "Response", { sessionId: "agent-session" })]
+      .filter((sample) => sample.method === method)
+      .map(({ value }) => JSON.stringify({ jsonrpc: "2.0", id, result: value })),
+    JSON.stringify({ jsonrpc: "2.0", id, error: { code: -1, message: "no", data: { a: "b" } } }),
+  ];
 }
 
 /** The items of an agent's process. */

@@ -53,13 +53,30 @@ const ODD = [
   ],
 ];
 
+/** Values that no column, head, attachment or stack has room for. They are large, so they are rare. */
+const LARGE: readonly (() => string)[] = [
+  () => `"${"x".repeat(3_000_000)}"`,
+  () => `"${"é".repeat(1_500_000)}"`,
+  () => "[".repeat(200_000) + "]".repeat(200_000),
+  () => `${'{"a":'.repeat(200_000)}1${"}".repeat(200_000)}`,
+  () => `[${"[],".repeat(300_000)}0]`,
+  () => `[${"0,".repeat(600_000)}0]`,
+  () => `{"${"k".repeat(3_000_000)}":1}`,
+  () => `{${Array.from({ length: 50_000 }, (_, i) => `"k${i}":${i}`).join(",")}}`,
+  () => `"${"` ".repeat(200_000)}"`,
+];
+
 /** An odd value, sometimes nested in many copies of itself. */
 function odd(random: Random): string {
+  if (random.chance(LARGE_SHARE)) return random.pick(LARGE)();
   const depth = random.chance(0.003) ? random.pick([100, 1000, 20_000]) : 0;
   if (depth > 0 && random.chance(0.5)) return "[".repeat(depth) + "]".repeat(depth);
   if (depth > 0) return '{"a":'.repeat(depth) + random.pick(ODD) + "}".repeat(depth);
   return random.pick(ODD);
 }
+
+/** The share of large values among the odd ones. */
+const LARGE_SHARE = 0.002;
 
 const VALUE = /"(?:[^"\\]|\\.)*"(?!\s*:)|-?\d+(?:\.\d+)?|true|false|null/g;
 const MEMBER = /,\s*"(?:[^"\\]|\\.)*"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?\d+|true|false|null)/g;
@@ -123,11 +140,14 @@ function splice(text: string, random: Random, piece: string): string {
   return text.slice(0, at) + piece + text.slice(at + random.below(8));
 }
 
+/** A longer text is not mutated further. */
+const MAX_CHARS = 20_000;
+
 /** One of the messages, unchanged or with a few mutations. */
 export function mutant(random: Random, corpus: readonly string[]): string {
   let text = random.pick(corpus);
   const times = random.pick([0, 1, 1, 1, 2, 3, 6]);
-  for (let i = 0; i < times && text.length < 20_000; i += 1)
+  for (let i = 0; i < times && text.length < MAX_CHARS; i += 1)
     text = random.pick(MUTATIONS)(text, random, corpus);
   return text;
 }

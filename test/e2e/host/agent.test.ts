@@ -196,7 +196,19 @@ describe("an agent's output", () => {
     const session = await gateway.open("s");
     session.tell("stream", { count: 1, size: DEFAULT_LIMITS.frameChars });
     await gateway.until(() => session.frames.find((frame) => frame.streamed));
-    expect(session.events<string>("noise")).toEqual([expect.stringMatching(/^\(a line of 167772\d\d bytes/)]);
+    expect(session.events<string>("dropped")).toEqual([
+      expect.stringMatching(/^\(a line of 41943\d\d bytes/),
+    ]);
+  });
+
+  test("may contain a line that is too long for the session, which takes less than the host", async () => {
+    const { gateway } = await startHost();
+    gateway.session("s").frameChars = 10_000;
+    const session = await gateway.open("s");
+    await gateway.until(() => session.frames.length);
+    session.tell("stream", { count: 1, size: 20_000 });
+    await gateway.until(() => session.frames.find((frame) => frame.streamed));
+    expect(session.events<string>("dropped")).toEqual([expect.stringMatching(/^\(a line of 20\d\d\d bytes/)]);
   });
 
   test("is sent as one message per read", async () => {

@@ -15,16 +15,12 @@ async function read(gateway: FakeGateway, session: FakeSession): Promise<string[
   return session.events<string>("answer");
 }
 
-test("processes that start after the workspace chose client files leave file requests to the session", async () => {
+test("the order for a process says who serves its files, also for a warm process", async () => {
   const { gateway, root } = await startHost({ agents: [{ ...fixture("fixture"), default: true }] });
   writeFileSync(join(root, "file"), "text");
-  // The warm process started before the gateway could name the server of its files.
   await gateway.until(() => gateway.said("agent").length);
-  const before = await gateway.open("before");
-  await gateway.until(() => before.frames.length);
-  gateway.say({ t: "settings", clientIo: "client" });
 
-  const session = await gateway.open("s");
+  const session = await gateway.open("s", "fixture", 1, "client");
   expect(await read(gateway, session)).toEqual([]);
   expect(session.hellos[0]).toMatchObject({ io: "client" });
   expect(JSON.parse(session.events<string>("sent")[0] as string).params.clientCapabilities).toEqual({
@@ -32,23 +28,8 @@ test("processes that start after the workspace chose client files leave file req
     terminal: true,
   });
 
-  before.tell("write", { chunks: [Buffer.from(`${READ}\n`).toString("base64")] });
-  await gateway.until(() => before.events("answer").length);
-  expect(before.hellos[0]).not.toHaveProperty("io");
-
-  gateway.say({ t: "settings" });
-  const after = await gateway.open("after");
-  await gateway.until(() => after.frames.length);
-  expect(after.hellos[0]).not.toHaveProperty("io");
-});
-
-test("a host that reconnects is told again who serves the files", async () => {
-  const { gateway } = await startHost();
-  await gateway.until(() => gateway.controlSocket);
-  gateway.answer = { t: "welcome", clientIo: "client" };
-  const greetings = gateway.said("hello").length;
-  gateway.controlSocket?.terminate();
-  await gateway.until(() => gateway.said("hello").length > greetings);
-  const session = await gateway.open("s");
-  expect(await read(gateway, session)).toEqual([]);
+  const other = await gateway.open("other", "fixture", 2);
+  other.tell("write", { chunks: [Buffer.from(`${READ}\n`).toString("base64")] });
+  await gateway.until(() => other.events("answer").length);
+  expect(other.hellos[0]).not.toHaveProperty("io");
 });

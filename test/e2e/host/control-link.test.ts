@@ -13,7 +13,7 @@ describe("the control link", () => {
     expect(gateway.said("hello")).toEqual([
       {
         t: "hello",
-        version: 3,
+        version: 4,
         name: "test-host",
         instance: expect.any(String),
         root,
@@ -23,6 +23,7 @@ describe("the control link", () => {
           platform: `${process.platform} ${process.arch}`,
         },
         capacity: expect.any(Number),
+        isolation: "none",
         draining: false,
         agents: [{ id: "fixture", name: "fixture", default: false, available: true }],
         runs: [],

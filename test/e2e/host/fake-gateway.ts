@@ -66,9 +66,14 @@ export class FakeGateway {
   }
 
   /** Requests an agent process from the host and returns the session's side of it. */
-  async open(id: string, agent = "fixture", processRequest = ++this.#processRequests): Promise<FakeSession> {
+  async open(
+    id: string,
+    agent = "fixture",
+    processRequest = ++this.#processRequests,
+    io?: "host" | "client",
+  ): Promise<FakeSession> {
     await this.until(() => this.controlSocket);
-    this.say({ t: "open", sessionId: id, agent, processRequest });
+    this.say({ t: "open", sessionId: id, agent, processRequest, io });
     return this.session(id);
   }
 
@@ -144,9 +149,13 @@ export class FakeSession {
   hellos: Extract<HostHead, { t: "hello" }>[] = [];
   faults: string[] = [];
   socket: WebSocket | undefined;
+  /** The largest frame that the session says it takes. */
+  frameChars: number | undefined;
   acking = true;
   /** Called for each message with items before its acknowledgement; true drops the socket instead. */
   dropsBeforeAck: () => boolean = () => false;
+  /** The session fails on every message with items: it stores nothing, and its socket is lost. */
+  failing = false;
   closeCode: number | undefined;
   readonly #changed: () => void;
   readonly #lines: { seq: number; frame: string }[] = [];
@@ -214,10 +223,11 @@ export class FakeSession {
         this.frames = [];
       }
       this.hellos.push(head);
-      socket.send(encodeLink({ t: "welcome", received: this.items.length }));
+      socket.send(encodeLink({ t: "welcome", received: this.items.length, frameChars: this.frameChars }));
       this.#sendLines(head.delivered);
       return;
     }
+    if (this.failing) return socket.terminate();
     if (head.first !== this.items.length + 1)
       this.faults.push(`got ${head.first} after ${this.items.length}`);
     this.items.push(...lines);

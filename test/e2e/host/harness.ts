@@ -3,9 +3,10 @@ import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import type { OfferedAgent } from "../../../src/host/agent/offered-agents.ts";
 import { Host, type HostOptions } from "../../../src/host/host.ts";
+import type { Isolation } from "../../../src/host/isolation/isolation.ts";
 import type { Gateway } from "../../../src/node/gateway-socket.ts";
 import { DEFAULT_TIMING, type Timing } from "../../../src/node/timing.ts";
-import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
+import { DEFAULT_LIMITS, type Limits } from "../../../src/protocol/limits.ts";
 import { temporaryDirectory } from "../../fixtures/temporary-directory.ts";
 import { FakeGateway } from "./fake-gateway.ts";
 
@@ -34,10 +35,13 @@ export type Running = { gateway: FakeGateway; host: Host; root: string; log: str
 
 /** A host with a gateway and an empty workspace. All three are removed after the test. */
 export async function startHost(
-  options: { agents?: OfferedAgent[]; timing?: Partial<Timing>; token?: Gateway["token"] } & Pick<
-    HostOptions,
-    "maxAgents" | "agentLimits"
-  > = {},
+  options: {
+    agents?: OfferedAgent[];
+    timing?: Partial<Timing>;
+    limits?: Partial<Limits>;
+    token?: Gateway["token"];
+    isolation?: (root: string) => Isolation;
+  } & Pick<HostOptions, "maxAgents" | "agentLimits"> = {},
 ): Promise<Running> {
   const gateway = await FakeGateway.start();
   const root = temporaryDirectory();
@@ -48,7 +52,7 @@ export async function startHost(
       url: gateway.url,
       token: options.token ?? (() => "secret"),
       timing: { ...QUICK, ...options.timing },
-      limits: DEFAULT_LIMITS,
+      limits: { ...DEFAULT_LIMITS, ...options.limits },
       log: (event) => log.push(event),
     },
     workspace: "w",
@@ -57,6 +61,7 @@ export async function startHost(
     agents: options.agents ?? [fixture("fixture")],
     maxAgents: options.maxAgents,
     agentLimits: options.agentLimits ?? {},
+    ...(options.isolation && { isolation: options.isolation(root) }),
     onRefused: (reason) => refusals.push(reason),
   });
   onTestFinished(async () => {

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { fixture, startHost } from "./harness.ts";
@@ -72,6 +72,53 @@ describe("a host with secrets", () => {
     expect(session.items.join("\n")).not.toContain(SECRET);
     expect(JSON.stringify(gateway.control)).not.toContain(SECRET);
     expect(log.join("\n")).not.toContain(SECRET);
+  });
+
+  test("refuses to write the mark of a secret in place of the secret", async () => {
+    const { gateway, root } = await startHost({ agents: [needy("fixture")] });
+    await gateway.until(() => gateway.controlSocket);
+    gateway.controlSocket?.send(secrets({ FIXTURE_KEY: SECRET }));
+    const session = await gateway.open("s");
+    const MARK = "[redacted:FIXTURE_KEY]";
+    const env = join(root, ".env");
+    const guide = join(root, "guide.md");
+    writeFileSync(env, `MODE=one\nKEY=${SECRET}\n`);
+    writeFileSync(guide, `A secret looks like ${MARK}.\n`);
+    const request = async (method: string, params: object) => {
+      const line = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { sessionId: "s", ...params } });
+      const before = session.events("answer").length;
+      session.tell("write", { chunks: [Buffer.from(`${line}\n`).toString("base64")] });
+      await gateway.until(() => session.events("answer").length > before);
+      return JSON.parse(session.events<string>("answer").at(-1) ?? "") as {
+        result?: { content: string };
+        error?: { message: string };
+      };
+    };
+    const write = (path: string, content: string) => request("fs/write_text_file", { path, content });
+
+    const content = (await request("fs/read_text_file", { path: env })).result?.content ?? "";
+    expect(content).toBe(`MODE=one\nKEY=${MARK}\n`);
+    const refused = await write(env, content.replace("one", "two"));
+    expect(refused.error).toMatchObject({
+      code: -32602,
+      message: expect.stringContaining(`${MARK} in the content stands for a secret`),
+      data: { reason: "redaction-mark", marks: [MARK] },
+    });
+    expect(readFileSync(env, "utf8")).toBe(`MODE=one\nKEY=${SECRET}\n`);
+    // A copy would have lost the secret as well.
+    expect((await write(join(root, "copy"), content)).error).toMatchObject({ code: -32602 });
+    expect(existsSync(join(root, "copy"))).toBe(false);
+
+    // The mark of no secret, a mark that the file has as plain text, and a content without marks.
+    for (const [path, text] of [
+      [join(root, "other"), "[redacted:NOBODY]"],
+      [guide, `Here a secret looks like ${MARK}.\n`],
+      [env, "MODE=two\n"],
+    ] as const) {
+      expect(await write(path, text)).toMatchObject({ result: {} });
+      expect(readFileSync(path, "utf8")).toBe(text);
+    }
+    expect((await write(guide, `${MARK} and ${MARK}`)).error).toMatchObject({ code: -32602 });
   });
 
   test("replaces a warm process when its secrets change", async () => {

@@ -32,6 +32,25 @@ describe("the link to a session", () => {
     expect(session.hellos.length).toBeGreaterThan(5);
   });
 
+  test("dials with growing pauses a session that welcomes it and fails on its items", async () => {
+    const timing = { retryMinMs: 4, retryMaxMs: 10_000, localSpreadMs: 4 };
+    const { gateway, log } = await startHost({ timing });
+    const session = await gateway.open("s");
+    session.failing = true;
+    const pauses = () =>
+      log.flatMap((line) => /trying again in ([\d.]+) s: .*sessions/.exec(line)?.[1] ?? []);
+    // Pauses are random from zero on, and only those of a growing series become this long.
+    await gateway.until(() => pauses().some((seconds) => Number(seconds) > 0.1));
+    session.failing = false;
+    session.tell("hello");
+    await gateway.until(() => session.frames.find((frame) => frame.echo));
+    const lost = pauses().length;
+    session.socket?.terminate();
+    await gateway.until(() => pauses().length > lost);
+    // An acknowledgement has ended the series.
+    expect(pauses().at(-1)).toBe("0.0");
+  });
+
   test("reports on each socket which lines the agent already has", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
@@ -84,7 +103,7 @@ describe("the link to a session", () => {
     const session = await gateway.open("s");
     await gateway.until(() => session.frames.length);
     session.acking = false;
-    session.tell("stream", { count: 4, size: DEFAULT_LIMITS.hostWindowChars });
+    session.tell("stream", { count: 16, size: DEFAULT_LIMITS.hostWindowChars / 4 });
     await gateway.until(() => session.frames.length > 1);
     await host.close();
     expect(session.exit?.error).toBe("the host was shut down");
@@ -96,7 +115,7 @@ describe("the link to a session", () => {
     const session = await gateway.open("s");
     await gateway.until(() => session.frames.length);
     session.tell("block", { ms: 500 });
-    const padding = "x".repeat(DEFAULT_LIMITS.hostWindowChars / 4);
+    const padding = "x".repeat(DEFAULT_LIMITS.hostWindowChars / 8);
     for (let n = 0; n < 12; n++) session.tell("echo", { n, padding });
     const echoes = await gateway.until(() => {
       const found = session.frames.filter((frame) => frame.echo);
@@ -108,10 +127,28 @@ describe("the link to a session", () => {
     expect(session.hellos.length).toBeGreaterThan(1);
   });
 
+  test("carries what the agent streams in few messages, the first piece and requests at once", async () => {
+    const { gateway } = await startHost({ limits: { chunkWindowMs: 60 * 60 * 1000 } });
+    const session = await gateway.open("s");
+    await gateway.until(() => session.frames.length);
+    const before = session.messages.length;
+    const updates = Array.from({ length: 50 }, (_, n) => ({ method: "update", n }));
+    const request = { id: "r", method: "session/request_permission" };
+    const chunks = [...updates, request].map((frame) =>
+      Buffer.from(`${JSON.stringify(frame)}\n`).toString("base64"),
+    );
+    session.tell("write", { chunks });
+    await gateway.until(() => session.messages.length > before);
+    expect(session.frames[1]).toEqual(updates[0]);
+    await gateway.until(() => session.frames.find(({ id }) => id === "r"));
+    expect(session.messages.length - before).toBeLessThanOrEqual(2);
+    expect(session.frames.slice(1)).toEqual([...updates, request]);
+  });
+
   test("carries a frame larger than a batch", async () => {
     const { gateway } = await startHost();
     const session = await gateway.open("s");
-    const text = "é".repeat(3 * DEFAULT_LIMITS.linkBatchChars);
+    const text = "é".repeat(1.5 * DEFAULT_LIMITS.linkBatchChars);
     session.tell("echo", { text });
     const frame = await gateway.until(() => session.frames.find((frame) => frame.echo));
     expect((frame.echo as { params: { text: string } }).params.text === text).toBe(true);

@@ -1,13 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { makeAnswerLink, makeAnswerLinks, readAnswerLink } from "../../../src/auth/answer-link.ts";
 
-const ENV = { SECRETS_KEY: Buffer.alloc(32, 7).toString("base64url") };
+const key = (byte: number) => Buffer.alloc(32, byte).toString("base64url");
+const ENV = { SECRETS_KEY: key(7) };
 const LINK = {
   tenant: "acme",
   workspace: "web",
   session: "7d3f9f9e-2f5c-4f4e-9a51-0f8a3f6f4f10",
   seq: 12,
   by: "alice",
+  maker: { subject: "alice", jti: "token-1", workspace: null },
   id: "link-1",
   expires: Math.floor(Date.now() / 1000) + 60,
 };
@@ -37,9 +39,23 @@ describe("an answer link", () => {
 
   test("is invalid under another key, and without one", async () => {
     const link = await linkTo("yes");
-    const other = { SECRETS_KEY: Buffer.alloc(32, 8).toString("base64url") };
+    const other = { SECRETS_KEY: key(8) };
     expect(await readAnswerLink(other, link)).toEqual({ ok: false, refusal: "invalid" });
     expect(await readAnswerLink({}, link)).toEqual({ ok: false, refusal: "invalid" });
+  });
+
+  test("stays valid while its key is a previous one, and expires all the same", async () => {
+    const rotated = { SECRETS_KEY: key(8), SECRETS_KEY_PREVIOUS: `${key(9)} ${ENV.SECRETS_KEY}` };
+    expect(await readAnswerLink(rotated, await linkTo("yes"))).toMatchObject({ ok: true });
+    const expired = await linkTo("yes", { expires: 1 });
+    expect(await readAnswerLink(rotated, expired)).toEqual({ ok: false, refusal: "expired" });
+  });
+
+  test("is never made under a previous key", async () => {
+    const rotated = { SECRETS_KEY: key(8), SECRETS_KEY_PREVIOUS: ENV.SECRETS_KEY };
+    const link = (await makeAnswerLink(rotated, { ...LINK, optionId: "yes" })) as string;
+    expect(await readAnswerLink(ENV, link)).toEqual({ ok: false, refusal: "invalid" });
+    expect(await readAnswerLink({ SECRETS_KEY: key(8) }, link)).toMatchObject({ ok: true });
   });
 });
 

@@ -91,7 +91,20 @@ describe("the keys an issuer publishes", () => {
     expect(issuer.asked).toBe(1);
   });
 
-  test("stay valid while the issuer is unreachable, however old", async () => {
+  test("stay valid for a day while the issuer is unreachable, and no longer", async () => {
+    const token = await issuer.rotate("a");
+    await isGood(token);
+    issuer.up = false;
+    pass(DEFAULT_LIMITS.jwksStaleMs - 1);
+    expect(await isGood(token)).toBe(true);
+    pass(1);
+    await expect(isGood(token)).rejects.toThrow(KeysUnavailable);
+    issuer.up = true;
+    pass(DEFAULT_LIMITS.jwksRetryMs);
+    expect(await isGood(token)).toBe(true);
+  });
+
+  test("are not asked for at each token while the issuer is unreachable", async () => {
     const token = await issuer.rotate("a");
     await isGood(token);
     issuer.up = false;

@@ -7,11 +7,12 @@ import {
   inspect,
   refuseUninitialized,
 } from "../../../src/connection/intake.ts";
+import type { Caller } from "../../../src/protocol/caller.ts";
 import type { ClientState } from "../../../src/protocol/client-state.ts";
-import type { Frame } from "../../../src/protocol/frame.ts";
+import { type Frame, readFrame } from "../../../src/protocol/frame.ts";
 import { frameOf } from "./frames.ts";
 
-const ID_CHARS = 10;
+const ID_CHARS = 20;
 const INITIALIZED = { initialized: true };
 const UNINITIALIZED = { initialized: false };
 const INITIALIZE = { id: 1, method: "initialize", params: { protocolVersion: 1 } };
@@ -31,8 +32,22 @@ describe("a message is", () => {
     expect(inspect(frameOf({ method: "initialize" }), UNINITIALIZED, ID_CHARS).kind).toBe("uninitialized");
   });
 
+  test("a fault under the id of the request that two parsers read differently, unless that id is too long", () => {
+    const read = (id: string) => readFrame(`{"id":"${id}","method":"a","Method":"b"}`);
+    const fault = { kind: "fault", fault: "ambiguous" };
+    expect(inspect(read("x"), INITIALIZED, ID_CHARS)).toEqual({ ...fault, idText: '"x"' });
+    const long = "x".repeat(ID_CHARS + 1);
+    expect(inspect(read(long), INITIALIZED, ID_CHARS)).toEqual({ ...fault, idText: "null" });
+    const answer = readFrame('{"id":1,"result":{},"result":{}}');
+    expect(inspect(answer, INITIALIZED, ID_CHARS)).toEqual({ ...fault, idText: "null" });
+  });
+
   test("a fault, or a JSON object that is no JSON-RPC message", () => {
-    expect(inspect({ fault: "batch" }, INITIALIZED, ID_CHARS)).toEqual({ kind: "fault", fault: "batch" });
+    expect(inspect({ fault: "batch" }, INITIALIZED, ID_CHARS)).toEqual({
+      kind: "fault",
+      fault: "batch",
+      idText: "null",
+    });
     expect(inspect(frameOf({ type: "ping" }), INITIALIZED, ID_CHARS).kind).toBe("invalid");
   });
 
@@ -42,6 +57,13 @@ describe("a message is", () => {
     expect(verdict("x".repeat(ID_CHARS + 1))).toBe("id-too-long");
     const long = { ...PROMPT, params: { sessionId: "s".repeat(ID_CHARS + 1) } };
     expect(inspect(frameOf(long), INITIALIZED, ID_CHARS).kind).toBe("id-too-long");
+  });
+
+  test("refused for a method that is too long, which is not repeated", () => {
+    const method = "m".repeat(ID_CHARS + 1);
+    const verdict = inspect(frameOf({ id: 1, method }), INITIALIZED, ID_CHARS);
+    expect(verdict).toMatchObject({ kind: "refused", error: { code: -32600 } });
+    expect(JSON.stringify(verdict)).not.toContain(`exceeds ${method}`);
   });
 });
 
@@ -57,12 +79,36 @@ describe("the intake", () => {
     expect(counted).toEqual([1, JSON.stringify(PROMPT).length]);
   });
 
-  test("neither counts nor reads a message that is too long", async () => {
+  test("counts a message that is too long, and does not read it: its sender gets an error", async () => {
     const { intake, counted, routed } = setUp();
-    const { result, answers } = await receive(intake, JSON.stringify({ ...PROMPT, more: "x".repeat(500) }));
+    const text = JSON.stringify({ jsonrpc: "2.0", id: 2, method: "session/prompt", more: "x".repeat(500) });
+    const { result, answers } = await receive(intake, text);
     expect(result).toEqual({ kind: "too-long" });
-    expect(answers).toHaveLength(1);
-    expect([counted, routed]).toEqual([[], []]);
+    expect(answers).toMatchObject([
+      { id: 2, error: { code: -32600, message: expect.stringContaining("200") } },
+    ]);
+    expect([counted, routed]).toEqual([[text.length], []]);
+    expect((await receive(intake, "x".repeat(300))).answers).toMatchObject([{ id: null }]);
+    expect((await receive(setUp({ exceeds: true }).intake, text)).result.kind).toBe("quota-exceeded");
+  });
+
+  test("passes an error on in place of an answer that is too long", async () => {
+    const { intake, texts } = setUp();
+    const { result } = await receive(
+      intake,
+      JSON.stringify({ jsonrpc: "2.0", id: "s:5", result: { content: "x".repeat(500) } }),
+    );
+    expect(result).toEqual({ kind: "taken" });
+    const error = { code: -32603, message: "The answer exceeds 200 characters" };
+    expect(texts.map((text) => JSON.parse(text))).toEqual([{ jsonrpc: "2.0", id: "s:5", error }]);
+  });
+
+  test("[I12] counts a reader's message that is too long for readers, and does not read it", async () => {
+    const { intake, counted, routed } = setUp({ scopes: ["session:read"] });
+    const text = JSON.stringify({ ...PROMPT, more: "x".repeat(100) });
+    expect((await receive(intake, text)).result).toEqual({ kind: "too-long" });
+    expect([counted, routed]).toEqual([[text.length], []]);
+    expect((await receive(setUp().intake, text)).result).toEqual({ kind: "taken" });
   });
 
   test("refuses a request beyond the quota, and reports any other message to the transport", async () => {
@@ -85,6 +131,29 @@ describe("the intake", () => {
     await receive(intake, JSON.stringify(INITIALIZE));
     await receive(intake, JSON.stringify(PROMPT));
     expect(routed).toEqual(["initialize", "session/prompt"]);
+  });
+
+  test("answers a request whose handling fails without the reason, and goes on", async () => {
+    const fail = async () => {
+      throw new Error("inner reason");
+    };
+    const { intake } = setUp({ parts: { router: { initialize: fail, route: fail }, takeControl: fail } });
+    for (const message of [PROMPT, INITIALIZE]) {
+      const { result, answers } = await receive(intake, JSON.stringify(message));
+      expect(result).toEqual({ kind: "taken" });
+      const error = { code: -32603, message: "Internal error" };
+      expect(answers).toEqual([{ jsonrpc: "2.0", id: message.id, error }]);
+    }
+    expect((await receive(intake, '{"type":"select_agent"}')).answers).toEqual([]);
+  });
+
+  test("refuses ids of other types than JSON-RPC has", async () => {
+    const { intake, routed } = setUp();
+    for (const id of [true, [1], { a: 1 }]) {
+      const { answers } = await receive(intake, JSON.stringify({ ...PROMPT, id }));
+      expect(answers).toMatchObject([{ id: null, error: { code: -32600 } }]);
+    }
+    expect(routed).toEqual([]);
   });
 
   test("leaves a frame before initialize to the transport", async () => {
@@ -114,7 +183,11 @@ describe("the intake", () => {
 
 test("before initialize, a request is answered and anything else is ignored", () => {
   const answers: string[] = [];
-  const exchange: Exchange = { answer: (text) => answers.push(text), waitFor: () => {} };
+  const exchange: Exchange = {
+    answer: (text) => answers.push(text),
+    waitFor: () => {},
+    undelivered: () => {},
+  };
   refuseUninitialized(frameOf(PROMPT), exchange);
   refuseUninitialized(frameOf({ method: "session/cancel" }), exchange);
   expect(answers).toHaveLength(1);
@@ -124,17 +197,24 @@ test("before initialize, a request is answered and anything else is ignored", ()
 function setUp({
   initialized = true,
   exceeds = false,
+  scopes = ["session:read", "session:prompt"],
   parts = {},
 }: {
   initialized?: boolean;
   exceeds?: boolean;
+  scopes?: Caller["scopes"];
   parts?: Partial<IntakeParts>;
 } = {}) {
+  const caller = { scopes } as Caller;
   const counted: number[] = [];
   const routed: (string | undefined)[] = [];
-  const take = async ({ method }: Frame) => void routed.push(method);
+  const texts: string[] = [];
+  const take = async ({ method, raw }: Frame) => {
+    routed.push(method);
+    texts.push(raw);
+  };
   const intake = new Intake({
-    client: { state: { initialized } as ClientState },
+    client: { state: { initialized, caller } as ClientState },
     admission: {
       admit: (chars) => {
         counted.push(chars);
@@ -142,14 +222,18 @@ function setUp({
       },
     },
     router: { initialize: take, route: take },
-    limits: { frameChars: 200, idChars: ID_CHARS },
+    limits: { frameChars: 200, idChars: ID_CHARS, readerMessageChars: 150 },
     ...parts,
   });
-  return { intake, counted, routed };
+  return { intake, counted, routed, texts };
 }
 
 async function receive(intake: Intake, text: string): Promise<{ result: IntakeResult; answers: unknown[] }> {
   const answers: unknown[] = [];
-  const exchange: Exchange = { answer: (answer) => answers.push(JSON.parse(answer)), waitFor: () => {} };
+  const exchange: Exchange = {
+    answer: (answer) => answers.push(JSON.parse(answer)),
+    waitFor: () => {},
+    undelivered: () => {},
+  };
   return { result: await intake.receive(text, exchange), answers };
 }

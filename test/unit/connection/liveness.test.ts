@@ -28,3 +28,9 @@ test("traffic is recorded once a minute, but an answer to a ping at once", () =>
   expect(touch({ heard: 0 }, MINUTE, DEFAULT_LIMITS)).toEqual({ heard: MINUTE, askedAt: undefined });
   expect(touch({ heard: 0, askedAt: 1 }, 2, DEFAULT_LIMITS)).toEqual({ heard: 2, askedAt: undefined });
 });
+
+test("a client that does not answer the ping for its unread output is detached, whatever else it says", () => {
+  const at = { heard: pongMs, pausedAt: 1 };
+  expect(checkLiveness(at, true, pongMs, DEFAULT_LIMITS)).toBe(1 + pongMs);
+  expect(checkLiveness(at, true, 1 + pongMs, DEFAULT_LIMITS)).toBe("no answer");
+});

@@ -25,7 +25,7 @@ describe("a frame goes to", () => {
     (method) => {
       const to = { to: "session", sessionId: SESSION };
       expect(route(request(method, { sessionId: SESSION }))).toEqual(to);
-      expect(route({ method, params: { sessionId: SESSION } }, OBSERVER)).toEqual(to);
+      expect(route({ method, params: { sessionId: SESSION } })).toEqual(to);
     },
   );
 
@@ -64,14 +64,45 @@ describe("a frame goes to", () => {
   });
 });
 
-describe("a frame of a client", () => {
-  test.each(["session/new", "session/fork", "session/delete", "authenticate", "logout"])(
-    "is refused to an observer: %s",
-    (method) => {
-      expect(route(request(method, { sessionId: SESSION }), OBSERVER).to).toBe("refusal");
-    },
-  );
+describe("a frame of an observer", () => {
+  test.each([
+    ...["session/new", "session/fork", "session/delete", "authenticate", "logout", "session/prompt"],
+    ...["session/cancel", "session/set_mode", "_anything/else", "no/such"],
+  ])("gets no further than its connection: %s", (method) => {
+    expect(route(request(method, { sessionId: SESSION }), OBSERVER)).toMatchObject({
+      to: "refusal",
+      error: { code: -32003 },
+    });
+    expect(route({ method, params: { sessionId: SESSION } }, OBSERVER)).toEqual({ to: "nowhere" });
+  });
 
+  test.each(["session/load", "session/resume", "$/cancel_request"])("is no notification: %s", (method) => {
+    expect(route({ method, params: { sessionId: SESSION } }, OBSERVER)).toEqual({ to: "nowhere" });
+  });
+
+  test("is no answer to an agent", () => {
+    const answer = { id: clientRequestId(SESSION, 7), result: {} };
+    expect(route(answer, OBSERVER)).toEqual({ to: "nowhere" });
+  });
+
+  test("may ask for the list, and to read a session; the session gets only what it needs for that", () => {
+    expect(route(request("session/list"), OBSERVER).to).toBe("local-method");
+    const big = "x".repeat(5000);
+    const params = { sessionId: SESSION, cwd: big, mcpServers: [{ name: big, env: [] }], extra: big };
+    const _meta = { "acp-edge/after": 3, "acp-edge/as": OTHER, other: big };
+    const to = route({ id: 7.0, method: "session/load", params: { ...params, _meta } }, OBSERVER);
+    expect(to).toMatchObject({ to: "session", sessionId: SESSION });
+    const reduced = to.to === "session" ? to.reduced : undefined;
+    expect(reduced?.idText).toBe("7");
+    expect(reduced?.value.params).toEqual({
+      ...{ sessionId: SESSION, cwd: "/", mcpServers: [] },
+      _meta: { "acp-edge/after": 3, "acp-edge/as": OTHER },
+    });
+    expect(route(request("session/load"), OBSERVER)).toMatchObject({ error: { code: -32602 } });
+  });
+});
+
+describe("a frame of a client", () => {
   test("is refused without a session or a known method", () => {
     expect(route(request("session/prompt"))).toMatchObject({ to: "refusal", error: { code: -32602 } });
     expect(route(request("no/such"))).toMatchObject({ to: "refusal", error: { code: -32601 } });

@@ -19,7 +19,7 @@ describe("the command line", () => {
       ACP_EDGE_HOST_TOKEN: "t",
       ACP_EDGE_DRAIN: "840",
       ACP_EDGE_CAPACITY: "4",
-      ACP_EDGE_AGENT: "agent --acp",
+      ACP_EDGE_AGENT_COMMAND: "agent --acp",
     };
     expect(readCommandLine([], env)).toMatchObject({
       gateway: "https://acp.example.com",
@@ -37,6 +37,14 @@ describe("the command line", () => {
       drainMs: 0,
     });
     expect(() => readCommandLine([], { ...env, ACP_EDGE_DRAIN: "soon" })).toThrow("--drain");
+  });
+
+  test.each([
+    ["the host's own", { ACP_EDGE_AGENT_COMMAND: "mine", ACP_EDGE_AGENT: "not mine" }, ["mine"]],
+    ["the former one, if it is a command line", { ACP_EDGE_AGENT: "mine --acp" }, ["mine", "--acp"]],
+    ["no variable, if the former one is the id of an agent", { ACP_EDGE_AGENT: "claude-code" }, undefined],
+  ])("takes the command of an agent from %s", (_, env, agent) => {
+    expect(readCommandLine(args, { ...env, ACP_EDGE_HOST_TOKEN: "t" }).agent).toEqual(agent);
   });
 
   test("names a missing or wrong option", () => {

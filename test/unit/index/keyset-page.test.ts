@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
-import { type KeysetTable, pageFrom, pageQuery } from "../../../src/index/keyset-page.ts";
+import { type KeysetTable, pageFrom, pageQuery, readCursor } from "../../../src/index/keyset-page.ts";
 
 type Row = { room: string; seq: number; name: string };
 
@@ -26,7 +26,7 @@ function database(): DatabaseSync {
 }
 
 function read(db: DatabaseSync, table: KeysetTable<Row>, limit: number, cursor?: string, filters = ALL) {
-  const { sql, values } = pageQuery(table, filters, limit, cursor);
+  const { sql, values } = pageQuery(table, filters, limit, readCursor(table, cursor));
   return pageFrom(table, db.prepare(sql).all(...values) as Row[], limit);
 }
 
@@ -74,7 +74,7 @@ describe("a keyset page", () => {
       { where: "room_name = ?", values: ["b"] },
       { where: "seq > ?", values: [20] },
     ];
-    const { sql, values } = pageQuery(ROOMS, filters, 2, "b 21 row 7");
+    const { sql, values } = pageQuery(ROOMS, filters, 2, readCursor(ROOMS, "b 21 row 7"));
     expect(values).toEqual(["b", 20, "b", 21, "row 7", 3]);
     const rows = database()
       .prepare(sql)

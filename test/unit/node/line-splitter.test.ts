@@ -49,7 +49,11 @@ test("a line that is not UTF-8 is noise, its neighbours are not", () => {
 
 test("a line over the limit is reported with its size, however it is split", () => {
   const bytes = Buffer.from(`ok\n${"x".repeat(11)}\n${"y".repeat(10)}\n`);
-  const tooLong = { noise: "(a line of 11 bytes was dropped: too long for a frame)" };
+  const tooLong = {
+    noise: "(a line of 11 bytes was dropped: too long for a frame)",
+    beginning: "x".repeat(11),
+    end: "x".repeat(11),
+  };
   fc.assert(
     fc.property(fc.array(fc.nat()), (places) => {
       expect(split(cut(bytes, places), 10)).toEqual(["ok", tooLong, "y".repeat(10)]);
@@ -57,6 +61,27 @@ test("a line over the limit is reported with its size, however it is split", () 
   );
 });
 
+test("of a line over the limit the beginning and the end are known, however it is split", () => {
+  const bytes = Buffer.from(`${"a".repeat(1000)}${"b".repeat(3000)}${"c".repeat(1000)}\nnext\n`);
+  const beginning = "a".repeat(1000) + "b".repeat(24);
+  const end = "b".repeat(24) + "c".repeat(1000);
+  fc.assert(
+    fc.property(fc.array(fc.nat()), (places) => {
+      const [line, next] = split(cut(bytes, places), 2000);
+      expect(line).toMatchObject({ beginning, end });
+      expect(next).toBe("next");
+    }),
+  );
+});
+
 test("a byte order mark is kept", () => {
   expect(split([Buffer.from("\ufeffa\n\ufeffb\n")])).toEqual(["\ufeffa", "\ufeffb"]);
+});
+
+test("the end of a line is known when the limit is lowered within the line", () => {
+  const splitter = new LineSplitter(100);
+  splitter.push(Buffer.from("first "));
+  splitter.limit(4);
+  expect(splitter.push(Buffer.from("\n"))).toMatchObject([{ beginning: "first ", end: "first " }]);
+  expect(splitter.push(Buffer.from("next\n"))).toEqual(["next"]);
 });

@@ -4,6 +4,7 @@ import {
   type Allowed,
   applyAllowList,
   blank,
+  byTag,
   each,
   members,
   scalars,
@@ -11,6 +12,22 @@ import {
 
 const MARKED = '"_meta":{"acp-edge/redacted":true}';
 const THING = members({ ...scalars("id", "name"), parts: each(members(scalars("size"))) });
+
+describe("a value with a kind", () => {
+  const BLOCK = byTag("type", { text: members(scalars("type", "text")) }, members(scalars("type")));
+
+  test("shows the members of its own kind, and of an unknown kind the name", () => {
+    expect(applyAllowList('{"type":"text","text":"a"}', BLOCK)).toBe('{"type":"text","text":"a"}');
+    expect(applyAllowList('{"type":"file","text":"a"}', BLOCK)).toBe(`{"type":"file",${MARKED}}`);
+    expect(applyAllowList('{"text":"a"}', BLOCK)).toBe(`{${MARKED}}`);
+  });
+
+  test("has the kind that a reader of JSON sees", () => {
+    expect(applyAllowList('{"type":"text","text":"a","type":"file"}', BLOCK)).not.toContain('"a"');
+    expect(applyAllowList('{"\\u0074ype":"file","text":"a"}', BLOCK)).not.toContain('"a"');
+    expect(applyAllowList('{"type":["text"],"text":"a"}', BLOCK)).not.toContain('"a"');
+  });
+});
 
 describe("an allowed value", () => {
   test("stays byte for byte where nothing else is there", () => {

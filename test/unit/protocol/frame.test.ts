@@ -3,11 +3,13 @@ import { describe, expect, test } from "vitest";
 import {
   type Frame,
   isFault,
+  mustReadFrame,
   oneLine,
   type Rewrite,
   readFrame,
   rewrite,
 } from "../../../src/protocol/frame.ts";
+import { MAX_DEPTH, MAX_VALUES } from "../../../src/protocol/json-text.ts";
 import { propertyRuns } from "../../fixtures/property-runs.ts";
 
 function frame(raw: string): Frame {
@@ -15,6 +17,8 @@ function frame(raw: string): Frame {
   if (isFault(read)) throw new Error(`not a frame: ${read.fault}`);
   return read;
 }
+
+const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
 
 describe("readFrame", () => {
   test.each([
@@ -46,8 +50,29 @@ describe("readFrame", () => {
     ["1", "not-object"],
     ["null", "not-object"],
     ['"x"', "not-object"],
-  ])("refuses %j", (raw, fault) => {
+    [`{"id":1,"method":"m","params":{"x":${nested(MAX_DEPTH + 1)}}}`, "too-complex"],
+    [`{"id":1,"result":${nested(200_000)}}`, "too-complex"],
+    [`{"x":${nested(8_000_000)}`, "too-complex"],
+    [`{"method":"m","params":[${"[],".repeat(MAX_VALUES)}1]}`, "too-complex"],
+    [`{"method":"m","params":{${'"k":0,'.repeat(MAX_VALUES)}"k":0}}`, "too-complex"],
+    [`{"x":"${"[".repeat(2 * MAX_VALUES)}`, "parse"],
+  ])("refuses %.40j", (raw, fault) => {
     expect(readFrame(raw)).toEqual({ fault });
+  });
+
+  test.each(["true", "[1]", '{"a":1}'])("takes no message with the id %s", (id) => {
+    expect(frame(`{"id":${id},"method":"m"}`)).toMatchObject({ kind: "invalid", idText: undefined });
+    expect(frame(`{"id":${id},"result":{}}`).kind).toBe("invalid");
+  });
+
+  test("takes a long text of few values, whatever its strings contain", () => {
+    const text = JSON.stringify('[{,"'.repeat(MAX_VALUES));
+    expect(frame(`{"id":1,"method":"m","params":{"text":${text}}}`).kind).toBe("request");
+  });
+
+  test("keeps a logged message that it would not take any more", () => {
+    const raw = `{"id":1,"method":"m","params":${nested(5000)}}`;
+    expect(mustReadFrame(raw)).toMatchObject({ kind: "invalid", raw });
   });
 
   test("finds the session of a request in params and of a response in result", () => {
@@ -59,8 +84,8 @@ describe("readFrame", () => {
     expect(frame('{"method":"m","params":["sessionId"]}').sessionId).toBeUndefined();
   });
 
-  test("takes the last of duplicate keys, as JSON.parse does", () => {
-    const read = frame(
+  test("takes the last of duplicate keys in a logged message, as JSON.parse does", () => {
+    const read = mustReadFrame(
       '{"id":1,"method":"m","params":{"sessionId":"a"},"id":2,"params":{"sessionId":"b","sessionId":"c"}}',
     );
     expect(read.idText).toBe("2");
@@ -68,7 +93,8 @@ describe("readFrame", () => {
     expect(rewrite(read, { id: "9", sessionId: '"z"' })).toBe(
       '{"id":1,"method":"m","params":{"sessionId":"a"},"id":9,"params":{"sessionId":"b","sessionId":"z"}}',
     );
-    expect(frame('{"method":"m","params":{"sessionId":"a"},"params":{}}').spans.sessionId).toBeUndefined();
+    const without = '{"method":"m","params":{"sessionId":"a"},"params":{}}';
+    expect(mustReadFrame(without).spans.sessionId).toBeUndefined();
   });
 });
 
@@ -191,7 +217,7 @@ describe("rewrite", () => {
   test("equals parse-and-rewrite for any message", () => {
     fc.assert(
       fc.property(messageText, texts, (raw, t) => {
-        expect(JSON.parse(rewrite(frame(raw), t))).toEqual(rewriteValue(raw, t));
+        expect(JSON.parse(rewrite(mustReadFrame(raw), t))).toEqual(rewriteValue(raw, t));
       }),
       propertyRuns(3000),
     );
@@ -200,7 +226,7 @@ describe("rewrite", () => {
   test("[I2] preserves every byte outside the replaced places", () => {
     fc.assert(
       fc.property(messageText, texts, (raw, t) => {
-        const read = frame(raw);
+        const read = mustReadFrame(raw);
         const spans = Object.entries(read.spans)
           .flatMap(([place, span]) => (span ? [{ place: place as keyof Rewrite, ...span }] : []))
           .sort((a, b) => a.start - b.start);
@@ -219,8 +245,8 @@ describe("rewrite", () => {
     );
   });
 
-  test("handles deep nesting", () => {
-    const deep = "[".repeat(5000) + "]".repeat(5000);
+  test("handles the deepest nesting that is taken", () => {
+    const deep = "[".repeat(MAX_DEPTH) + "]".repeat(MAX_DEPTH);
     const raw = `{"params":{"x":${deep},"sessionId":"a"},"method":"m","id":1}`;
     expect(rewrite(frame(raw), { id: "2", sessionId: '"b"' })).toBe(
       `{"params":{"x":${deep},"sessionId":"b"},"method":"m","id":2}`,

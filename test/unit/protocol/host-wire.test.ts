@@ -23,6 +23,7 @@ describe("parseHostEvent", () => {
   test.each([
     '["started",{"pid":null,"command":"agent"}]',
     '["noise","text"]',
+    '["dropped","text"]',
     '["exit",{"code":1,"signal":null,"stderr":""}]',
   ])("reads %s", (line) => {
     expect(parseHostEvent(line)).toEqual(JSON.parse(line));

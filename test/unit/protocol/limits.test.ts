@@ -9,6 +9,10 @@ describe("readLimits", () => {
     expect(DEFAULT_LIMITS).toEqual(original);
   });
 
+  test("switches a limit off by 0 where that has a meaning", () => {
+    expect(readLimits('{"chunkWindowMs": 0}').chunkWindowMs).toBe(0);
+  });
+
   test.each([undefined, ""])("returns the defaults when the operator configures %j", (text) => {
     expect(readLimits(text)).toEqual(original);
   });
@@ -16,9 +20,12 @@ describe("readLimits", () => {
   test.each([
     ['{"queueLenght": 3}', "queueLenght"],
     ['{"queueLength": 0}', "queueLength"],
+    ['{"chunkWindowMs": -1}', "chunkWindowMs must be a positive number or 0"],
     ['{"queueLength": "3"}', "queueLength"],
     ['{"toString": 3}', "toString"],
-    ["[", "JSON"],
+    ["[", "JSON object"],
+    ["null", "JSON object"],
+    ["3", "JSON object"],
   ])("refuses %s and names what is wrong", (text, words) => {
     expect(() => readLimits(text)).toThrow(words);
     expect(DEFAULT_LIMITS).toEqual(original);

@@ -39,7 +39,7 @@ describe("a request for answer links", () => {
 });
 
 describe("a webhook request", () => {
-  const schema = webhookRequest(DEFAULT_LIMITS);
+  const schema = webhookRequest(DEFAULT_LIMITS, "public");
 
   test("asks for all events unless it names some, in a fixed order and once each", () => {
     const url = "https://hook.test/x";
@@ -48,12 +48,15 @@ describe("a webhook request", () => {
     expect(schema.parse({ url, events }).events).toEqual(["turn.ended", "agent.failed"]);
   });
 
-  test.each(["http://hook.test", "https://user:pass@hook.test", "ftp://hook.test", "hook"])(
-    "must not have the address %s",
-    (url) => {
-      expect(schema.safeParse({ url }).success).toBe(false);
-    },
-  );
+  test.each([
+    "http://hook.test",
+    "https://user:pass@hook.test",
+    "ftp://hook.test",
+    "hook",
+    "https://10.0.0.1",
+  ])("must not have the address %s", (url) => {
+    expect(schema.safeParse({ url }).success).toBe(false);
+  });
 });
 
 describe("the name of a secret", () => {

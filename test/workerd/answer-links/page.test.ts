@@ -151,7 +151,7 @@ describe("the page of an answer link", () => {
     );
     const button = async (kind: string) => {
       const page = await (await follow(urlOf(made, kind))).text();
-      const [, tone] = /<button class="([\w ]+)">Go<\/button>/.exec(page) ?? [];
+      const [, tone] = /<button class="([\w ]+)"><bdi>Go<\/bdi><\/button>/.exec(page) ?? [];
       return { tone, means: /<p class="means [\w ]+">(.*)<\/p>/.exec(page)?.[1] };
     };
     expect(await Promise.all(options.map(button))).toEqual([
@@ -167,6 +167,48 @@ describe("the page of an answer link", () => {
     const title = `echo ${"harmless ".repeat(100)}; rm -rf /`;
     const page = await (await follow(urlOf(await linked(await asking({ title })), "yes"))).text();
     expect(page).toContain(title);
+  });
+
+  test("shows the whole command, input and change, marks what cannot be seen, and isolates each line", async () => {
+    const command = `echo ${"harmless ".repeat(900)}\u202e; rm -rf /`;
+    const place = await asking({
+      title: "Run\u200b it",
+      rawInput: { command, env: { A: "b" } },
+      content: [{ type: "diff", path: "/etc/passwd", oldText: "a\n", newText: "b\u2066\n" }],
+    });
+    const page = await (await follow(urlOf(await linked(place), "yes"))).text();
+    expect(page).toContain("<h1><bdi>Run⟨U+200B⟩ it</bdi></h1>");
+    expect(page).toContain(`<bdi>echo ${"harmless ".repeat(900)}⟨U+202E⟩; rm -rf /</bdi>`);
+    expect(page).toContain("<bdi>/etc/passwd</bdi>");
+    expect(page).toContain("<bdi>+b⟨U+2066⟩</bdi>");
+    expect(page).toContain("&quot;A&quot;: &quot;b&quot;");
+    expect(page).not.toMatch(/\p{Bidi_Control}|\u200b/u);
+    expect(page).not.toContain("not shown");
+  });
+
+  test("shows a command that only the tool call named, from the log if it is long", async () => {
+    const opened = await openSession();
+    const command = `${"x".repeat(10_000)}; rm -rf /`;
+    const call = { sessionUpdate: "tool_call", toolCallId: "t1", title: "Run", rawInput: { command } };
+    const params = { sessionId: "agent-session", update: call };
+    opened.agent.items(JSON.stringify({ jsonrpc: "2.0", method: "session/update", params }));
+    const asked = { sessionId: "agent-session", toolCall: { toolCallId: "t1" }, options: OPTIONS };
+    opened.agent.items(
+      JSON.stringify({ jsonrpc: "2.0", id: 7, method: "session/request_permission", params: asked }),
+    );
+    await opened.client.takeJson();
+    const permission = (await opened.client.takeJson()).id as string;
+    const url = urlOf(await linked({ ...opened, permission, owner: "" }), "no");
+    expect(await (await follow(url)).text()).toContain(`<bdi>${command}</bdi>`);
+  });
+
+  test("says how much of a very long request is not shown, and what allowing then means", async () => {
+    const place = await asking({ rawInput: { command: "x".repeat(100_000) } });
+    const page = await (await follow(urlOf(await linked(place), "yes"))).text();
+    const [, hidden] =
+      /(\d+) characters are not shown here\. Allowing the request allows them too/.exec(page) ?? [];
+    expect(Number(hidden)).toBeGreaterThan(100_000 - 64 * 1024);
+    expect(page.length).toBeLessThan(100_000);
   });
 
   test("shows the announced title of the tool call when the request has none", async () => {
@@ -196,6 +238,10 @@ describe("the page of an answer link", () => {
       session: { id: opened.sessionId, title: "Housework" },
       title: "Move the piano",
       kind: "move",
+      details: [
+        { name: "title", text: "Move the piano", hiddenChars: 0 },
+        { name: "kind", text: "move", hiddenChars: 0 },
+      ],
       option: OPTIONS[2],
     });
   });

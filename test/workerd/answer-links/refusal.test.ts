@@ -1,9 +1,10 @@
-import { env } from "cloudflare:workers";
+import { env, exports } from "cloudflare:workers";
 import { base64url, decodeJwt, decodeProtectedHeader, SignJWT } from "jose";
 import { describe, expect, test } from "vitest";
 import { type AnswerLink, answerUrl, makeAnswerLink, readAnswerLink } from "../../../src/auth/answer-link.ts";
 import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { get, send } from "../fixtures.ts";
+import { mint } from "../tokens.ts";
 import {
   asking,
   isPending,
@@ -141,6 +142,18 @@ describe("an invalid answer link", () => {
     }
     expect(await isPending(place)).toBe(true);
     expect(await statusOf(urlOf(made, "yes"), "POST")).toBe(200);
+  });
+
+  test("is no link whose maker has logged out, because a logout ends the token alone", async () => {
+    const place = await asking();
+    const jti = crypto.randomUUID();
+    const url = urlOf(await linked(place, {}, { jti }), "yes");
+    const token = await mint({ workspaces: [place.workspace], sub: "owner", jti });
+    const headers = { Cookie: `__Host-acp_edge_session=${token}` };
+    const ended = await exports.default.fetch("https://edge.test/api/logout", { method: "POST", headers });
+    expect(ended.status).toBe(204);
+    expect((await get("/api/sessions", token)).status).toBe(401);
+    expect(await statusOf(url, "POST")).toBe(200);
   });
 
   test("is a link to a revoked session, which only administrators can see", async () => {

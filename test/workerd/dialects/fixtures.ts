@@ -1,10 +1,9 @@
 import { exports } from "cloudflare:workers";
-import { expect } from "vitest";
 import type { Json } from "../../fixtures/json.ts";
 import { events } from "../fixtures.ts";
 import type { Agent } from "../peers/agent.ts";
 import { Client } from "../peers/client.ts";
-import { HELLO, Host } from "../peers/host.ts";
+import { Host } from "../peers/host.ts";
 import { token } from "../tokens.ts";
 
 export const json = (text: string) => JSON.parse(text) as Json;
@@ -19,11 +18,8 @@ export async function hostOf(
   names: string[],
   initialize: Json = { agentCapabilities: {} },
 ): Promise<Host> {
-  const host = await Host.join(workspace, { initialize: false });
   const agents = names.map((id, i) => ({ id, name: id, default: i === 0 }));
-  const { instance } = host;
-  host.send(JSON.stringify({ ...HELLO, instance, agents }));
-  expect((await host.takeJson()).t).toBe("welcome");
+  const host = await Host.join(workspace, { initialize: false, agents });
   for (const id of names)
     host.send(JSON.stringify({ t: "agent", id, initialize: { protocolVersion: 1, ...initialize } }));
   return host;

@@ -1,17 +1,27 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import { connectionStub, openSession, sessionStub, workspaceName } from "../fixtures.ts";
+import { connectionOf, connectionStub, openSession, sessionStub, texts, workspaceName } from "../fixtures.ts";
 import { Resumable } from "../peers/resumable-client.ts";
 import { TRANSPORTS } from "../peers/transports.ts";
 
-const UNREADABLE = { code: 1011, reason: "connection state unreadable" };
+const UNREADABLE = { code: 1012, reason: "connection state unreadable" };
 
-/** Replaces the attachments of an object's sockets, and puts the object to sleep. */
-async function replaceAttachments(object: DurableObjectStub, attachment: unknown): Promise<void> {
+type Attachment = Record<string, unknown>;
+
+/** Changes the attachments of an object's sockets, and puts the object to sleep. */
+async function changeAttachments(
+  object: DurableObjectStub,
+  change: (attachment: Attachment) => unknown,
+): Promise<void> {
   await runInDurableObject(object, (_, state) => {
-    for (const socket of state.getWebSockets()) socket.serializeAttachment(attachment);
+    for (const socket of state.getWebSockets())
+      socket.serializeAttachment(change(socket.deserializeAttachment() as Attachment));
   });
   await evictDurableObject(object);
+}
+
+function replaceAttachments(object: DurableObjectStub, attachment: unknown): Promise<void> {
+  return changeAttachments(object, () => attachment);
 }
 
 describe("a socket whose attachment is unreadable after a wake", () => {
@@ -41,5 +51,30 @@ describe("a socket whose attachment is unreadable after a wake", () => {
     await replaceAttachments(sessionStub(sessionId), { kind: "host-link", run: 1 });
     agent.update("hello");
     expect(await agent.link.closed).toEqual(UNREADABLE);
+  });
+
+  test("is closed if a newer release has written its attachment in another form", async () => {
+    const { agent, sessionId } = await openSession();
+    await changeAttachments(sessionStub(sessionId), (attachment) => ({ ...attachment, v: 2 }));
+    agent.update("hello");
+    expect(await agent.link.closed).toEqual(UNREADABLE);
+  });
+});
+
+describe("a socket goes on after a wake", () => {
+  test("with an attachment that has no version", async () => {
+    const { client, agent, sessionId } = await openSession();
+    for (const object of [sessionStub(sessionId), connectionStub(await connectionOf(sessionId))])
+      await changeAttachments(object, ({ v: _, ...attachment }) => attachment);
+    agent.update("hello");
+    expect(texts([await client.takeJson()])).toEqual(["hello"]);
+  });
+
+  test("with an attachment to which a newer release has added fields", async () => {
+    const { client, agent, sessionId } = await openSession();
+    for (const object of [sessionStub(sessionId), connectionStub(await connectionOf(sessionId))])
+      await changeAttachments(object, (attachment) => ({ ...attachment, added: { by: "a newer release" } }));
+    agent.update("hello");
+    expect(texts([await client.takeJson()])).toEqual(["hello"]);
   });
 });

@@ -173,4 +173,81 @@ describe("deadlines over the one alarm of an object", () => {
       await new Deadlines<Name>(storage).run(10, handlers(served));
       expect(served).toEqual(["index"]);
     }));
+
+  test("move the alarm only for an earlier time", () =>
+    withStorage(async (storage) => {
+      const { counted, alarms } = countAlarms(storage);
+      const soon = Date.now() + 60_000;
+      const deadlines = new Deadlines<Name>(counted);
+      deadlines.set("index", soon);
+      deadlines.set("index", soon);
+      deadlines.set("archive", soon + 1000);
+      deadlines.set("index", soon + 2000);
+      // An object that was evicted meanwhile knows the alarm from its rows.
+      new Deadlines<Name>(counted).set("release", soon + 3000);
+      expect(alarms).toEqual([soon]);
+      new Deadlines<Name>(counted).set("release", soon - 1000);
+      expect(alarms).toEqual([soon, soon - 1000]);
+      await new Deadlines<Name>(counted).run(soon, handlers([]));
+      expect(alarms.at(-1)).toBe(soon + 1000);
+    }));
+
+  test("write no row for a time that is set already", () =>
+    withStorage((storage) => {
+      const deadlines = new Deadlines<Name>(storage);
+      deadlines.set("index", 10);
+      storage.sql.exec("UPDATE deadline SET at = 11");
+      deadlines.set("index", 10);
+      expect(rows(storage)).toEqual([{ name: "index", at: 11 }]);
+    }));
+
+  test("set the alarm again after the platform gave it up", () =>
+    withStorage(async (storage) => {
+      new Deadlines<Name>(storage).set("index", Date.now() - 1000);
+      await storage.deleteAlarm();
+      new Deadlines<Name>(storage).set("archive", Date.now() + 60_000);
+      expect(await storage.getAlarm()).not.toBeNull();
+    }));
+
+  test("go on growing their pauses in an object that was evicted, until the handler succeeds", () =>
+    withStorage(async (storage) => {
+      new Deadlines<Name>(storage).set("index", 10);
+      const broken = handlers([], {
+        index: () => {
+          throw new Error("the index does not answer");
+        },
+      });
+      for (let failures = 1; failures <= 4; failures += 1) {
+        const before = Date.now();
+        await new Deadlines<Name>(storage).run(Date.now() + 1e9, broken);
+        const pause = (rows(storage)[0]?.at ?? 0) - before;
+        expect(pause).toBeGreaterThanOrEqual(retryDelayMs(failures));
+        expect(pause).toBeLessThanOrEqual(1.5 * retryDelayMs(failures) + 1000);
+      }
+      const mended = new Deadlines<Name>(storage);
+      await mended.run(Date.now() + 1e9, handlers([], { index: () => mended.set("index", 50) }));
+      await new Deadlines<Name>(storage).run(50, broken);
+      const at = rows(storage)[0]?.at ?? 0;
+      expect(at - Date.now()).toBeLessThanOrEqual(1.5 * retryDelayMs(1));
+    }));
+
+  test("of an earlier build are kept", () =>
+    withStorage(async (storage) => {
+      storage.sql.exec("CREATE TABLE deadline (name TEXT PRIMARY KEY, at INTEGER NOT NULL)");
+      storage.sql.exec("INSERT INTO deadline VALUES ('index', 10), ('archive', 99)");
+      const served: string[] = [];
+      await new Deadlines<Name>(storage).run(10, handlers(served));
+      expect(served).toEqual(["index"]);
+      expect(rows(storage)).toEqual([{ name: "archive", at: 99 }]);
+    }));
 });
+
+/** Storage whose alarms are counted. */
+function countAlarms(storage: DurableObjectStorage) {
+  const alarms: number[] = [];
+  const setAlarm = (at: number) => {
+    alarms.push(at);
+    return storage.setAlarm(at);
+  };
+  return { alarms, counted: { sql: storage.sql, setAlarm } as unknown as DurableObjectStorage };
+}

@@ -157,6 +157,22 @@ describe("Last-Event-ID", () => {
     expect(texts(got)).toEqual(expected);
   });
 
+  test("[I6] is named before the first event, so a reader that is cut off at once loses nothing", async () => {
+    const { peer, agent, sessionId } = await openSession();
+    for (let round = 0; round < 3; round += 1) {
+      const stream = await freeStream(peer, sessionId);
+      const opened = await stream.opened();
+      // The page goes to a reader that takes no more of it.
+      agent.update(`u${round}`);
+      await agent.durable();
+      await stream.cancel();
+      if (round === 1) await evictDurableObject(connectionStub(peer.connection));
+      const again = await peer.stream(sessionId, opened);
+      expect(texts([await again.take()])).toEqual([`u${round}`]);
+      await again.cancel();
+    }
+  });
+
   test("may be left out: the stream goes on where the last reader was, even after an eviction", async () => {
     const { peer, agent, sessionId } = await openSession();
     for (let round = 0; round < 3; round += 1) {

@@ -1,10 +1,15 @@
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { Tables } from "../../../src/durable/schema.ts";
+import type { AuditKind } from "../../../src/tenant/client/audit.ts";
+import { TENANT_SCHEMA } from "../../../src/tenant/schema.ts";
+import { PAST_TABLES } from "../durable/past-schemas.ts";
 import { openSession, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
 import { HELLO } from "../peers/host.ts";
 import { Peer } from "../peers/peer.ts";
-import { ALL_OF_A_CLIENT, type Claims, mint } from "../tokens.ts";
+import { ALL_OF_A_CLIENT, type Claims, mint, WORKSPACE_ADMIN } from "../tokens.ts";
 import { admin, ask } from "./fixtures.ts";
 
 afterEach(() => {
@@ -48,8 +53,16 @@ describe("the audit", () => {
     });
     const made = await audit("&kind=revocation.made", { tenant, workspaces: ["*"] });
     expect(made).toMatchObject([{ detail: { jti: "lost" } }]);
-    const elsewhere = await audit("", { tenant, workspaces: ["elsewhere"] });
-    expect(elsewhere.map(({ workspace }) => workspace).every((one) => one === null)).toBe(true);
+    const asAdminOf = (workspace: string) =>
+      audit("", { tenant, workspaces: [workspace], scopes: WORKSPACE_ADMIN });
+    expect(await asAdminOf("elsewhere")).toEqual([]);
+    // Entries without a workspace concern the tenant, so also an administrator of every workspace does not see them.
+    for (const workspaces of [name, "*"])
+      expect((await asAdminOf(workspaces)).map(({ kind }) => kind).sort()).toEqual([
+        "host.joined",
+        "host.left",
+        "workspace.changed",
+      ]);
   });
 
   test("names answers to permissions and deleted sessions", async () => {
@@ -95,4 +108,59 @@ describe("the audit", () => {
     }
     expect(seen).toEqual(Array.from({ length: 10 }, (_, n) => `s${n + 16}`));
   });
+
+  test("keeps what others did, however many acts follow, in the order of time", async () => {
+    setLimits({ auditEntries: 10, auditEntriesPerSubject: 4 });
+    const tenant = `t-${crypto.randomUUID()}`;
+    const stub = env.TENANT_DO.getByName(tenant);
+    const act = (kind: AuditKind, subject: string, n = 0) => stub.recordAct({ kind, subject, detail: { n } });
+    await act("revocation.made", "boss");
+    await act("share.made", "alice");
+    for (let n = 1; n <= 30; n++) await act("share.made", "mallory", n);
+    await act("webhook.made", "boss");
+    for (let n = 1; n <= 30; n++) await act("host.joined", `host:${n}`, n);
+    const entries = await audit("", { tenant, workspaces: ["*"] });
+    expect(entries.map(({ kind, subject, detail }) => [kind, subject, (detail as { n: number }).n])).toEqual([
+      ["revocation.made", "boss", 0],
+      ["share.made", "alice", 0],
+      ...[27, 28, 29, 30].map((n) => ["share.made", "mallory", n]),
+      ["webhook.made", "boss", 0],
+      ...Array.from({ length: 10 }, (_, n) => ["host.joined", `host:${n + 21}`, n + 21]),
+    ]);
+    const counts = await runInDurableObject(stub, (_, { storage: { sql } }) =>
+      sql
+        .exec("SELECT kind, subject, entries FROM audit_count WHERE kind = 'share.made' ORDER BY 2")
+        .toArray(),
+    );
+    expect(counts.map(({ subject, entries: n }) => [subject, n])).toEqual([
+      ["", 5],
+      ["alice", 1],
+      ["mallory", 4],
+    ]);
+  });
+
+  test("of an earlier build is counted when its object wakes", () =>
+    runInDurableObject(env.TENANT_DO.getByName(crypto.randomUUID()), (_, { storage }) => {
+      storage.sql.exec(PAST_TABLES.tenant?.[2] ?? "");
+      storage.kv.put("schema:tenant", 3);
+      for (const [kind, subject] of [
+        ["share.made", "a"],
+        ["share.made", "b"],
+        ["share.made", "a"],
+        ["host.left", "a"],
+      ])
+        storage.sql.exec(
+          "INSERT INTO audit (at, kind, subject, detail) VALUES (1, ?, ?, '{}')",
+          kind,
+          subject,
+        );
+      new Tables(storage, TENANT_SCHEMA);
+      expect(storage.sql.exec("SELECT * FROM audit_count ORDER BY kind, subject").toArray()).toEqual([
+        { kind: "host.left", subject: "", entries: 1 },
+        { kind: "host.left", subject: "a", entries: 1 },
+        { kind: "share.made", subject: "", entries: 3 },
+        { kind: "share.made", subject: "a", entries: 2 },
+        { kind: "share.made", subject: "b", entries: 1 },
+      ]);
+    }));
 });

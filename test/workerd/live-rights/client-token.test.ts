@@ -1,8 +1,8 @@
 import { runInDurableObject } from "cloudflare:test";
-import { env, exports } from "cloudflare:workers";
+import { exports } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
-import { connectionStub, eventsText, openSession, texts, workspaceName } from "../fixtures.ts";
+import { connectionStub, eventsText, openSession, socketsOf, texts, workspaceName } from "../fixtures.ts";
 import type { Client } from "../peers/client.ts";
 import { EventReader, INITIALIZE, JSON_TYPE } from "../peers/http-client.ts";
 import { type Claims, CONTROLLER, mint } from "../tokens.ts";
@@ -212,16 +212,9 @@ describe("a client's token over HTTP", () => {
     const bearer = await mint({ workspaces: [workspaceName()], sub });
     const { stream, connection } = await open(bearer);
     const reader = await stream(bearer);
-    await vi.waitFor(async () => expect(await isEntered(connection)).toBe(true));
+    expect(await socketsOf(sub)).toEqual([connection]);
     await revoke({ subject: sub });
     expect(await reader.next()).toBeUndefined();
     expect((await ask("GET", "/api/sessions", await mint({ sub }))).status).toBe(401);
   });
 });
-
-/** Whether the tenant has a socket registered. */
-async function isEntered(id: string): Promise<boolean> {
-  return runInDurableObject(env.TENANT_DO.getByName("acme"), (_, { storage }) => {
-    return storage.sql.exec("SELECT 1 FROM socket WHERE id = ?", id).toArray().length > 0;
-  });
-}

@@ -73,7 +73,8 @@ export class Agent {
 
   /** Sends all items from the given number on, possibly again. */
   sendFrom(first: number): void {
-    this.#link.send(encodeLink({ t: "lines", first } satisfies HostHead, this.#items.slice(first - 1)));
+    const head = { t: "lines", first, delivered: this.delivered } satisfies HostHead;
+    this.#link.send(encodeLink(head, this.#items.slice(first - 1)));
   }
 
   update(text: string, sessionId = "agent-session"): void {

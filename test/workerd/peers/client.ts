@@ -24,12 +24,21 @@ export class Client extends Peer {
     tenant = "acme",
     claims: { scopes?: string[]; subject?: string } = {},
   ): Promise<Client> {
-    const bearer = await token({ workspace, tenant, ...claims });
-    const response = await exports.default.fetch(`https://edge.test/acp?workspace=${workspace}${query}`, {
-      headers: { Upgrade: "websocket", Authorization: `Bearer ${bearer}` },
-    });
+    const response = await Client.upgrade(workspace, query, tenant, claims);
     if (!response.webSocket) throw new Error(`No socket: ${response.status}`);
     return new Client(response.webSocket);
+  }
+
+  static async upgrade(
+    workspace: string,
+    query = "",
+    tenant = "acme",
+    claims: { scopes?: string[]; subject?: string } = {},
+  ): Promise<Response> {
+    const bearer = await token({ workspace, tenant, ...claims });
+    return exports.default.fetch(`https://edge.test/acp?workspace=${workspace}${query}`, {
+      headers: { Upgrade: "websocket", Authorization: `Bearer ${bearer}` },
+    });
   }
 
   call(method: string, params: unknown): number {

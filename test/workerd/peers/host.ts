@@ -23,7 +23,11 @@ type JoinOptions = {
   instance?: string;
   capacity?: number;
   maxAgents?: number;
+  agents?: { id: string; name: string; default: boolean }[];
 };
+
+/** `io` is the side that serves the files of the process, as the workspace decided. */
+type Order = { sessionId: string; processRequest: number; io?: "host" | "client" };
 
 /** A host whose agents follow the test, one frame at a time. */
 export class Host extends Peer {
@@ -32,8 +36,6 @@ export class Host extends Peer {
   readonly instance: string;
   /** Whether the host answers probes. */
   answersProbes = true;
-  /** Which side serves the agents' files, as the workspace decided. */
-  io: "host" | "client" | undefined;
   /** The capabilities its agents report. */
   capabilities: object = {};
 
@@ -48,13 +50,13 @@ export class Host extends Peer {
   }
 
   static async join(workspace: string, options: JoinOptions = {}): Promise<Host> {
-    const { initialize = true, runs = [], capacity = HELLO.capacity } = options;
+    const { initialize = true, runs = [], capacity = HELLO.capacity, maxAgents } = options;
+    const { agents = HELLO.agents } = options;
     const host = new Host(await dialHost(workspace, "/host/control"), workspace, options);
     const { name, instance } = host;
-    host.send(JSON.stringify({ ...HELLO, name, instance, runs, capacity, maxAgents: options.maxAgents }));
+    host.send(JSON.stringify({ ...HELLO, name, instance, runs, capacity, maxAgents, agents }));
     const answer = await host.takeJson();
     if (answer.t !== "welcome") throw new Error(`The host was not welcome: ${JSON.stringify(answer)}`);
-    host.io = answer.clientIo as "client" | undefined;
     if (initialize) host.send(JSON.stringify({ t: "agent", id: "scripted", initialize: INITIALIZED }));
     return host;
   }
@@ -71,21 +73,21 @@ export class Host extends Peer {
   }
 
   /** Waits for a process request of the gateway. */
-  async order(): Promise<{ sessionId: string; processRequest: number }> {
+  async order(): Promise<Order> {
     const order = await this.takeJson();
     // These agents are always warm.
     if (order.t === "probe" || order.t === "warm") return this.order();
     if (order.t !== "open") throw new Error(`Expected open, got ${JSON.stringify(order)}`);
-    return order as { sessionId: string; processRequest: number };
+    return order as Order;
   }
 
   /** Waits for a process request and starts an agent that has answered initialize. */
   async agent(): Promise<Agent> {
-    const { sessionId, processRequest } = await this.order();
+    const { sessionId, processRequest, io } = await this.order();
     const agent = await Agent.start(this.workspace, sessionId, {
       host: this.name,
       processRequest,
-      io: this.io,
+      io,
     });
     agent.start(this.capabilities);
     return agent;

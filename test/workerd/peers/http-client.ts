@@ -96,6 +96,8 @@ export class EventReader {
   readonly #decoder = new TextDecoder();
   #events: StreamEvent[] = [];
   #text = "";
+  /** The last id that the stream has named, with an event or without. */
+  lastEventId: string | undefined;
 
   constructor(response: Response) {
     this.response = response;
@@ -107,17 +109,30 @@ export class EventReader {
     for (;;) {
       const event = this.#events.shift();
       if (event) return event;
-      const { done, value } = await this.#reader.read();
-      if (done) return undefined;
-      this.#text += this.#decoder.decode(value, { stream: true });
-      const blocks = this.#text.split("\n\n");
-      this.#text = blocks.pop() as string;
-      for (const block of blocks) {
-        const match = /^id: (\S+)\ndata: (.*)$/.exec(block);
-        if (match)
-          this.#events.push({ id: match[1] as string, message: JSON.parse(match[2] as string) as Json });
-      }
+      if (!(await this.#read())) return undefined;
     }
+  }
+
+  /** False: the stream has ended. */
+  async #read(): Promise<boolean> {
+    const { done, value } = await this.#reader.read();
+    if (done) return false;
+    this.#text += this.#decoder.decode(value, { stream: true });
+    const blocks = this.#text.split("\n\n");
+    this.#text = blocks.pop() as string;
+    for (const block of blocks) {
+      this.lastEventId = /^id: (\S+)/.exec(block)?.[1] ?? this.lastEventId;
+      const match = /^id: (\S+)\ndata: (.*)$/.exec(block);
+      if (match)
+        this.#events.push({ id: match[1] as string, message: JSON.parse(match[2] as string) as Json });
+    }
+    return true;
+  }
+
+  /** Reads until the stream has named an id. */
+  async opened(): Promise<string> {
+    while (this.lastEventId === undefined) await this.#read();
+    return this.lastEventId;
   }
 
   async take(): Promise<Json> {

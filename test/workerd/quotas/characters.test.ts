@@ -234,7 +234,7 @@ describe("an import", () => {
     );
     expect(tables).toEqual([]);
     expect((await get(`/api/sessions/${sessionId}`, someone.bearer)).status).toBe(404);
-    await setLimitsOf(someone.tenant, { charsPerHour: DEFAULT_LIMITS.frameChars });
+    await setLimitsOf(someone.tenant, { charsPerHour: DEFAULT_LIMITS.frameChars }, someone.sub);
     expect((await upload(someone.bearer, tar)).status).toBe(201);
   });
 

@@ -3,7 +3,7 @@ import { env, exports } from "cloudflare:workers";
 import { expect, vi } from "vitest";
 import { readAttachment } from "../../../src/durable/attachments.ts";
 import type { Quota } from "../../../src/protocol/rpc.ts";
-import { prompt } from "../fixtures.ts";
+import { prompt, subjectStub } from "../fixtures.ts";
 import { Client } from "../peers/client.ts";
 
 import { type Claims, mint } from "../tokens.ts";
@@ -14,7 +14,7 @@ export const HOUR = 3_600_000;
 export async function user(claims: Claims = {}) {
   const of = { tenant: `t-${crypto.randomUUID()}`, sub: "ann", workspaces: ["w"], exp: 100_000, ...claims };
   const bearer = await mint(of);
-  return { ...of, bearer, tenantObject: env.TENANT_DO.getByName(of.tenant) };
+  return { ...of, bearer, subjectObject: subjectStub(of.sub, of.tenant) };
 }
 export type User = Awaited<ReturnType<typeof user>>;
 
@@ -50,14 +50,13 @@ export async function prompts(client: Client, count: number): Promise<number> {
   return codes.filter((code) => code === TAKEN).length;
 }
 
-/** The amount of the quota the tenant has handed out. */
-export function given({ tenantObject, sub }: User, quota: Quota, subject = sub): Promise<number> {
+/** The amount of the quota that the subject was given. */
+export function given({ tenant, sub }: User, quota: Quota, subject = sub): Promise<number> {
   return runInDurableObject(
-    tenantObject,
+    subjectStub(subject, tenant),
     (_, { storage }) =>
-      storage.sql
-        .exec<{ given: number }>("SELECT given FROM quota WHERE subject = ? AND quota = ?", subject, quota)
-        .toArray()[0]?.given ?? 0,
+      storage.sql.exec<{ given: number }>("SELECT given FROM quota WHERE quota = ?", quota).toArray()[0]
+        ?.given ?? 0,
   );
 }
 

@@ -1,6 +1,8 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { eventsText, holdUp, openSession, prompt } from "../fixtures.ts";
+import type { TenantState } from "../../../src/tenant/tenant-state.ts";
+import { eventsText, holdUp, openSession, prompt, subjectStub } from "../fixtures.ts";
 import { setLimits, setLimitsOf } from "../limits.ts";
 import { mint } from "../tokens.ts";
 import {
@@ -65,7 +67,7 @@ describe("the prompts of an hour", () => {
     expect((await client.until(turn)).response.result).toEqual({ stopReason: "end_turn" });
   });
 
-  test("stay counted when the connection's and the tenant's objects are evicted", async () => {
+  test("stay counted when the connection's and the subject's objects are evicted", async () => {
     setLimits({ promptsPerHour: 500 });
     const someone = await user();
     const { client, object } = await open(someone);
@@ -73,7 +75,7 @@ describe("the prompts of an hour", () => {
     for (let round = 0; round < 12; round += 1) {
       taken += await prompts(client, 50);
       await evictDurableObject(object);
-      await evictDurableObject(someone.tenantObject);
+      await evictDurableObject(someone.subjectObject);
     }
     expect(taken).toBe(500);
   });
@@ -96,9 +98,9 @@ describe("the prompts of an hour", () => {
     const { client, object } = await open(someone);
     const before = (await given(someone, "chars")) - (await held(object));
     const chars = (await held(object)) + 1000;
-    const release = await holdUp(someone.tenantObject);
+    const release = await holdUp(someone.subjectObject);
     client.send(asking(chars, 7));
-    // The object has the message and waits for the tenant.
+    // The object has the message and waits for the subject's object.
     for (let turn = 0; turn < 3; turn += 1) await held(object);
     client.socket.close(1000);
     await client.closed;
@@ -106,17 +108,17 @@ describe("the prompts of an hour", () => {
     await expect.poll(() => given(someone, "chars")).toBe(before + chars);
   });
 
-  test("need no call to the tenant while the allowance lasts, nor for repeated refusals", async () => {
+  test("need no call to the subject's object while the allowance lasts, nor for repeated refusals", async () => {
     startOfHour();
     setLimits({ promptsPerHour: 400 });
     const someone = await user();
     const { client } = await open(someone);
     expect(await prompts(client, 1)).toBe(1);
-    const release = await holdUp(someone.tenantObject);
+    const release = await holdUp(someone.subjectObject);
     expect(await prompts(client, 3)).toBe(3);
     await release();
     expect(await prompts(client, 400)).toBe(396);
-    const again = await holdUp(someone.tenantObject);
+    const again = await holdUp(someone.subjectObject);
     expect(await prompts(client, 20)).toBe(0);
     await again();
   });
@@ -146,7 +148,7 @@ describe("the prompts of an hour", () => {
     expect(await prompts(other.client, 5)).toBe(5);
     const before = await given(someone, "prompts");
     old.client.socket.close(1000);
-    await expect.poll(() => someone.tenantObject.countSockets("ann")).toBe(1);
+    await expect.poll(() => someone.subjectObject.countSockets()).toBe(1);
     expect(await given(someone, "prompts")).toBe(before);
   });
 
@@ -162,25 +164,64 @@ describe("the prompts of an hour", () => {
     expect(await prompts(client, 1)).toBe(0);
     expect(await prompts((await open(bob)).client, 4)).toBe(3);
     const watcher = await user({ scopes: ["session:read"] });
-    expect(await prompts((await open(watcher)).client, 4)).toBe(3);
+    const { client: watching } = await open(watcher);
+    const codes: number[] = [];
+    for (let n = 0; n < 4; n += 1) {
+      const answer = await watching.request("session/prompt", prompt(NOWHERE));
+      codes.push(codeOf(answer.response));
+    }
+    expect(codes).toEqual([-32003, -32003, -32003, REFUSED]);
   });
+});
 
-  test("are counted for a tenant that has counted only sessions so far, whose sessions stay counted", async () => {
-    setLimits({ sessionsPerHour: 5 });
-    const someone = await user();
-    await runInDurableObject(someone.tenantObject, (_, { storage }) => {
+test("quotas that a tenant of the previous release has given stay spent in their hour", async () => {
+  startOfHour();
+  setLimits({ sessionsPerHour: 5 });
+  const someone = await user();
+  await runInDurableObject(env.TENANT_DO.getByName(someone.tenant), (instance, { storage }) => {
+    (instance as unknown as Pick<TenantState, "recordAct">).recordAct({ kind: "share.made", subject: "x" });
+    const hour = Math.floor(Date.now() / HOUR);
+    storage.sql.exec("INSERT INTO quota VALUES ('ann', 'sessions', ?, 4)", hour);
+  });
+  await open(someone);
+  expect(await someone.subjectObject.takeSessionQuota()).toBe(true);
+  expect(await someone.subjectObject.takeSessionQuota()).toBe(false);
+  // Another token of the same hour brings nothing more.
+  await open({ ...someone, bearer: await mint({ tenant: someone.tenant, sub: "ann", workspaces: ["w"] }) });
+  expect(await given(someone, "sessions")).toBe(5);
+});
+
+describe("a message while nobody can count", () => {
+  test("is answered with an error if it is a request, and goes on if nobody can answer it", async () => {
+    setLimits({ promptsPerHour: 1000 });
+    const { workspace, sessionId, agent } = await openSession();
+    const sub = crypto.randomUUID();
+    const someone = await user({ tenant: "acme", sub, workspaces: [workspace] });
+    const { client, object } = await open(someone);
+    await client.request("session/load", { sessionId, cwd: "/", mcpServers: [] });
+    const subject = subjectStub(sub);
+    await runInDurableObject(subject, (_, { storage }) => {
       storage.sql.exec(
-        `CREATE TABLE opening (
-           subject TEXT NOT NULL, hour INTEGER NOT NULL, sessions INTEGER NOT NULL, PRIMARY KEY (subject, hour)
-         )`,
+        "CREATE TRIGGER broken BEFORE INSERT ON quota BEGIN SELECT RAISE(ABORT, 'broken'); END",
       );
-      const hour = Math.floor(Date.now() / HOUR);
-      storage.sql.exec("INSERT INTO opening VALUES ('ann', ?, 4)", hour);
     });
-    await evictDurableObject(someone.tenantObject);
-    expect(await someone.tenantObject.takeSessionQuota("ann")).toBe(true);
-    expect(await someone.tenantObject.takeSessionQuota("ann")).toBe(false);
-    expect(await someone.tenantObject.takeSessionQuota("bob")).toBe(true);
-    expect(await prompts((await open(someone)).client, 1)).toBe(1);
+    vi.useFakeTimers({ toFake: ["Date"] });
+    vi.setSystemTime(Date.now() + HOUR);
+    const { response } = await client.request("_vendor/ask", { sessionId });
+    expect(response.error).toEqual({
+      ...{ code: -32603, message: "The quota could not be checked: try again" },
+      data: { retryAfterMs: 1000 },
+    });
+    client.notify("_vendor/note", { sessionId, pad: "x".repeat(100) });
+    expect(await agent.line()).toMatchObject({ method: "_vendor/note" });
+    await runInDurableObject(
+      subject,
+      (_, { storage }) => storage.sql.exec("DROP TRIGGER broken") && undefined,
+    );
+    client.call("_vendor/ask", { sessionId, pad: "x".repeat(100) });
+    expect(await agent.line()).toMatchObject({ method: "_vendor/ask" });
+    // The message that nobody could count is counted with the next one.
+    const spent = (await given(someone, "chars")) - (await held(object));
+    expect(spent).toBeGreaterThan(200);
   });
 });

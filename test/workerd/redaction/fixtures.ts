@@ -16,6 +16,11 @@ export class Secrets {
     this.told.push(`${this.mark}-${this.told.length}`);
     return this.told.at(-1) as string;
   }
+
+  /** A secret that the log does not have either. */
+  concealed(): string {
+    return `${this.mark}-concealed`;
+  }
 }
 
 export async function share(opened: Opened, redact?: boolean): Promise<string> {
@@ -112,14 +117,22 @@ export async function begun(): Promise<Told & { prompt: number; question: unknow
   const secrets = new Secrets();
   const prompt = client.call("session/prompt", {
     sessionId,
-    prompt: [{ type: "text", text: "Have a look" }],
+    prompt: [
+      { type: "text", text: "Have a look", _meta: { vendor: secrets.next() } },
+      {
+        type: "resource",
+        resource: { uri: "file:///a", text: secrets.next() },
+        _meta: { vendor: secrets.next() },
+      },
+    ],
+    _meta: { vendor: secrets.next() },
   });
   await agent.line();
   useTools(agent, secrets);
   for (;;) {
     const { id, method } = await client.takeJson();
     if (method === "elicitation/create")
-      reply(client, id, { action: "accept", content: { name: secrets.next() } });
+      reply(client, id, { action: "accept", content: { name: secrets.concealed() } });
     if (method === "session/request_permission")
       return { ...opened, secrets, link: await share(opened, true), prompt, question: id };
   }
@@ -146,4 +159,9 @@ export async function ended(): Promise<Told> {
   next.answer(asked, { stopReason: "end_turn", _meta: { vendor: secrets.next() } });
   await client.until(id);
   return { ...told, agent: next };
+}
+
+/** A text without the ids of connections, which bearers of links see under other names. */
+export function withoutConnections(text: string): string {
+  return text.replace(/"(connection|to|except|by)":"(client-[0-9a-f]{16}|[0-9a-f-]{36})"/g, '"$1":""');
 }

@@ -4,7 +4,7 @@ import { packTar, unpackTar } from "modern-tar";
 import { describe, expect, test, vi } from "vitest";
 import { joinMessage, RESUMABLE } from "../../../src/protocol/resumable-wire.ts";
 import type { Json } from "../../fixtures/json.ts";
-import { get, openSession, sessionStub } from "../fixtures.ts";
+import { get, openSession, send, sessionStub } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
 import { Client } from "../peers/client.ts";
 import { HttpPeer, INITIALIZE, JSON_TYPE, request } from "../peers/http-client.ts";
@@ -21,6 +21,7 @@ import {
   Secrets,
   share,
   useTools,
+  withoutConnections,
 } from "./fixtures.ts";
 
 /** Collects everything a reader gets, up to a word. */
@@ -132,8 +133,12 @@ describe("a redacted link", () => {
     const owner = await mint({ workspaces: [workspace] });
     const whole = await bytes(`/api/sessions/${sessionId}/events`, owner);
     for (const secret of secrets.told) expect(whole).toContain(secret);
+    expect(whole).not.toContain(secrets.concealed());
+    // The owner's name and the directory of the workspace.
+    const about = ['"someone"', "/somewhere"];
+    for (const word of about) expect(whole).toContain(word);
     const shown = await documents(link, sessionId);
-    expectNone(shown, secrets.mark);
+    for (const word of [secrets.mark, ...about]) expectNone(shown, word);
     for (const path of ["/events", "/export", "/export?format=ndjson", "/export?format=markdown"])
       for (const word of ["Have a look", "Let me look.", "Read a file", "Run the tests", "All is well."])
         expect(shown[path]).toContain(word);
@@ -153,7 +158,41 @@ describe("a redacted link", () => {
     expect(after).toHaveLength(before.length);
     for (const [i, line] of before.entries())
       if (!line.includes(secrets.mark) && !after[i]?.includes("acp-edge/redacted"))
-        expect(after[i]).toBe(line);
+        expect(withoutConnections(after[i] ?? "")).toBe(
+          withoutConnections(line.replace(/"acpSessionId":"[^"]*"/, '"acpSessionId":null')),
+        );
+  });
+
+  test("shows people under numbers, the same wherever they appear", async () => {
+    const { client, sessionId, workspace, prompt, agent, link } = await begun();
+    const ears = await readers(link, sessionId);
+    const other = await mint({ workspaces: [workspace], scopes: ALL_OF_A_CLIENT, sub: "somebody-else" });
+    const { id } = await vi.waitFor(async () => {
+      const { permissions } = JSON.parse(await bytes("/api/permissions", other)) as {
+        permissions: [{ id: string }];
+      };
+      return permissions[0];
+    }, 10_000);
+    const answered = await send("POST", `/api/permissions/${id}`, other, { optionId: OPTION.optionId });
+    expect(answered.status).toBe(200);
+    agent.items(chunk("All is well."));
+    agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
+    await client.until(prompt);
+    const heard = Object.fromEntries(await allUpTo(ears, "All is well."));
+    const watch = async () => {
+      const shown = await documents(link, sessionId);
+      for (const text of [shown["/events"], shown["/export?format=ndjson"], heard["the event stream"]]) {
+        expect(text).toContain('"owner":"user 1"');
+        expect(text).toMatch(/"kind":"permission.responded".*"subject":"user 2"/);
+      }
+      const { clients } = JSON.parse(shown[""] as string) as { clients: { subject: string }[] };
+      // The owner is attached; the bearers of the link appear in no event.
+      expect(new Set(clients.map(({ subject }) => subject))).toEqual(new Set(["user 1", "user"]));
+      for (const name of ['"someone"', "somebody-else", "share:"]) expectNone({ ...shown, ...heard }, name);
+    };
+    await watch();
+    await evictDurableObject(sessionStub(sessionId));
+    await watch();
   });
 
   test("shows a pending permission request without its subject", async () => {
@@ -232,8 +271,9 @@ describe("a redacted link", () => {
       const { response } = await client.request("_acp-edge/renew", { token });
       expect(response.error).toMatchObject({ code: -32003 });
     }
+    // No issuer can give a token the subject of a link.
     const other = new HttpPeer(same, http.connection, {});
-    expect((await other.post(call("l", "session/load", load(sessionId)), sessionId)).status).toBe(404);
+    expect((await other.post(call("l", "session/load", load(sessionId)), sessionId)).status).toBe(401);
     useTools(agent, secrets);
     agent.items(chunk("Still here."));
     expect(await Ear.of(client).upTo("Still here.")).not.toContain(secrets.mark);

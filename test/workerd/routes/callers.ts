@@ -1,5 +1,13 @@
 import { expect } from "vitest";
-import { ALL_OF_A_CLIENT, type Claims, CONTROLLER, mint, mintHmac, mintUnsigned } from "../tokens.ts";
+import {
+  ALL_OF_A_CLIENT,
+  type Claims,
+  CONTROLLER,
+  mint,
+  mintHmac,
+  mintUnsigned,
+  WORKSPACE_ADMIN,
+} from "../tokens.ts";
 import { fetchAs, JSON_TYPE, type Place } from "./place.ts";
 
 // ---- callers --------------------------------------------------------------------------------------------
@@ -32,6 +40,13 @@ export const CALLERS = {
   host: ({ workspaces }) => mint({ workspaces: workspaces ?? [], scopes: ["host"] }),
   observer: ({ workspaces }) => mint({ workspaces: workspaces ?? [], scopes: ["session:read"] }),
   controller: ({ workspaces }) => mint({ workspaces: workspaces ?? [], scopes: CONTROLLER }),
+  "workspace admin": ({ workspaces }) => mint({ workspaces: workspaces ?? [], scopes: WORKSPACE_ADMIN }),
+  "other workspace's admin": () => mint({ workspaces: ["elsewhere"], scopes: WORKSPACE_ADMIN }),
+  // Administers the tenant and no workspace, and names none.
+  "tenant admin": () => mint({ workspaces: ["elsewhere"], scopes: ["session:read", "tenant:admin"] }),
+  "only workspace:admin": ({ workspaces }) =>
+    mint({ workspaces: workspaces ?? [], scopes: ["workspace:admin"] }),
+  "only tenant:admin": () => mint({ workspaces: ["elsewhere"], scopes: ["tenant:admin"] }),
   link: (_base, place) => linkTo(place),
   right: (base) => mint(base),
 } satisfies Record<string, (base: Claims, place: Place) => Promise<string> | string | undefined>;

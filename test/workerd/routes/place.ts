@@ -66,7 +66,7 @@ export async function makePlace(): Promise<Place> {
       method: "POST",
       headers: JSON_TYPE,
       // No receiver listens at this address, so deliveries fail.
-      body: '{"url":"http://127.0.0.1:9/","events":["agent.failed"]}',
+      body: '{"url":"https://receiver.test/","events":["agent.failed"]}',
     },
     sharer,
   );

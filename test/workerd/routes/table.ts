@@ -27,6 +27,11 @@ const NOT_LET_IN: Expected = {
   observer: 403,
   controller: 403,
   link: 403,
+  "workspace admin": 403,
+  "other workspace's admin": 403,
+  "tenant admin": 403,
+  "only workspace:admin": 403,
+  "only tenant:admin": 403,
 };
 
 /** Routes of one resource: a caller that may not know of it gets the answer for an unknown one. */
@@ -36,17 +41,47 @@ const reader = (ok = 200): Expected => ({
   "other workspace": 404,
   observer: ok,
   controller: ok,
+  "workspace admin": ok,
+  "other workspace's admin": 404,
+  "tenant admin": 404,
   link: ok,
   right: ok,
 });
 /** Routes beside the session, which the bearer of a share link may not know of. */
 const beside = (ok = 200): Expected => ({ ...reader(ok), link: 404 });
-const controller = (ok = 200): Expected => ({ ...reader(ok), observer: 403, link: 403 });
+const controller = (ok = 200): Expected => ({ ...reader(ok), observer: 403, "tenant admin": 403, link: 403 });
 const privileged = (ok = 200): Expected => ({ ...controller(ok), controller: 403 });
 /** Routes of the caller's own resources, which every caller has. */
-const list = (ok = 200): Expected => ({ ...reader(ok), "other tenant": ok, "other workspace": ok });
+const list = (ok = 200): Expected => ({
+  ...reader(ok),
+  "other tenant": ok,
+  "other workspace": ok,
+  "other workspace's admin": ok,
+  "tenant admin": ok,
+});
+/** Routes of administrators: of workspaces, each for their own, and of the tenant. */
+const admin = (ok = 200): Expected => ({
+  ...list(ok),
+  observer: 403,
+  controller: 403,
+  link: 403,
+  "only workspace:admin": ok,
+  "only tenant:admin": ok,
+});
 /** Routes of the whole tenant. */
-const admin = (ok = 200): Expected => ({ ...list(ok), observer: 403, controller: 403, link: 403 });
+const tenantAdmin = (ok = 200): Expected => ({
+  ...admin(ok),
+  "workspace admin": 403,
+  "other workspace's admin": 403,
+  "only workspace:admin": 403,
+});
+/** Routes of callers that may share, each for their own sessions. */
+const sharer = (ok = 200): Expected => ({
+  ...admin(ok),
+  "tenant admin": 403,
+  "only workspace:admin": 403,
+  "only tenant:admin": 403,
+});
 const hostOnly = (ok = 101): Expected => ({
   ...NOT_LET_IN,
   "other tenant": ok,
@@ -63,6 +98,13 @@ const spending = (one: Probe): Probe => ({ ...one, spends: true });
 const session = (rest: string, more: Omit<Ask, "path"> = {}) => {
   return ({ sessionId }: Place): Ask => ({ path: `/api/sessions/${sessionId}${rest}`, ...more });
 };
+
+const revoking = (order: object): Ask => ({
+  path: "/api/revocations",
+  method: "POST",
+  headers: JSON_TYPE,
+  body: JSON.stringify(order),
+});
 
 export const ROUTES: Record<string, Probe | Probe[]> = {
   "GET /healthz": probe(everyone(200), "/healthz"),
@@ -108,7 +150,7 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
           headers: { "Acp-Connection-Id": connection },
         }),
         // The first permitted caller has ended it.
-        { controller: 404, right: 404 },
+        { controller: 404, "workspace admin": 404, right: 404 },
       ),
     ),
     probe({ ...list(405) }, () => ({ path: "/acp", method: "PUT" })),
@@ -143,6 +185,11 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
     // The first caller has answered.
     probe(everyone(410), ({ answer }) => ({ path: answer, method: "POST" }), { none: 200 }),
   ),
+  // A gateway without an OpenID provider has no login to begin, whoever asks.
+  "GET /login": probe(everyone(404), "/login"),
+  "GET /login/callback": probe(everyone(400), "/login/callback?code=c&state=s"),
+  "GET /api/login": probe(everyone(200), "/api/login"),
+  "GET /.well-known/oauth-protected-resource": probe(everyone(200), "/.well-known/oauth-protected-resource"),
   "POST /api/login": probe(
     everyone(401),
     (_place, bearer) => ({
@@ -154,6 +201,8 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
     {
       ...{ none: 400, host: 403, "no scopes": 200, "other tenant": 200, "other workspace": 200 },
       ...{ observer: 200, controller: 200, link: 200, right: 200 },
+      ...{ "workspace admin": 200, "other workspace's admin": 200, "tenant admin": 200 },
+      ...{ "only workspace:admin": 200, "only tenant:admin": 200 },
     },
   ),
   "POST /api/logout": probe(everyone(204), () => ({ path: "/api/logout", method: "POST" })),
@@ -173,10 +222,13 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
     probe(
       controller(204),
       ({ sessionId, turnId }) => ({ path: `/api/sessions/${sessionId}/queue/${turnId}`, method: "DELETE" }),
-      { right: 404 },
+      { "workspace admin": 404, right: 404 },
     ),
   ),
   "GET /api/permissions": probe(list(), "/api/permissions"),
+  "GET /api/permissions/:id": probe(controller(), ({ permission }) => ({
+    path: `/api/permissions/${permission}`,
+  })),
   "POST /api/permissions/:id": spending(
     probe(
       controller(),
@@ -186,7 +238,7 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
         headers: JSON_TYPE,
         body: '{"optionId":"yes"}',
       }),
-      { right: 404 },
+      { "workspace admin": 404, right: 404 },
     ),
   ),
   "POST /api/permissions/:id/links": probe(privileged(201), ({ permission }) => ({
@@ -195,37 +247,52 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
   })),
   "GET /api/revocations": probe(admin(), "/api/revocations"),
   "POST /api/revocations": [
-    probe(admin(201), () => ({
-      path: "/api/revocations",
-      method: "POST",
-      headers: JSON_TYPE,
-      body: '{"jti":"lost"}',
-    })),
+    probe(tenantAdmin(201), () => revoking({ jti: "lost" })),
+    probe(tenantAdmin(201), () => revoking({ subject: "lost" })),
+    probe({ ...admin(201), "other workspace's admin": 403 }, ({ workspace }) =>
+      revoking({ jti: "lost", workspace }),
+    ),
     spending(
-      probe({ ...admin(201), "other tenant": 404, "other workspace": 404 }, ({ sessionId }) => ({
-        path: "/api/revocations",
-        method: "POST",
-        headers: JSON_TYPE,
-        body: JSON.stringify({ session: sessionId }),
-      })),
+      probe({ ...admin(201), "other tenant": 404, "other workspace's admin": 404 }, ({ sessionId }) =>
+        revoking({ session: sessionId }),
+      ),
     ),
   ],
   "DELETE /api/revocations/:id": probe(admin(404), () => ({
     path: `/api/revocations/${crypto.randomUUID()}`,
     method: "DELETE",
   })),
-  "GET /api/shares": probe(admin(), "/api/shares"),
+  "GET /api/shares": probe(sharer(), "/api/shares"),
   "POST /api/shares": probe(privileged(201), ({ sessionId }) => ({
     path: "/api/shares",
     method: "POST",
     headers: JSON_TYPE,
     body: JSON.stringify({ session: sessionId, expiresIn: 60 }),
   })),
-  "DELETE /api/shares/:id": probe(admin(404), () => ({
+  "DELETE /api/shares/:id": probe(sharer(404), () => ({
     path: `/api/shares/${crypto.randomUUID()}`,
     method: "DELETE",
   })),
   "GET /api/audit": probe(admin(), "/api/audit"),
+  // Without a workspace: the whole tenant.
+  "GET /api/admin/reindex": [
+    probe(tenantAdmin(), "/api/admin/reindex"),
+    probe({ ...admin(), "other workspace's admin": 404 }, ({ workspace }) => ({
+      path: `/api/admin/reindex?workspace=${workspace}`,
+    })),
+  ],
+  "POST /api/admin/reindex": [
+    spending(
+      probe({ ...admin(202), "other tenant": 404, "other workspace's admin": 404 }, ({ workspace }) => ({
+        path: "/api/admin/reindex",
+        method: "POST",
+        headers: JSON_TYPE,
+        body: JSON.stringify({ workspace }),
+      })),
+    ),
+    spending(probe(tenantAdmin(202), () => ({ path: "/api/admin/reindex", method: "POST" }))),
+  ],
+  "GET /api/security": probe(admin(), "/api/security"),
   "GET /api/workspaces": probe(list(), "/api/workspaces"),
   "GET /api/workspaces/:id": [
     probe(beside(), ({ workspace }) => ({ path: `/api/workspaces/${workspace}` }), { "other tenant": 200 }),
@@ -293,9 +360,17 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
         path: `/api/workspaces/${workspace}/webhooks/${webhook}`,
         method: "DELETE",
       }),
-      // The other tenant's workspace of the same name has no such webhook.
-      { "other tenant": 404 },
+      // The other tenant's workspace of the same name has no such webhook. The first permitted caller has deleted it.
+      { "other tenant": 404, right: 404 },
     ),
+  ),
+  "POST /api/workspaces/:id/webhooks/:webhook/adopt": probe(
+    privileged(),
+    ({ workspace, webhook }) => ({
+      path: `/api/workspaces/${workspace}/webhooks/${webhook}/adopt`,
+      method: "POST",
+    }),
+    { "other tenant": 404 },
   ),
   "POST /api/workspaces/:id/webhooks/:webhook/test": probe(
     { ...controller(202), controller: 403 },

@@ -13,6 +13,7 @@ import {
   download,
   filesOf,
   foreign,
+  LARGEST,
   segments,
   tarOf,
   upload,
@@ -39,7 +40,7 @@ async function eventful(): Promise<{
   const id = client.call("session/prompt", prompt(sessionId));
   const request = await agent.line();
   agent.items(...ODD, big(700_000, "€"), big(1_999_900), big(2_000_000));
-  agent.items(big(5_000_000), updateText("between"), big(10));
+  agent.items(big(LARGEST), updateText("between"), big(LARGEST), big(10));
   agent.answer(request, { stopReason: "end_turn" });
   await client.until(id);
   return session;
@@ -79,7 +80,7 @@ describe("an exported archive", () => {
     ]);
   });
 
-  test("[I2] is imported byte for byte, from 13 bytes to 5 MB", async () => {
+  test("[I2] is imported byte for byte, from 13 bytes to the largest frame", async () => {
     const { workspace, sessionId } = await eventful();
     const before = await archive(workspace, sessionId);
     expect(segments(before).length).toBeGreaterThan(1);

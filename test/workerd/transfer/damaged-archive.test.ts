@@ -153,6 +153,13 @@ describe("a damaged archive", () => {
     expect(await stub.describe(OWNER)).toMatchObject({ ok: false });
     const second = await stub.import({ ...order, sessionId: id, recordId: id, format: "acpx" });
     expect(second).toMatchObject({ ok: false, refusal: { reason: "conflict" } });
+    // Nobody can open a session under the id meanwhile: it would get the rows of the import.
+    const opening = { sessionId: id, connection: "c", caller: OWNER, workspace: "w", agent: "", raw: null };
+    const opened = await stub.open({
+      ...opening,
+      subscriptions: { turnEnds: false, agent: false, serves: [] },
+    });
+    expect(opened).toMatchObject({ ok: false });
     begun.value[Symbol.dispose]();
     await vi.waitFor(async () => expect(await emptyState(id)).toEqual([]));
   });

@@ -5,7 +5,7 @@ import { readAttachment } from "../../../src/durable/attachments.ts";
 import { events, eventsText, get, openSession, prompt, sessionStub } from "../fixtures.ts";
 import { updateText } from "../peers/agent.ts";
 import { token } from "../tokens.ts";
-import { big, deleteSession } from "./fixtures.ts";
+import { big, deleteSession, LARGEST } from "./fixtures.ts";
 
 // ---- live ---------------------------------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ describe("the event stream of a session", () => {
     const { workspace, sessionId, agent } = await openSession();
     const { length } = await events(workspace, sessionId);
     const watcher = await Watcher.open(workspace, sessionId, `?after=${length}`);
-    const frames = [big(5_000_000, "€"), big(12_000_000)];
+    const frames = [big(1_000_000, "€"), big(LARGEST)];
     agent.items(...frames);
     for (const [i, frame] of frames.entries()) {
       const event = await watcher.next();

@@ -2,9 +2,10 @@ import { exports } from "cloudflare:workers";
 import { type ParsedTarEntryWithData, packTar, unpackTar } from "modern-tar";
 import { expect } from "vitest";
 import type { Caller } from "../../../src/protocol/caller.ts";
+import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { get, sessionStub } from "../fixtures.ts";
-import { token } from "../tokens.ts";
+import { CONTROLLER, token } from "../tokens.ts";
 
 // ---- helpers ------------------------------------------------------------------------------------------
 
@@ -44,11 +45,12 @@ export async function upload(
     tenant = "acme",
     query = "",
     type = "application/x-tar",
-  }: { workspace: string; tenant?: string; query?: string; type?: string },
+    scopes = CONTROLLER,
+  }: { workspace: string; tenant?: string; query?: string; type?: string; scopes?: string[] },
 ): Promise<{ status: number; json: Json & { sessionId?: string; error?: Json } }> {
   const response = await exports.default.fetch(`https://edge.test/api/sessions/import${query}`, {
     method: "POST",
-    headers: { Authorization: `Bearer ${await token({ workspace, tenant })}`, "Content-Type": type },
+    headers: { Authorization: `Bearer ${await token({ workspace, tenant, scopes })}`, "Content-Type": type },
     body,
   });
   return { status: response.status, json: (await response.json()) as Json };
@@ -84,6 +86,9 @@ export const OWNER: Caller = {
 export async function deleteSession(sessionId: string): Promise<void> {
   expect(await sessionStub(sessionId).delete(OWNER)).toMatchObject({ ok: true });
 }
+
+/** The text of the largest frame that is accepted. */
+export const LARGEST = DEFAULT_LIMITS.frameChars - 100;
 
 export function big(chars: number, fill = "x"): string {
   return `{"jsonrpc":"2.0","method":"_big","params":{"text":"${fill.repeat(chars)}"}}`;

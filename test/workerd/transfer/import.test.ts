@@ -4,7 +4,7 @@ import type { Json } from "../../fixtures/json.ts";
 import { events, get, type Opened, openSession, prompt, workspaceName } from "../fixtures.ts";
 import { Client } from "../peers/client.ts";
 import { Host } from "../peers/host.ts";
-import { token } from "../tokens.ts";
+import { ALL_OF_A_CLIENT, CONTROLLER, token } from "../tokens.ts";
 import { archive, deleteSession, download, tarOf, upload } from "./fixtures.ts";
 
 describe("an imported session", () => {
@@ -33,6 +33,8 @@ describe("an imported session", () => {
       '{"jsonrpc":"2.0","id":"p-1","method":"session/request_permission","params":{"sessionId":"agent-session","toolCall":{"toolCallId":"t"},"options":[]}}',
     );
     await agent.durable();
+    // The agent's items and the client's prompts reach the session on different ways.
+    await expect.poll(async () => JSON.stringify(await events(workspace, sessionId))).toContain("second");
     const files = await archive(workspace, sessionId);
     await deleteSession(sessionId);
     await upload(await tarOf(files), { workspace });
@@ -127,9 +129,37 @@ describe("an imported session", () => {
       const copy = await copyOf(opened, await archive(workspace, sessionId));
       const files = await archive(workspace, copy);
       await deleteSession(copy);
-      await upload(await tarOf(files), { workspace });
+      await upload(await tarOf(files), { workspace, scopes: ALL_OF_A_CLIENT });
       expect(await opening(opened, copy)).toMatchObject({ method: "session/fork" });
     });
+  });
+
+  test.each([
+    ["an administrator of the workspace: the agent continues", ALL_OF_A_CLIENT, "", "session/resume"],
+    ["an administrator of the tenant", [...CONTROLLER, "tenant:admin"], "", "session/resume"],
+    ["anybody else: the agent begins anew", CONTROLLER, "", "session/new"],
+    ["anybody else, as a copy: the agent begins anew", CONTROLLER, "?as=new", "session/new"],
+  ])("names an agent session to continue for %s", async (_, scopes, query, method) => {
+    const opened = await openSession({ sessionCapabilities: { resume: {}, fork: {} } });
+    const { workspace, host, client, sessionId } = opened;
+    const files = await archive(workspace, sessionId);
+    await deleteSession(sessionId);
+    // The log names an agent session that the host has for somebody else.
+    for (const [name, text] of files) files.set(name, text.replaceAll("agent-session", "of-somebody-else"));
+    const { json } = await upload(await tarOf(files), { workspace, scopes, query });
+    await client.request("session/load", { sessionId: json.sessionId, cwd: "/", mcpServers: [] });
+    client.call("session/prompt", prompt(json.sessionId as string, "go on"));
+    const agent = await host.agent();
+    expect(await agent.line()).toMatchObject({ method });
+  });
+
+  test("is refused under the id of a session in another workspace as that session is to every request", async () => {
+    const { workspace, sessionId } = await openSession();
+    const files = await archive(workspace, sessionId);
+    const elsewhere = workspaceName();
+    const { status, json } = await upload(await tarOf(files), { workspace: elsewhere });
+    const unknown = await get(`/api/sessions/${sessionId}`, await token({ workspace: elsewhere }));
+    expect({ status, json }).toEqual({ status: unknown.status, json: await unknown.json() });
   });
 
   test("does not replace a session that exists", async () => {

@@ -231,6 +231,7 @@ describe("the answer links of a webhook", () => {
         seq: Number(permission.split(":")[1]),
         optionId: "yes",
         by: `webhook:${linked.id}`,
+        maker: { subject: "someone", jti: expect.stringMatching(/^sha256:/), workspace },
         webhook: linked.id,
         id: expect.any(String),
         expires: expect.any(Number),

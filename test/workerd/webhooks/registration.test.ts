@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { Webhooks } from "../../../src/workspace/webhooks/webhooks.ts";
 import { get, send, workspaceName, workspaceStub } from "../fixtures.ts";
@@ -8,6 +8,14 @@ import { setLimits } from "../limits.ts";
 import { adminOf, dueOf, make, receiver, receiveWebhooks } from "./fixtures.ts";
 
 receiveWebhooks();
+
+/** Sets the operator's variable until the end of the test. */
+function allowTargets(targets: string): void {
+  env.WEBHOOK_TARGETS = targets;
+  onTestFinished(() => {
+    delete env.WEBHOOK_TARGETS;
+  });
+}
 
 describe("a webhook", () => {
   test("is made with a secret that is shown once and stored encrypted", async () => {
@@ -24,6 +32,8 @@ describe("a webhook", () => {
       lastDelivery: null,
       failingSince: null,
       dropped: 0,
+      by: "someone",
+      pausedReason: null,
       secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/),
     });
     const { secret, ...info } = made;
@@ -69,14 +79,48 @@ describe("a webhook", () => {
   });
 
   test.each(["http://127.0.0.1:7000/hook", "http://localhost:7000/hook", "https://receiver.test"])(
-    "may have the address %s",
+    "may have the address %s where the operator allows loopback",
     async (url) => {
+      allowTargets("loopback");
       const { path, bearer } = await adminOf(workspaceName());
       const order = { url, events: ["turn.ended", "turn.ended"], links: true };
       const made = await send("POST", path, bearer, order);
       expect(await made.json()).toMatchObject({ events: ["turn.ended"], links: true });
     },
   );
+
+  test.each([
+    "http://127.0.0.1:7000/hook",
+    "https://localhost/hook",
+    "https://2130706433/",
+    "https://0177.0.0.1/",
+    "https://[::1]/",
+    "https://[::ffff:169.254.169.254]/latest/meta-data",
+    "https://169.254.169.254./latest/meta-data",
+    "https://metadata.google.internal./",
+    "https://10.0.0.1/",
+    "https://intranet/",
+  ])("is refused at %s by default, with one and the same reason", async (url) => {
+    const { path, bearer, list } = await adminOf(workspaceName());
+    const refused = await send("POST", path, bearer, { url });
+    expect(refused.status).toBe(400);
+    expect(await refused.json()).toMatchObject({
+      error: { message: expect.stringContaining("WEBHOOK_TARGETS") },
+    });
+    expect(await list()).toEqual([]);
+  });
+
+  test("made before its address was forbidden is sent nothing and shows no status", async () => {
+    allowTargets("loopback");
+    const { path, bearer, list } = await adminOf(workspaceName());
+    const made = await send("POST", path, bearer, { url: "http://127.0.0.1:7000/hook" });
+    const { id } = (await made.json()) as { id: string };
+    allowTargets("public");
+    expect((await get(`${path}/${id}/test`, bearer, "POST")).status).toBe(202);
+    await vi.waitUntil(async () => (await list())[0]?.failingSince !== null);
+    expect((await list())[0]?.lastDelivery).toMatchObject({ status: null });
+    expect(receiver.requests).toEqual([]);
+  });
 
   test("is one of a limited number", async () => {
     setLimits({ webhooksPerWorkspace: 2 });
@@ -99,7 +143,10 @@ describe("a webhook", () => {
         store: { exists: false, identity: () => undefined },
         timers: { set() {}, clear() {} },
         callbacks: { wantedWebhookTypesChanged() {} },
-      }).create({ url: "https://receiver.test/", events: ["turn.ended"], links: false, origin: "" }),
+      }).create(
+        { url: "https://receiver.test/", events: ["turn.ended"], links: false, origin: "" },
+        { subject: "someone", jti: null, workspace: null },
+      ),
     );
     expect(made).toMatchObject({ ok: false, refusal: { reason: "not-configured" } });
   });
@@ -124,9 +171,9 @@ describe("a webhook", () => {
     receiver.answer = () => new Response(null, { status: 500 });
     await get(`${path}/${made.id}/test`, bearer, "POST");
     await vi.waitUntil(async () => (await list())[0]?.failingSince !== null);
-    expect(await workspaceStub(workspace).hasWebhook(made.id)).toBe(true);
+    expect(await workspaceStub(workspace).isWebhookActive(made.id)).toBe(true);
     expect((await get(`${path}/${made.id}`, bearer, "DELETE")).status).toBe(204);
-    expect(await workspaceStub(workspace).hasWebhook(made.id)).toBe(false);
+    expect(await workspaceStub(workspace).isWebhookActive(made.id)).toBe(false);
     expect((await get(`${path}/${made.id}`, bearer, "DELETE")).status).toBe(404);
     await dueOf(workspace);
     const left = await runInDurableObject(workspaceStub(workspace), (_, { storage }) =>

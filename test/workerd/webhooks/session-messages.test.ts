@@ -97,7 +97,7 @@ describe("the webhook messages of a session", () => {
       throw new Error("out of reach");
     });
     await turn(opened);
-    await vi.waitUntil(() => notify.mock.calls.length === 1);
+    await vi.waitUntil(() => notify.mock.calls.length > 0);
     expect(await kept(sessionId)).toMatchObject({ rows: [{ type: "turn.ended" }], deadlines: 1 });
     await due(sessionStub(sessionId), "webhook-messages");
     await received(1);
@@ -151,6 +151,7 @@ describe("the webhook messages of a session", () => {
       messages,
     ) {
       const wanted = notify.call(this, messages);
+      if (messages.length === 0) return wanted;
       calls += 1;
       if (calls === 1) throw new Error("the answer is lost");
       return wanted;

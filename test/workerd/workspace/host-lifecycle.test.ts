@@ -1,6 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import type { Json } from "../../fixtures/json.ts";
 import { openSession, prompt, texts, workspaceName } from "../fixtures.ts";
+import { setLimits } from "../limits.ts";
 import { Client } from "../peers/client.ts";
 import { HELLO, Host } from "../peers/host.ts";
 import { dialHost, Peer } from "../peers/peer.ts";
@@ -99,6 +100,40 @@ describe("draining a host", () => {
       message: expect.stringContaining("the host was shut down"),
       data: { outcome: "unknown" },
     });
+  });
+});
+
+describe("a workspace with as many hosts as it may have", () => {
+  test("refuses another host until one leaves, and takes its own hosts back", async () => {
+    setLimits({ hostsPerWorkspace: 2 });
+    const workspace = workspaceName();
+    const first = await Host.join(workspace);
+    await Host.join(workspace, { name: "h2" });
+    const peer = new Peer(await dialHost(workspace, "/host/control"));
+    peer.send(JSON.stringify({ ...HELLO, name: "h3", instance: "newcomer" }));
+    expect(await peer.takeJson()).toEqual({
+      t: "refused",
+      why: "full",
+      reason: "A workspace has at most 2 connected hosts",
+    });
+    expect((await peer.closed).code).toBe(1013);
+    await Host.join(workspace, { name: first.name, instance: first.instance });
+    expect(await first.closed).toMatchObject({ code: 4408 });
+    const names = async () => ((await view(workspace)).hosts as Json[]).map(({ name }) => name);
+    expect(await names()).toEqual(["h1", "h2"]);
+  });
+
+  test("accepts no more than two sockets for each", async () => {
+    setLimits({ hostsPerWorkspace: 1 });
+    const workspace = workspaceName();
+    const sockets = [
+      await dialHost(workspace, "/host/control"),
+      await dialHost(workspace, "/host/control"),
+    ].map((socket) => new Peer(socket));
+    await expect(dialHost(workspace, "/host/control")).rejects.toThrow("503");
+    sockets[0]?.socket.close(3000);
+    await sockets[0]?.closed;
+    await Host.join(workspace);
   });
 });
 

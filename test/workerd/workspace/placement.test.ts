@@ -1,4 +1,4 @@
-import { runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import type { Json } from "../../fixtures/json.ts";
@@ -228,15 +228,54 @@ describe("a host that is away for too long", () => {
     host.answersProbes = false;
     vi.useFakeTimers({ toFake: ["Date"] });
     try {
-      vi.setSystemTime(Date.now() + DEFAULT_LIMITS.hostSilentMs + 1);
-      await runInDurableObject(workspaceStub(workspace), async (instance, { storage }) => {
-        storage.sql.exec("UPDATE deadline SET at = 0 WHERE name = 'silence'");
-        await instance.alarm();
-      });
+      vi.setSystemTime(Date.now() + DEFAULT_LIMITS.hostCheckMs + 1);
+      await runInDurableObject(workspaceStub(workspace), (instance) => instance.alarm());
     } finally {
       vi.useRealTimers();
     }
     expect((await host.closed).code).toBe(4408);
     await logged(workspace, sessionId, "runtime.paused");
+  });
+});
+
+describe("a gateway that was away for longer than the grace", () => {
+  /** The session has a turn, and its host lost the gateway. The workspace starts again when the grace is long over. */
+  async function returned() {
+    const opened = await openSession();
+    const { workspace, host, client, agent, sessionId } = opened;
+    await set(workspace, { sharedFiles: true });
+    const id = client.call("session/prompt", prompt(sessionId));
+    const request = await agent.line();
+    await host.leave();
+    const object = workspaceStub(workspace);
+    await runInDurableObject(object, (_, { storage }) => {
+      storage.sql.exec("UPDATE host SET lastSeenAt = lastSeenAt - ?", 2 * DEFAULT_LIMITS.hostGraceMs);
+      storage.sql.exec("UPDATE deadline SET at = 1 WHERE name = 'grace'");
+    });
+    await evictDurableObject(object);
+    await runInDurableObject(object, (instance) => instance.alarm());
+    return { ...opened, id, request, object };
+  }
+
+  test("gives a host the chance to return, and its turn goes on", async () => {
+    const { workspace, host, client, agent, sessionId, id, request } = await returned();
+    await Host.join(workspace, { instance: host.instance, runs: [{ sessionId, run: agent.run }] });
+    agent.update("still here");
+    agent.answer(request, { stopReason: "end_turn" });
+    const { response, before } = await client.until(id);
+    expect(response.result).toEqual({ stopReason: "end_turn" });
+    expect(texts(before)).toEqual(["still here"]);
+  });
+
+  test("gives up a host that does not return", async () => {
+    const { client, id, object } = await returned();
+    vi.useFakeTimers({ toFake: ["Date"] });
+    try {
+      vi.setSystemTime(Date.now() + DEFAULT_LIMITS.hostReturnMs + 1);
+      await runInDurableObject(object, (instance) => instance.alarm());
+    } finally {
+      vi.useRealTimers();
+    }
+    expect((await client.until(id)).response.error).toMatchObject({ data: { outcome: "unknown" } });
   });
 });

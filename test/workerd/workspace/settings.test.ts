@@ -1,5 +1,5 @@
 import { runInDurableObject } from "cloudflare:test";
-import { exports } from "cloudflare:workers";
+import { env, exports } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
 import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { AcpSession } from "../../../src/session/acp-session.ts";
@@ -55,6 +55,31 @@ describe("a workspace", () => {
       name: "x",
     });
     expect(response.status).toBe(403);
+  });
+
+  test("never shows credentials in a repository's address, and audits names of settings only", async () => {
+    const workspace = workspaceName();
+    const logs = vi.spyOn(console, "log");
+    await set(workspace, { name: "sesame of acme", policy: { default: "reject" } });
+    const url = "https://user:sesame@git.example/a?key=sesame";
+    await runInDurableObject(workspaceStub(workspace), (_, { storage }) => {
+      const value = JSON.stringify({ git: { url, ref: "main" } });
+      storage.sql.exec("INSERT OR REPLACE INTO setting (name, value) VALUES ('container', ?)", value);
+    });
+    const { container } = await view(workspace);
+    expect(container).toEqual({ git: { url: "https://redacted@git.example/a?redacted", ref: "main" } });
+    // Earlier builds recorded the values.
+    const detail = { container: JSON.stringify({ git: { url } }), name: "sesame" };
+    const old = { kind: "workspace.changed", subject: "someone", workspace, detail } as const;
+    await env.TENANT_DO.getByName("acme").recordAct(old);
+    const page = await get("/api/audit?limit=1000&kind=workspace.changed", await admin(workspace));
+    const { entries } = (await page.json()) as { entries: Json[] };
+    expect(entries.filter((entry) => entry.workspace === workspace)).toMatchObject([
+      { detail: { settings: "name,policy" } },
+      { detail: { settings: "container,name" } },
+    ]);
+    expect(JSON.stringify([entries, logs.mock.calls])).not.toContain("sesame");
+    logs.mockRestore();
   });
 
   test("shows its hosts, their state and the files, and so does a session", async () => {
@@ -114,6 +139,7 @@ describe("a workspace", () => {
       await set(workspace, { policy: { default: "reject" } });
       expect(await kinds(workspace, sessionId)).not.toContain("permission.policy");
       await runInDurableObject(workspaceStub(workspace), async (instance, { storage }) => {
+        storage.sql.exec("UPDATE session_message SET next = 0");
         storage.sql.exec("UPDATE deadline SET at = 0 WHERE name = 'session-messages'");
         await instance.alarm();
       });

@@ -5,12 +5,10 @@ import { HANDOVER, RESUMPTION } from "../../../protocol/internal-headers.ts";
 import { RESUMABLE } from "../../../protocol/resumable-wire.ts";
 import type { Handover } from "../../../protocol/rpc.ts";
 import type { AppEnv } from "../../app-env.ts";
-import { requireScope } from "../../middleware/authentication.ts";
-import { limitConnections } from "../../middleware/rate-limits.ts";
+import { openSocket, requireSocketScope } from "../../middleware/authentication.ts";
 import { isWebSocketUpgrade, withSubprotocol } from "../../middleware/upgrade.ts";
-import { requestSocket } from "../../object-socket.ts";
 import { respondInText } from "../../refusal-response.ts";
-import { requestedWorkspace, unknownWorkspace } from "../../targets.ts";
+import { connectionOf, requestedWorkspace, unknownWorkspace } from "../../targets.ts";
 import { postMessage } from "./post.ts";
 import { openStream } from "./stream.ts";
 
@@ -20,7 +18,7 @@ import { openStream } from "./stream.ts";
  */
 export const acpRoutes = new Hono<AppEnv>();
 
-acpRoutes.all("/", requireScope("session:prompt", "session:read"), async (c): Promise<Response> => {
+acpRoutes.all("/", requireSocketScope("session:prompt", "session:read"), async (c): Promise<Response> => {
   // Hono reports the method of a HEAD request as GET, so we ask the raw request.
   switch (c.req.raw.method) {
     case "GET":
@@ -36,16 +34,13 @@ acpRoutes.all("/", requireScope("session:prompt", "session:read"), async (c): Pr
 });
 
 export async function openWebSocket(c: Context<AppEnv>, more: Partial<Handover> = {}): Promise<Response> {
-  const handover = { ...newHandover(c), ...more };
-  await limitConnections(c);
-  return passSocket(c, handover);
+  return passSocket(c, { ...newHandover(c), ...more });
 }
 
 /** A client of the resumable wire opens a new connection, or returns to the connection that it names. */
 async function openResumableSocket(c: Context<AppEnv>): Promise<Response> {
   const known = c.req.header("Acp-Connection-Id") ?? c.req.query("connection");
   if (known !== undefined && !isUuid(known)) return c.text("Unknown Acp-Connection-Id", 404);
-  if (known === undefined) await limitConnections(c);
   const handover = { ...newHandover(c), ...(known !== undefined && { connection: known }) };
   return passSocket(c, handover, RESUMPTION.write(known === undefined ? "new" : "again"));
 }
@@ -55,8 +50,8 @@ async function passSocket(
   handover: Handover,
   more: Record<string, string> = {},
 ): Promise<Response> {
-  const connection = c.env.ACP_CONNECTION_DO.getByName(handover.connection);
-  const response = await requestSocket(connection, { ...HANDOVER.write(handover), ...more });
+  const headers = { ...HANDOVER.write(handover), ...more };
+  const response = await openSocket(c, () => connectionOf(c, handover.connection), headers);
   return response.ok ? withSubprotocol(c.req.raw, response.value) : respondInText(c, response.refusal);
 }
 
@@ -69,7 +64,7 @@ async function removeConnection(c: Context<AppEnv>): Promise<Response> {
   const connection = c.req.header("Acp-Connection-Id");
   if (!connection) return c.text("Missing Acp-Connection-Id", 400);
   if (!isUuid(connection)) return c.text("Unknown Acp-Connection-Id", 404);
-  const result = await c.env.ACP_CONNECTION_DO.getByName(connection).remove(c.get("caller"));
+  const result = await connectionOf(c, connection).remove(c.get("caller"));
   return result.ok ? c.body(null, 202) : respondInText(c, result.refusal);
 }
 

@@ -7,8 +7,8 @@ import type { Limits } from "../../../protocol/limits.ts";
 import { accepted, type Result, refused } from "../../../protocol/refusal.ts";
 import type { Handover } from "../../../protocol/rpc.ts";
 import type { AppEnv } from "../../app-env.ts";
-import { limitConnections } from "../../middleware/rate-limits.ts";
-import { respondInText } from "../../refusal-response.ts";
+import { RefusalException, respondInText } from "../../refusal-response.ts";
+import { connectionOf } from "../../targets.ts";
 
 /**
  * The client-to-server half of Streamable HTTP. `initialize` creates the connection and is answered in the response; all
@@ -20,7 +20,8 @@ export async function postMessage(c: Context<AppEnv>, newHandover: () => Handove
   if (!body.ok && body.refusal === "too-long") return c.text("Payload Too Large", 413);
   const frame = body.ok ? readFrame(body.value) : ({ fault: "parse" } as const);
   if (isFault(frame)) {
-    if (frame.fault === "batch") return json(c, errorResponse("null", FAULTS.batch), 400);
+    if (frame.fault === "batch" || frame.fault === "ambiguous")
+      return json(c, errorResponse("null", FAULTS[frame.fault]), 400);
     return c.text(frame.fault === "parse" ? "Invalid JSON" : "Invalid JSON-RPC message", 400);
   }
   const connection = c.req.header("Acp-Connection-Id");
@@ -30,7 +31,7 @@ export async function postMessage(c: Context<AppEnv>, newHandover: () => Handove
   }
   if (!connection) return c.text("Missing Acp-Connection-Id", 400);
   if (!isUuid(connection)) return c.text("Unknown Acp-Connection-Id", 404);
-  const result = await c.env.ACP_CONNECTION_DO.getByName(connection).post({
+  const result = await connectionOf(c, connection).post({
     caller: c.get("caller"),
     session: c.req.header("Acp-Session-Id") || undefined,
     raw: frame.raw,
@@ -43,9 +44,11 @@ async function initialize(c: Context<AppEnv>, frame: Frame, newHandover: () => H
   const { idChars } = c.get("limits");
   if (isIdTooLong(frame, idChars)) return c.text(`Ids have at most ${idChars} characters`, 400);
   const handover = newHandover();
-  await limitConnections(c);
-  const answer = await c.env.ACP_CONNECTION_DO.getByName(handover.connection).initialize(handover, frame.raw);
-  return json(c, answer, 200, { "Acp-Connection-Id": handover.connection });
+  const { connection } = handover;
+  const object = connectionOf(c, connection);
+  const answer = await object.initialize(handover, frame.raw);
+  if (typeof answer !== "string") throw new RefusalException(answer.refusal);
+  return json(c, answer, 200, { "Acp-Connection-Id": connection });
 }
 
 function isInitialize({ value, kind, method }: Frame): boolean {

@@ -4,6 +4,7 @@ import { STREAM } from "../../../protocol/internal-headers.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { respondInText } from "../../refusal-response.ts";
 import { acceptsEventStream, objectStream } from "../../streams/object-stream.ts";
+import { connectionOf } from "../../targets.ts";
 
 /** The server-to-client half of Streamable HTTP: one stream per session, and one for the connection itself. */
 export async function openStream(c: Context<AppEnv>): Promise<Response> {
@@ -18,6 +19,6 @@ export async function openStream(c: Context<AppEnv>): Promise<Response> {
   });
   // The client may renew its token while the stream is open, so the connection ends the stream.
   const endsAt = Number.POSITIVE_INFINITY;
-  const stream = await objectStream(c, c.env.ACP_CONNECTION_DO.getByName(connection), request, endsAt);
+  const stream = await objectStream(c, () => connectionOf(c, connection), request, endsAt);
   return stream.ok ? stream.value : respondInText(c, stream.refusal);
 }

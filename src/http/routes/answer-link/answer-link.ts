@@ -2,13 +2,19 @@ import { type Context, Hono } from "hono";
 import { accepts } from "hono/accepts";
 import { HTTPException } from "hono/http-exception";
 import { type AnswerLink, readAnswerLink } from "../../../auth/answer-link.ts";
-import { type SessionObject, sessionObject, workspaceObject } from "../../../durable/object-names.ts";
+import { callObject } from "../../../durable/object-call.ts";
+import {
+  type SessionObject,
+  sessionObject,
+  tenantObject,
+  workspaceObject,
+} from "../../../durable/objects.ts";
 import type { Caller } from "../../../protocol/caller.ts";
 import { type AgentRequest, clientRequestId } from "../../../protocol/ids.ts";
+import { makerOf } from "../../../protocol/maker.ts";
 import type { PermissionOption, PermissionSummary } from "../../../protocol/permission.ts";
 import type { AnsweredPermission } from "../../../protocol/rest.ts";
 import { auditRefusedToken } from "../../../tenant/client/refused-token-audit.ts";
-import { isRevoked } from "../../../tenant/client/revocation-cache.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { RefusalException } from "../../refusal-response.ts";
 import { answeredPage, page, questionPage, refusalPage } from "./page.ts";
@@ -30,9 +36,9 @@ answerLinkRoutes.get("/", async (c) => {
   const link = await openLink(c);
   const { permission, option } = await pendingPermission(c, link);
   if (!wantsJson(c)) return page(c, questionPage(link, permission, option));
-  const { workspace, sessionTitle, title, kind } = permission;
+  const { workspace, sessionTitle, title, kind, details } = permission;
   const session = { id: link.session, title: sessionTitle };
-  return c.json({ id: idOf(link), workspace, session, title, kind, option });
+  return c.json({ id: idOf(link), workspace, session, title, kind, details, option });
 });
 
 answerLinkRoutes.post("/", async (c) => {
@@ -58,17 +64,30 @@ async function openLink(c: Context<AppEnv>): Promise<AnswerLink> {
   if (!read.ok) throw read.refusal === "expired" ? gone("The link has expired") : unknownLink();
   const link = read.value;
   const caller = callerBy(link);
-  if (await isRevoked(c.env, c.get("limits"), caller)) {
+  if (await isLinkRevoked(c, link)) {
     c.executionCtx.waitUntil(auditRefusedToken(c.env, c.get("limits"), caller, "revoked link"));
     throw unknownLink();
   }
-  if (!(await isOfKnownWebhook(c.env, link))) throw unknownLink();
+  if (!(await isOfActiveWebhook(c.env, link))) throw unknownLink();
   return link;
 }
 
-/** The links that a webhook sent end with the webhook. */
-async function isOfKnownWebhook(env: Env, { webhook, tenant, workspace }: AnswerLink): Promise<boolean> {
-  return webhook === undefined || workspaceObject(env, tenant, workspace).hasWebhook(webhook);
+/** A revocation may name the link itself, the subject in whose name it answers, or its maker. */
+async function isLinkRevoked(c: Context<AppEnv>, link: AnswerLink): Promise<boolean> {
+  const bearer = makerOf(callerBy(link));
+  return callObject(
+    () => tenantObject(c.env, link.tenant),
+    async (tenant) => (await tenant.isRevoked(bearer)) || tenant.isMakerRevoked(link.maker),
+  );
+}
+
+/** The links that a webhook sent end with the webhook, and rest while the webhook pauses. */
+async function isOfActiveWebhook(env: Env, { webhook, tenant, workspace }: AnswerLink): Promise<boolean> {
+  if (webhook === undefined) return true;
+  return callObject(
+    () => workspaceObject(env, tenant, workspace),
+    (object) => object.isWebhookActive(webhook),
+  );
 }
 
 /** The permission request of a link, and the option that the link chooses. */
@@ -76,7 +95,10 @@ async function pendingPermission(
   c: Context<AppEnv>,
   link: AnswerLink,
 ): Promise<{ permission: PermissionSummary; option: PermissionOption }> {
-  const summary = await sessionOf(c, link).permissionSummary(callerBy(link), requestOf(link));
+  const summary = await callObject(
+    () => sessionOf(c, link),
+    (session) => session.permissionSummary(callerBy(link), requestOf(link)),
+  );
   if (!summary.ok) throw settled();
   const option = summary.value.options.find(({ optionId }) => optionId === link.optionId);
   if (!option) throw unknownLink();

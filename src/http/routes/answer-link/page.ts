@@ -3,6 +3,8 @@ import { html, raw } from "hono/html";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import type { AnswerLink } from "../../../auth/answer-link.ts";
 import type { PermissionOption, PermissionSummary } from "../../../protocol/permission.ts";
+import { hiddenNotice, type PermissionDetail } from "../../../protocol/permission-details.ts";
+import { visibleLine, visibleText } from "../../../protocol/visible-text.ts";
 
 /**
  * The pages behind an answer link. Texts of the agent are escaped, and the Content-Security-Policy forbids scripts,
@@ -18,22 +20,25 @@ export function questionPage(
   option: PermissionOption,
 ): Content {
   const { tone, means } = meaningOf(option);
+  const hidden = hiddenNotice(permission.details);
   return {
     title: "Permission request",
     body: html`
       <p class="eyebrow">An agent asks for permission</p>
-      <h1>${nameOf(permission)}</h1>
+      <h1>${line(nameOf(permission))}</h1>
       <dl>
-        ${permission.kind !== null && html`<dt>Kind</dt><dd>${permission.kind}</dd>`}
-        <dt>Session</dt><dd>${permission.sessionTitle ?? link.session}</dd>
-        <dt>Workspace</dt><dd>${permission.workspace}</dd>
+        ${permission.kind !== null && html`<dt>Kind</dt><dd>${line(permission.kind)}</dd>`}
+        <dt>Session</dt><dd>${line(permission.sessionTitle ?? link.session)}</dd>
+        <dt>Workspace</dt><dd>${line(permission.workspace)}</dd>
       </dl>
+      ${permission.details.filter((detail) => !isInHead(detail, permission)).map(detailBlock)}
+      ${hidden !== undefined && html`<p class="means always">${hidden}</p>`}
       <form method="post">
         ${means && html`<p class="means ${tone}">${means}</p>`}
-        <button class="${tone}">${option.name ?? option.optionId}</button>
+        <button class="${tone}">${line(option.name ?? option.optionId)}</button>
       </form>
       <p class="small">
-        You answer in the name of <strong>${link.by}</strong>. The link works once, until
+        You answer in the name of <strong>${line(link.by)}</strong>. The link works once, until
         ${minuteOf(link.expires)}.
       </p>`,
   };
@@ -45,8 +50,8 @@ export function answeredPage(permission: PermissionSummary, option: PermissionOp
     title: done,
     body: html`
       <p class="eyebrow ${tone}">${done}</p>
-      <h1>${nameOf(permission)}</h1>
-      <p>The agent was told: <strong>${option.name ?? option.optionId}</strong>.</p>
+      <h1>${line(nameOf(permission))}</h1>
+      <p>The agent was told: <strong>${line(option.name ?? option.optionId)}</strong>.</p>
       <p class="small">You can close this page.</p>`,
   };
 }
@@ -92,6 +97,27 @@ export function page(
 `,
     status,
   );
+}
+
+/** Whether the head of the page shows the whole detail already. */
+function isInHead(
+  { name, text, hiddenChars }: PermissionDetail,
+  { title, kind }: PermissionSummary,
+): boolean {
+  const head = name === "title" ? title : name === "kind" ? kind : null;
+  return hiddenChars === 0 && head !== null && text === visibleText(head).text;
+}
+
+/** Text of the agent within a line: marked, and isolated from the direction of the text around it. */
+function line(text: string): ReturnType<typeof html> {
+  return html`<bdi>${visibleLine(text)}</bdi>`;
+}
+
+/** The text is marked already. Each line is isolated, so that none reorders another. */
+function detailBlock({ name, text, hiddenChars }: PermissionDetail): ReturnType<typeof html> {
+  const lines = text.split("\n").map((one) => html`<bdi>${one}</bdi>\n`);
+  const cut = hiddenChars > 0 && html`<p class="small">… and ${hiddenChars} more characters</p>`;
+  return html`<figure><figcaption>${line(name)}</figcaption><pre>${lines}</pre>${cut}</figure>`;
 }
 
 function nameOf({ title }: PermissionSummary): string {
@@ -140,7 +166,7 @@ const STYLE = raw(`
     -webkit-text-size-adjust: 100%;
   }
   main {
-    width: 100%; max-width: 28rem; min-width: 0; padding: 1.5rem;
+    width: 100%; max-width: 40rem; min-width: 0; padding: 1.5rem;
     background: var(--card); border: 1px solid var(--line); border-radius: 1rem;
   }
   .eyebrow { margin: 0 0 .5rem; font-size: .875rem; font-weight: 600; color: var(--muted); }
@@ -149,6 +175,12 @@ const STYLE = raw(`
   h1 {
     margin: 0 0 1.25rem; font-size: 1.25rem; font-weight: 600; line-height: 1.4;
     white-space: pre-wrap; overflow-wrap: anywhere;
+  }
+  figure { margin: 0; }
+  figcaption { margin: 0 0 .25rem; font-size: .875rem; font-weight: 600; color: var(--muted); }
+  pre {
+    margin: 0 0 1rem; padding: .625rem .75rem; border: 1px solid var(--line); border-radius: .5rem;
+    font: .8125rem/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; direction: ltr;
   }
   dl { display: grid; grid-template-columns: auto 1fr; gap: .375rem 1rem; margin: 0 0 1.5rem; font-size: .9375rem; }
   dt { color: var(--muted); }

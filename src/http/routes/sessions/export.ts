@@ -1,8 +1,9 @@
-import type { SessionObject } from "../../../durable/object-names.ts";
 import type { Caller } from "../../../protocol/caller.ts";
+import { readable } from "../../../protocol/versions.ts";
 import { sessionTar } from "../../../session/transfer/worker/tar-writer.ts";
 import { Transcript } from "../../../session/transfer/worker/transcript.ts";
 import { unwrap } from "../../refusal-response.ts";
+import type { AskSession } from "../../targets.ts";
 
 /**
  * A session as a file. The file is written page by page while the log is read, up to the event that was the last when
@@ -12,16 +13,16 @@ import { unwrap } from "../../refusal-response.ts";
 type Bytes = ReadableStream<Uint8Array>;
 
 /** The log, unchanged. */
-export function exportEvents(session: SessionObject, caller: Caller, projection: string): Bytes {
-  return streamOf(encoded(eventPages(session, caller, lastSeqOf(projection))));
+export function exportEvents(ask: AskSession, caller: Caller, projection: string): Bytes {
+  return streamOf(encoded(eventPages(ask, caller, lastSeqOf(projection))));
 }
 
 /** The conversation as Markdown. */
-export function exportTranscript(session: SessionObject, caller: Caller, projection: string): Bytes {
+export function exportTranscript(ask: AskSession, caller: Caller, projection: string): Bytes {
   const transcript = new Transcript(JSON.parse(projection) as Record<string, unknown>);
   async function* texts() {
     yield transcript.start();
-    for await (const page of eventPages(session, caller, lastSeqOf(projection))) {
+    for await (const page of eventPages(ask, caller, lastSeqOf(projection))) {
       const lines = page.split("\n").filter((line) => line !== "");
       yield lines.map((line) => transcript.push(JSON.parse(line) as Record<string, unknown>)).join("");
     }
@@ -31,15 +32,16 @@ export function exportTranscript(session: SessionObject, caller: Caller, project
 }
 
 /** The session directory of the acpx session model, as a tar. */
-export function exportArchive(session: SessionObject, caller: Caller, projection: string): Bytes {
+export function exportArchive(ask: AskSession, caller: Caller, projection: string): Bytes {
   return sessionTar(projection, lastSeqOf(projection), async (cursor, upTo) =>
-    unwrap(await session.segment(caller, cursor, upTo)),
+    readable(unwrap(await ask((session) => session.segment(caller, cursor, upTo))), "A segment of the log"),
   );
 }
 
-async function* eventPages(session: SessionObject, caller: Caller, upTo: number): AsyncGenerator<string> {
+async function* eventPages(ask: AskSession, caller: Caller, upTo: number): AsyncGenerator<string> {
   for (let after = 0; after < upTo; ) {
-    const page = unwrap(await session.events(caller, after, upTo - after));
+    const events = await ask((session) => session.events(caller, after, upTo - after));
+    const page = readable(unwrap(events), "A page of the log");
     if (page.count === 0) throw new Error("The log ended early");
     yield page.text;
     after = page.last;

@@ -1,7 +1,9 @@
-import { type SessionObject, sessionObject } from "../../../durable/object-names.ts";
+import { callObject } from "../../../durable/object-call.ts";
+import { type SessionObject, sessionObject } from "../../../durable/objects.ts";
 import { isUuid } from "../../../protocol/ids.ts";
 import type { ImportedSession } from "../../../protocol/rest.ts";
 import type { ImportOrder } from "../../../protocol/rpc.ts";
+import { RPC_VERSION } from "../../../protocol/versions.ts";
 import { ImportError } from "../../../session/transfer/import-error.ts";
 import type { ImportSink } from "../../../session/transfer/worker/tar-reader.ts";
 import { unwrap } from "../../refusal-response.ts";
@@ -40,20 +42,29 @@ export class ImportDestination implements ImportSink {
     const sessionId = as === "new" ? crypto.randomUUID() : recordId;
     this.#recordId = recordId;
     this.#sessionId = sessionId;
-    const copy = as === "new" ? { copy: { originSeq: await this.#originSeq(recordId) } } : {};
-    const order = { ...options, sessionId, recordId, format, cwd, ...copy };
+    const copy = as === "new" ? { copy: await this.#origin(recordId) } : {};
+    const order = { v: RPC_VERSION, ...options, sessionId, recordId, format, cwd, ...copy };
     this.#target = unwrap(await this.#object(sessionId).import(order));
   }
 
-  /** The last event of the original, if it is here: its agent may have done more since the export. */
-  async #originSeq(recordId: string): Promise<number | null> {
-    if (!isUuid(recordId)) return null;
-    const origin = await this.#object(recordId).origin(this.#options.caller);
-    return origin.ok ? origin.value.lastSeq : null;
+  /** The original, if it is here and the caller may read it: its agent may have done more since the export. */
+  async #origin(recordId: string): Promise<NonNullable<ImportOrder["copy"]>> {
+    const origin = isUuid(recordId) ? await this.#originOf(recordId) : undefined;
+    return origin?.ok
+      ? { originSeq: origin.value.lastSeq, agentSession: origin.value.agentSession }
+      : { originSeq: null, agentSession: null };
+  }
+
+  #originOf(recordId: string) {
+    return callObject(
+      () => this.#object(recordId),
+      (session) => session.origin(this.#options.caller),
+    );
   }
 
   #object(sessionId: string): SessionObject {
-    return sessionObject(this.#env, this.#options.caller.tenant, sessionId);
+    const { caller, workspace } = this.#options;
+    return sessionObject(this.#env, caller.tenant, sessionId, workspace);
   }
 
   async write(file: string, bytes: Uint8Array): Promise<void> {

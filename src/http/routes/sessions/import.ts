@@ -1,5 +1,6 @@
 import type { Context } from "hono";
-import { workspaceObject } from "../../../durable/object-names.ts";
+import { callObject } from "../../../durable/object-call.ts";
+import { workspaceObject } from "../../../durable/objects.ts";
 import { mayUseWorkspace } from "../../../protocol/caller.ts";
 import { type ErrorBody, IMPORT_QUERY, type ImportedSession } from "../../../protocol/rest.ts";
 import { ImportError } from "../../../session/transfer/import-error.ts";
@@ -47,7 +48,10 @@ async function importOptions(c: Context<AppEnv>): Promise<ImportOptions> {
   const caller = c.get("caller");
   const workspace = requestedWorkspace(c);
   if (!mayUseWorkspace(caller, workspace)) throw unknownWorkspace();
-  const { agents } = await workspaceObject(c.env, caller.tenant, workspace).view(caller, workspace);
+  const { agents } = await callObject(
+    () => workspaceObject(c.env, caller.tenant, workspace),
+    (object) => object.view(caller, workspace),
+  );
   const defaultAgent = agents.find((one) => one.default)?.id ?? "";
   return { as, caller, workspace, agent, defaultAgent };
 }

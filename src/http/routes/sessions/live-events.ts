@@ -15,6 +15,7 @@ export const liveEvents = createMiddleware<AppEnv>(async (c, next) => {
   const { after } = parse(LIVE_EVENTS_QUERY, {
     after: c.req.header("Last-Event-ID") ?? c.req.query("after"),
   });
-  const watch = WATCH_LOG.write({ caller: c.get("caller"), after });
-  return unwrap(await objectStream(c, sessionOf(c, id), watch));
+  const socket = crypto.randomUUID();
+  const watch = WATCH_LOG.write({ caller: c.get("caller"), after, socket });
+  return unwrap(await objectStream(c, () => sessionOf(c, id), watch));
 });

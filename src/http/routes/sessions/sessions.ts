@@ -5,7 +5,7 @@ import type { AppEnv } from "../../app-env.ts";
 import { parseQuery } from "../../input.ts";
 import { requireScope } from "../../middleware/authentication.ts";
 import { unwrap } from "../../refusal-response.ts";
-import { sessionOf } from "../../targets.ts";
+import { askSession, sessionOf } from "../../targets.ts";
 
 export const sessionRoutes = new Hono<AppEnv>();
 
@@ -15,7 +15,7 @@ sessionRoutes.get("/sessions", async (c) => {
 });
 
 sessionRoutes.get("/sessions/:id", async (c) => {
-  const view = unwrap(await sessionOf(c, c.req.param("id")).view(c.get("caller")));
+  const view = unwrap(await askSession(c, c.req.param("id"), (session) => session.view(c.get("caller"))));
   return c.body(view, 200, { "Content-Type": "application/json" });
 });
 

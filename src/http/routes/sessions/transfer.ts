@@ -4,7 +4,7 @@ import type { AppEnv } from "../../app-env.ts";
 import { parseQuery } from "../../input.ts";
 import { requireScope } from "../../middleware/authentication.ts";
 import { unwrap } from "../../refusal-response.ts";
-import { sessionOf } from "../../targets.ts";
+import { type AskSession, askSession } from "../../targets.ts";
 import { exportArchive, exportEvents, exportTranscript } from "./export.ts";
 import { importSession } from "./import.ts";
 
@@ -16,11 +16,11 @@ transferRoutes.post("/sessions/import", requireScope("session:prompt"), importSe
 transferRoutes.get("/sessions/:id/export", async (c) => {
   const { format } = parseQuery(c, EXPORT_QUERY);
   const id = c.req.param("id");
-  const session = sessionOf(c, id);
+  const ask: AskSession = (call) => askSession(c, id, call);
   const caller = c.get("caller");
-  const projection = unwrap(await session.describe(caller));
+  const projection = unwrap(await ask((session) => session.describe(caller)));
   const { type, extension, write } = FORMATS[format];
-  return c.body(write(session, caller, projection), 200, {
+  return c.body(write(ask, caller, projection), 200, {
     "Content-Type": type,
     // The id is a UUID: safe in a header, and as a file name on any system.
     "Content-Disposition": `attachment; filename="acp-session-${id}.${extension}"`,

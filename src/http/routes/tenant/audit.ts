@@ -3,11 +3,16 @@ import { AUDIT_QUERY, type AuditPage } from "../../../protocol/rest.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { parseQuery } from "../../input.ts";
 import { requireScope } from "../../middleware/authentication.ts";
-import { tenantOf } from "../../targets.ts";
+import { askTenant } from "../../targets.ts";
 
-/** The audit log of a tenant: uses of rights that not every user has. */
+/**
+ * The audit log of a tenant: uses of rights that not every user has. An administrator of workspaces reads the entries of
+ * these workspaces.
+ */
 export const auditRoutes = new Hono<AppEnv>();
 
-auditRoutes.get("/audit", requireScope("workspace:admin"), async (c) =>
-  c.json<AuditPage>(await tenantOf(c).auditPage(c.get("caller"), parseQuery(c, AUDIT_QUERY))),
+auditRoutes.get("/audit", requireScope("workspace:admin", "tenant:admin"), async (c) =>
+  c.json<AuditPage>(
+    await askTenant(c, (tenant) => tenant.auditPage(c.get("caller"), parseQuery(c, AUDIT_QUERY))),
+  ),
 );

@@ -1,7 +1,9 @@
+import { clip } from "../../../protocol/clipped-text.ts";
 import { ErrorCode } from "../../../protocol/errors.ts";
 import { gatewayNotice } from "../../../protocol/extensions.ts";
-import { paramsOf, type ResponseFrame, resultOf, rewrite } from "../../../protocol/frame.ts";
+import { type Frame, paramsOf, type ResponseFrame, resultOf, rewrite } from "../../../protocol/frame.ts";
 import { type JsonObject, recordOf } from "../../../protocol/json-value.ts";
+import { allowsEverything, checkOpening, type OpeningRefusal } from "../../../protocol/opening-rules.ts";
 import { rebasePath } from "../../../protocol/rebase-path.ts";
 import type { RequestToAgent, SessionState } from "../state/state.ts";
 import { answerRoute } from "./answers.ts";
@@ -39,24 +41,59 @@ export function openAgentSession(batch: Batch, method = openingMethod(batch.stat
   const { identity, run, awaitingAgent, context } = batch.state;
   if (identity?.request == null || !run) return;
   const { frame } = batch.frameAt(identity.request);
+  const checked = allowsEverything(run.opening)
+    ? undefined
+    : checkOpening(paramsOf(frame), run.opening, run.root);
+  if (checked && "refusal" in checked) return refuseOpening(batch, checked.refusal);
+  const given = checked?.params;
   const id = String(batch.nextSeq);
-  const directories = directoriesThere(paramsOf(frame), run.root);
   if (method === "session/new") {
-    const additional = directories && { additionalDirectories: JSON.stringify(directories) };
-    const raw = rewrite(frame, { id, cwd: JSON.stringify(run.root), ...additional });
+    const raw = given
+      ? openingRequest(id, method, { ...given, cwd: run.root })
+      : rebased(frame, id, run.root);
     const waiting = Object.keys(awaitingAgent).find(
       (seq) => awaitingAgent[seq]?.method === "session/new" && awaitingAgent[seq]?.id,
     );
     batch.frame("gateway", "out", raw, waiting === undefined ? {} : { re: Number(waiting) });
     return;
   }
+  const directories = directoriesThere(paramsOf(frame), run.root);
   const params = {
-    ...paramsOf(frame),
-    ...(directories && { additionalDirectories: directories }),
+    ...(given ?? { ...paramsOf(frame), ...(directories && { additionalDirectories: directories }) }),
     cwd: run.root,
     sessionId: context.acpSessionId,
   };
-  batch.frame("gateway", "out", JSON.stringify({ jsonrpc: "2.0", id: Number(id), method, params }));
+  batch.frame("gateway", "out", openingRequest(id, method, params));
+}
+
+function openingRequest(id: string, method: string, params: JsonObject): string {
+  return JSON.stringify({ jsonrpc: "2.0", id: Number(id), method, params });
+}
+
+/** The client's own request with the host's paths. */
+function rebased(frame: Frame, id: string, root: string): string {
+  const directories = directoriesThere(paramsOf(frame), root);
+  const additional = directories && { additionalDirectories: JSON.stringify(directories) };
+  return rewrite(frame, { id, cwd: JSON.stringify(root), ...additional });
+}
+
+/** The workspace does not allow what the client brings along: the client hears which setting says so. */
+function refuseOpening(batch: Batch, { setting, message }: OpeningRefusal): void {
+  const error = { code: ErrorCode.forbidden, message, data: { setting } };
+  batch.fact("gateway", "runtime.opening_refused", { setting, message });
+  for (const item of [...batch.state.queue]) dropQueued(batch, item, error);
+  failRunning(batch, "opening_refused", error);
+}
+
+/** Tells clients which keys of the first opening the agent did not get. */
+function tellDropped(batch: Batch): void {
+  const { identity, run } = batch.state;
+  if (identity?.request == null || !run || allowsEverything(run.opening)) return;
+  const checked = checkOpening(paramsOf(batch.frameAt(identity.request).frame), run.opening, run.root);
+  if ("refusal" in checked || checked.dropped.length === 0) return;
+  const names = checked.dropped.map((name) => clip(name, 100)).slice(0, 20);
+  const message = `The agent did not get ${names.join(", ")}: the workspace's setting openingMeta does not name them`;
+  tell(batch, "session.meta_dropped", message);
 }
 
 /**
@@ -100,13 +137,15 @@ export function agentSessionOpened(
   const { context } = batch.state;
   const previous = context.acpSessionId;
   const anew = pending.method === "session/new" || pending.method === "session/fork";
-  const failed = anew ? frame.sessionId === undefined : "error" in frame.value;
+  const isLong = (frame.sessionId?.length ?? 0) > batch.limits.idChars;
+  const failed = anew ? frame.sessionId === undefined || isLong : "error" in frame.value;
   if (failed) {
     batch.frame("agent", "in", frame, answerRoute(re, pending));
     // Some agents advertise session/load and fail to do it: a new agent session is better than none.
     if (pending.method !== "session/new") return openAgentSession(batch, "session/new");
     const { error } = frame.value;
-    const why = error == null ? "it gave no session id" : recordOf(error).message;
+    const why =
+      error == null ? `it gave ${isLong ? "an over-long" : "no"} session id` : recordOf(error).message;
     return unavailable(batch, `The agent did not open a session: ${why}`);
   }
   if (!anew) {
@@ -122,6 +161,7 @@ export function agentSessionOpened(
       { acpSessionId, previous },
       now,
     );
+    if (previous === null) tellDropped(batch);
     if (previous !== null && pending.method === "session/new") tellRebound(batch);
   }
   logAgentSessionId(batch, frame);
@@ -133,7 +173,7 @@ function logAgentSessionId(batch: Batch, frame: ResponseFrame): void {
   const { context } = batch.state;
   const meta = recordOf(resultOf(frame)._meta);
   const agentSessionId = [meta.agentSessionId, meta.sessionId].find(
-    (id) => typeof id === "string" && id !== "",
+    (id) => typeof id === "string" && id !== "" && id.length <= batch.limits.idChars,
   );
   if (typeof agentSessionId !== "string" || agentSessionId === context.agentSessionId) return;
   const payload = { agentSessionId, previous: context.agentSessionId };

@@ -1,5 +1,6 @@
-import { errorResponse, type RpcError, resultResponse } from "../../../protocol/errors.ts";
-import type { Frame } from "../../../protocol/frame.ts";
+import type { Role } from "../../../protocol/caller.ts";
+import { errorResponse, METHOD_CHARS, type RpcError, resultResponse } from "../../../protocol/errors.ts";
+import { type Frame, mustReadFrame, type ResponseFrame } from "../../../protocol/frame.ts";
 import type { Route } from "../events/event.ts";
 import type { RequestToAgent } from "../state/state.ts";
 import type { Batch } from "./batch.ts";
@@ -28,9 +29,29 @@ export function settle(batch: Batch, seq: number, answer: { result: unknown } | 
   }
 }
 
-/** Answers a request with the reason. Any other frame stays in the log and goes no further. */
-export function refuseClient(batch: Batch, connection: string, frame: Frame, error: RpcError): void {
-  const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
-  if (frame.kind === "request")
-    batch.frame("gateway", "in", errorResponse(frame.idText, error), { to: connection, re: seq });
+/** A client's answer that is refused, as an error. Of the answer it has the id only: the agent learns the reason. */
+export function refusedAnswer({ idText }: ResponseFrame, error: RpcError): ResponseFrame {
+  const frame = mustReadFrame(errorResponse(idText, error));
+  if (frame.kind !== "response") throw new Error("An error response is no response");
+  return frame;
+}
+
+/** Answers a request with the reason. Of a refused frame the log has the id and the method, and never the contents. */
+export function refuseClient(
+  batch: Batch,
+  connection: string,
+  frame: Exclude<Frame, ResponseFrame>,
+  error: RpcError,
+  role: Role = "controller",
+): void {
+  const isReader = role === "observer";
+  const id = frame.idText === undefined ? "" : `"id":${frame.idText},`;
+  const method = JSON.stringify((frame.method ?? "").slice(0, METHOD_CHARS));
+  const refused = `{"jsonrpc":"2.0",${id}"method":${method}}`;
+  const seq = batch.frame("client", "out", refused, {
+    connection,
+    stop: isReader ? "reader" : "gateway",
+  });
+  const back: Route = { to: connection, re: seq, ...(isReader && { stop: "reader" }) };
+  if (frame.kind === "request") batch.frame("gateway", "in", errorResponse(frame.idText, error), back);
 }

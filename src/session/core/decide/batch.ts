@@ -44,9 +44,20 @@ export class Batch {
 
   /** A frame that is in the log, or in this batch on its way there. */
   frameAt(seq: number): FrameEvent {
-    const event = this.events.find((e) => e.seq === seq) ?? this.#logged(seq);
-    if (!event || !isFrame(event)) throw new Error(`Event ${seq} is not a frame`);
+    const event = this.findFrame(seq);
+    if (!event) throw new Error(`Event ${seq} is not a frame`);
     return event;
+  }
+
+  /** As `frameAt`; undefined for a frame that is in the archive. */
+  findFrame(seq: number): FrameEvent | undefined {
+    const event = this.events.find((e) => e.seq === seq) ?? this.#logged(seq);
+    return event && isFrame(event) ? event : undefined;
+  }
+
+  /** The new event of this very frame, if there is one. */
+  eventOf(frame: Frame): FrameEvent | undefined {
+    return this.events.find((event): event is FrameEvent => isFrame(event) && event.frame === frame);
   }
 
   frame(

@@ -1,7 +1,8 @@
+import { confinePath } from "../../../protocol/confine-path.ts";
 import { ErrorCode, errorResponse, type RpcError } from "../../../protocol/errors.ts";
 import { paramsOf, type RequestFrame } from "../../../protocol/frame.ts";
 import { ioOf, type WorkspaceIo } from "../../../protocol/methods.ts";
-import { rebasePath } from "../../../protocol/rebase-path.ts";
+import { PATH_CHARS } from "../../../protocol/reader-messages.ts";
 import type { Route } from "../events/event.ts";
 import type { SessionState } from "../state/state.ts";
 import { logClientOperation, openToClients } from "./agent-requests.ts";
@@ -12,7 +13,10 @@ import type { Batch } from "./batch.ts";
  * all of them, because a file would be written on every machine.
  */
 
-/** A client that can serve requests. `cwd` is the client's path of the workspace. */
+/**
+ * A client that can serve requests. `cwd` is the client's path of the workspace; a client that has named none is not asked,
+ * because nothing bounds the paths.
+ */
 export type IoClient = { connection: string; serves: readonly WorkspaceIo[]; cwd: string | null };
 
 /** The route of a request of the agent, or the reason why no client can serve it. The latest client is the last. */
@@ -27,16 +31,28 @@ export function routeToClient(
   const params = paramsOf(frame);
   if (io === "terminal" && method !== "terminal/create") return toOwner(state, able, params.terminalId);
   const turnOf = state.turn ? state.awaitingAgent[state.turn.prompt]?.connection : undefined;
-  const client = able.find(({ connection }) => connection === turnOf) ?? able.at(-1);
+  const bounded = able.filter(({ cwd }) => cwd !== null);
+  const client = bounded.find(({ connection }) => connection === turnOf) ?? bounded.at(-1);
   if (!client)
     return unavailable(`Clients serve this workspace's files, and no attached client offers ${method}`);
-  const path = rebasePath(
-    String(method === "terminal/create" ? params.cwd : params.path),
-    state.run?.root ?? "",
-    client.cwd ?? state.identity?.cwd ?? "/",
-  );
   const to = client.connection;
-  return { route: path === undefined ? { to } : { to, path: JSON.stringify(path) } };
+  const given = method === "terminal/create" ? params.cwd : params.path;
+  // A terminal without a directory starts in the session's: the client's own may be any other.
+  const isDirectoryOpen = method === "terminal/create" && given == null;
+  if (isDirectoryOpen && !frame.spans.cwd && !frame.spans.sessionId)
+    return { refusal: { code: ErrorCode.invalidParams, message: `${method}: params.sessionId is missing` } };
+  const path = isDirectoryOpen
+    ? (client.cwd ?? undefined)
+    : confinePath(given, state.run?.root ?? "", client.cwd ?? "");
+  return path === undefined || path.length > PATH_CHARS
+    ? outside(method)
+    : { route: { to, path: JSON.stringify(path) } };
+}
+
+/** The agent must not learn the client's directory. */
+function outside(method: string): { refusal: RpcError } {
+  const message = `${method}: the path is not below the directory of the workspace`;
+  return { refusal: { code: ErrorCode.invalidParams, message, data: { reason: "outside-workspace" } } };
 }
 
 /** Requests for a terminal go to the client that created it. */

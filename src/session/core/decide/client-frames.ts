@@ -1,13 +1,8 @@
 import { type Caller, mayAnswer, type Role, roleOf } from "../../../protocol/caller.ts";
-import {
-  ErrorCode,
-  errorResponse,
-  forbidden,
-  type RpcError,
-  resultResponse,
-} from "../../../protocol/errors.ts";
+import { ErrorCode, errorResponse, type RpcError, resultResponse } from "../../../protocol/errors.ts";
 import {
   type Frame,
+  type NotificationFrame,
   paramsOf,
   type RequestFrame,
   type ResponseFrame,
@@ -15,16 +10,18 @@ import {
 } from "../../../protocol/frame.ts";
 import { parseClientRequestId } from "../../../protocol/ids.ts";
 import { recordOf, textOf } from "../../../protocol/json-value.ts";
+import { methodTooLong } from "../../../protocol/jsonrpc-faults.ts";
+import { isReaderRequest } from "../../../protocol/reader-messages.ts";
 import { badCursor } from "../read/replay.ts";
 import { currentSetup } from "../state/agent-settings.ts";
 import { openAgentSession, requestProcess } from "./agent-process.ts";
 import { cancelRequestsOfAgent, clientAnswer } from "./agent-requests.ts";
-import { refuseClient } from "./answers.ts";
+import { refuseClient, refusedAnswer } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import { close } from "./process-end.ts";
 import { dispatch, type NewTurnId, takePrompt } from "./prompts.ts";
-import { cancelQueued, dropQueued } from "./queue.ts";
-import { methodTooLong, tooMany } from "./request-limits.ts";
+import { cancelQueued, dropQueued, laterMembersRefusal } from "./queue.ts";
+import { tooMany } from "./request-limits.ts";
 
 /**
  * Decisions about the frames of clients. Each function turns one input into events and does nothing else; the readers
@@ -53,9 +50,8 @@ export type ClientInput = { connection: string; caller: Caller; answering: reado
 
 /** The caller drops frames that a connection sends twice after losing touch with the session. */
 export function clientFrame(batch: Batch, client: ClientInput, frame: Frame, newTurnId: NewTurnId): void {
-  const { connection, caller } = client;
-  const refusal = refusalFor(caller, frame);
-  if (refusal) return refuseClient(batch, connection, frame, refusal);
+  const { connection } = client;
+  if (!maySend(client.caller, frame)) return;
   switch (frame.kind) {
     case "response":
       return answer(batch, client, frame);
@@ -70,14 +66,21 @@ export function clientFrame(batch: Batch, client: ClientInput, frame: Frame, new
   }
 }
 
-/** An observer may only read. A client that may not answer is not asked, so its answer is refused. */
-function refusalFor(caller: Caller, { kind, method }: Frame): RpcError | undefined {
-  if (kind === "response") return mayAnswer(caller) ? undefined : forbidden("An answer");
-  if (roleOf(caller) === "controller" || OBSERVER_METHODS.has(method ?? "")) return undefined;
-  return forbidden(method ?? "This");
+/** Refuses a frame of a client: a request is answered, and the agent's request gets an error as its answer. */
+export function refuseFrame(batch: Batch, client: ClientInput, frame: Frame, error: RpcError): void {
+  if (!maySend(client.caller, frame)) return;
+  if (frame.kind === "response") answer(batch, client, refusedAnswer(frame, error));
+  else refuseClient(batch, client.connection, frame, error, roleOf(client.caller));
 }
 
-const OBSERVER_METHODS: ReadonlySet<string> = new Set(["session/load", "session/resume", "$/cancel_request"]);
+/**
+ * A client that may not answer is not asked, so its answer is dropped. An observer may only ask to read: its connection
+ * has refused anything else, so nothing is said about it here.
+ */
+function maySend(caller: Caller, frame: Frame): boolean {
+  if (frame.kind === "response") return mayAnswer(caller);
+  return roleOf(caller) === "controller" || isReaderRequest(frame);
+}
 
 function answer(batch: Batch, { connection, caller, answering }: ClientInput, frame: ResponseFrame): void {
   const seq = parseClientRequestId(frame.value.id)?.seq;
@@ -121,13 +124,15 @@ function clientRequest(
 }
 
 /** Passes on any frame but a prompt. The state keeps waiting frames and open requests, so their number is limited. */
-function pass(batch: Batch, connection: string, frame: Frame): void {
+function pass(batch: Batch, connection: string, frame: RequestFrame | NotificationFrame): void {
   const { awaitingAgent, queue } = batch.state;
   const held = queue.filter(({ turnId }) => turnId === null).length;
   const open = Object.values(awaitingAgent).filter(({ method }) => method !== "session/prompt").length;
   const waiting = frame.kind === "request" ? Math.max(held, open) : held;
   const refusal =
-    methodTooLong(batch.limits, frame) ?? tooMany(batch.limits, waiting, "The agent has not answered");
+    methodTooLong(frame, batch.limits.idChars) ??
+    tooMany(batch.limits, waiting, "The agent has not answered") ??
+    (batch.state.run ? laterMembersRefusal(batch.state.run, frame) : undefined);
   if (refusal) return refuseClient(batch, connection, frame, refusal);
   dispatch(batch, connection, frame, null);
 }
@@ -171,17 +176,16 @@ export function relayLogin(batch: Batch, frame: Frame): void {
 function attach(batch: Batch, connection: string, frame: RequestFrame, role: Role): void {
   const replay = frame.method === "session/load";
   const problem = badCursor(frame, batch.nextSeq);
-  const seq = batch.frame("client", "out", frame, { connection, stop: "gateway" });
+  const stop = role === "observer" ? "reader" : "gateway";
+  const seq = batch.frame("client", "out", frame, { connection, stop });
+  const back = { to: connection, re: seq, ...(role === "observer" && ({ stop } as const)) };
   if (problem) {
     const error = errorResponse(frame.idText, { code: ErrorCode.invalidParams, message: problem });
-    batch.frame("gateway", "in", error, { to: connection, re: seq });
+    batch.frame("gateway", "in", error, back);
     return;
   }
   batch.fact("gateway", "session.loaded", { connection, request: seq, replay, role });
-  batch.frame("gateway", "in", resultResponse(frame.idText, currentSetup(batch.state.report)), {
-    to: connection,
-    re: seq,
-  });
+  batch.frame("gateway", "in", resultResponse(frame.idText, currentSetup(batch.state.report)), back);
 }
 
 function closeFor(batch: Batch, connection: string, frame: RequestFrame): void {

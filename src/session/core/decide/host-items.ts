@@ -1,54 +1,44 @@
 import { ErrorCode, errorResponse, type RpcError } from "../../../protocol/errors.ts";
+import { isReservedMethod } from "../../../protocol/extensions.ts";
 import {
+  type FrameFault,
+  type InvalidFrame,
   isFault,
+  mustReadFrame,
   type NotificationFrame,
   paramsOf,
   type RequestFrame,
   type ResponseFrame,
   readFrame,
 } from "../../../protocol/frame.ts";
-import { type HostEvent, type HostHead, NOISE_CHARS, parseHostEvent } from "../../../protocol/host-wire.ts";
+import { type HostEvent, NOISE_CHARS, parseHostEvent } from "../../../protocol/host-wire.ts";
 import type { Span } from "../../../protocol/json-text.ts";
-import { ioOf } from "../../../protocol/methods.ts";
+import { recordOf, textOf } from "../../../protocol/json-value.ts";
+import { FAULTS, methodTooLong } from "../../../protocol/jsonrpc-faults.ts";
+import {
+  type MessageHead,
+  readHead,
+  UNREADABLE_ANSWER,
+  unreadableAnswer,
+} from "../../../protocol/message-head.ts";
+import { ioOf, isUnknownIo } from "../../../protocol/methods.ts";
 import type { Route } from "../events/event.ts";
 import { chunkText } from "../state/fold-frame.ts";
 import type { SessionState } from "../state/state.ts";
-import { agentSessionOpened, isOpening, openAgentSession } from "./agent-process.ts";
+import { agentSessionOpened, isOpening, openAgentSession, tell } from "./agent-process.ts";
 import { cancelledByAgent, logClientOperation, openToClients } from "./agent-requests.ts";
 import { recordWithViolations } from "./agent-violations.ts";
 import { answerRoute } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import { type IoClient, routeToClient } from "./client-files.ts";
-import { drain, hostBack, hostGone, processReplaced } from "./host-departure.ts";
-import { answerPermission } from "./permissions.ts";
+import { answerPermission, badPermissionRequest } from "./permissions.ts";
 import { rulingOn } from "./policy.ts";
 import { processEnded } from "./process-end.ts";
 import { drainForProcess, isForProcess } from "./queue.ts";
-import { idTooLong, methodTooLong, tooMany } from "./request-limits.ts";
+import { idTooLong, tooLarge, tooMany } from "./request-limits.ts";
 import { endTurn } from "./turns.ts";
 
 /** Decisions about the items of a run: frames of the agent, and events of its host. */
-
-type HostHello = Extract<HostHead, { t: "hello" }>;
-
-/** A host's socket says hello, for the known process or for a new one. */
-export function hostHello(batch: Batch, { t: _, draining, ...hello }: HostHello): void {
-  const { run } = batch.state;
-  if (run?.id === hello.run) {
-    // If the session crashed meanwhile, the log does not have the loss of the earlier socket.
-    hostGone(batch, "connection lost");
-    hostBack(batch, hello.run, hello.host);
-  } else {
-    processReplaced(batch);
-    batch.fact("gateway", "runtime.connected", hello);
-  }
-  if (draining) drain(batch, hello.host);
-}
-
-/** Whether a process that says hello is the one the session has or waits for. */
-export function isWelcome(state: SessionState, { run, processRequest }: HostHello): boolean {
-  return state.run?.id === run || (state.agent === "starting" && state.processRequest === processRequest);
-}
 
 /**
  * One item of the run. Each item becomes exactly one event whose source is the agent or the host, followed by its
@@ -57,10 +47,12 @@ export function isWelcome(state: SessionState, { run, processRequest }: HostHell
 export function hostItem(batch: Batch, line: string, clients: () => readonly IoClient[] = () => []): void {
   if (line.startsWith("[")) {
     const event = parseHostEvent(line);
-    return event ? hostEvent(batch, event) : noise(batch, line);
+    if (event) hostEvent(batch, event);
+    else noise(batch, line);
+    return;
   }
   const frame = readFrame(line);
-  if (isFault(frame)) return noise(batch, line);
+  if (isFault(frame)) return unreadable(batch, line, frame);
   switch (frame.kind) {
     case "notification":
       return agentNotification(batch, frame);
@@ -69,7 +61,7 @@ export function hostItem(batch: Batch, line: string, clients: () => readonly IoC
     case "response":
       return agentAnswer(batch, frame);
     case "invalid":
-      recordWithViolations(batch, () => batch.frame("agent", "in", frame, { stop: "stray" }));
+      return noMessage(batch, frame);
   }
 }
 
@@ -83,26 +75,83 @@ function hostEvent(batch: Batch, [kind, body]: HostEvent): void {
     case "answer":
       return hostAnswer(batch, body);
     case "noise":
-      return noise(batch, body);
+      noise(batch, body);
+      return;
+    case "dropped":
+      return messageDropped(batch, body);
     case "exit":
       return processEnded(batch, body);
   }
 }
 
 /** Output that is no JSON object is logged as text. */
-function noise(batch: Batch, text: string): void {
-  recordWithViolations(batch, () =>
+function noise(batch: Batch, text: string): number {
+  return recordWithViolations(batch, () =>
     batch.fact("host", "runtime.noise", { text: text.slice(0, NOISE_CHARS) }),
   );
 }
 
+/** The host could not send a message of the agent. Clients would otherwise take the conversation for complete. */
+function messageDropped(batch: Batch, reason: string): void {
+  const message = `A message of the agent is missing: ${reason.slice(0, NOISE_CHARS)}`;
+  batch.fact("host", "error", { origin: "host", code: null, detailCode: "message_dropped", message });
+  tell(batch, "agent.violation", message);
+}
+
+/** Nobody must wait for a message that the gateway does not take: an error comes in place of the answer. */
+function unreadable(batch: Batch, line: string, read: FrameFault): void {
+  const head = headOf(line, read);
+  const error = FAULTS[read.fault];
+  if (head?.kind === "response") return failAnswer(batch, head.idText, error.message, error.code);
+  const re = noise(batch, line);
+  if (head) refuseUnread(batch, head.idText, error, re);
+}
+
+/** An object that is no message of JSON-RPC. Its id tells whether somebody waits: for its answer, or for ours. */
+function noMessage(batch: Batch, frame: InvalidFrame): void {
+  const { idText = "null", value } = frame;
+  const isRequest = "method" in value;
+  if (!isRequest && batch.state.awaitingAgent[Number(idText)])
+    return failAnswer(batch, idText, "it has neither a result nor an error");
+  const re = recordWithViolations(batch, () => batch.frame("agent", "in", frame, { stop: "stray" }));
+  if (isRequest && idText !== "null") refuseUnread(batch, idText, FAULTS["not-object"], re);
+}
+
+/** Takes an error in the place of the agent's answer. */
+function failAnswer(batch: Batch, idText: string, reason: string, code?: number): void {
+  const answer = mustReadFrame(unreadableAnswer(idText, reason, code));
+  if (answer.kind === "response") agentAnswer(batch, answer);
+}
+
+/** Answers a request that is in the log as noise. */
+function refuseUnread(batch: Batch, idText: string, error: RpcError, re: number): void {
+  batch.frame("gateway", "out", errorResponse(idText, error), { re });
+  const message = `A request of the agent cannot be read: ${error.message}`;
+  batch.fact("gateway", "error", {
+    ...{ origin: "agent", code: error.code, detailCode: "unreadable_request", message },
+  });
+}
+
+function headOf(line: string, read: FrameFault): MessageHead | undefined {
+  if (read.fault === "too-complex") return readHead(line);
+  if (read.fault === "parse") return line.trimEnd().endsWith("}") ? readHead(line) : undefined;
+  if (read.fault !== "ambiguous") return undefined;
+  const { kind, idText } = read.frame;
+  return kind === "request" || kind === "response" ? { kind, idText } : undefined;
+}
+
 function hostSent(batch: Batch, raw: string): void {
   const frame = readFrame(raw);
-  if (isFault(frame)) return noise(batch, raw);
-  batch.frame("host", "out", frame, { stop: "sent" });
+  if (isFault(frame)) noise(batch, raw);
+  else batch.frame("host", "out", frame, { stop: "sent" });
 }
 
 function agentNotification(batch: Batch, frame: NotificationFrame): void {
+  // The gateway's own messages to clients: no agent speaks in its name.
+  if (isReservedMethod(frame.method) || isUnknownIo(frame.method)) {
+    batch.frame("agent", "in", frame, { stop: "stray" });
+    return;
+  }
   if (frame.method !== "$/cancel_request") {
     recordWithViolations(batch, () => batch.frame("agent", "in", frame, replayRoute(batch.state, frame)));
     return;
@@ -140,12 +189,18 @@ function replayRoute(state: SessionState, frame: NotificationFrame): Route {
 function agentRequest(batch: Batch, frame: RequestFrame, clients: () => readonly IoClient[]): void {
   const { limits } = batch;
   const { method } = frame;
-  const open = waitsForClients(batch.state, frame) ? openToClients(batch.state).length : 0;
+  const open = waitsForClients(batch.state, frame) ? openToClients(batch.state) : [];
   const refusal =
     idTooLong(limits, frame) ??
-    methodTooLong(limits, frame) ??
-    tooMany(limits, open, "Clients have not answered");
-  if (refusal) return refuse(batch, frame, refusal);
+    methodTooLong(frame, limits.idChars) ??
+    reserved(method) ??
+    unknownIo(method) ??
+    tooMany(limits, open.length, "Clients have not answered") ??
+    tooLargeWith(batch, frame, open);
+  if (refusal) {
+    refuse(batch, frame, refusal);
+    return;
+  }
   if (isHostServed(batch.state, method))
     recordWithViolations(batch, () => batch.frame("agent", "in", frame, { stop: "host" }));
   else if (ioOf(method)) askIo(batch, frame, clients());
@@ -155,30 +210,55 @@ function agentRequest(batch: Batch, frame: RequestFrame, clients: () => readonly
   else recordWithViolations(batch, () => batch.frame("agent", "in", frame));
 }
 
+/** A single request always fits, and small ones together do. Their sizes are in the log and not in the state. */
+function tooLargeWith(batch: Batch, frame: RequestFrame, open: readonly number[]): RpcError | undefined {
+  if (open.length === 0 || frame.raw.length <= batch.limits.smallChars) return undefined;
+  const others = open.flatMap((seq) => batch.findFrame(seq)?.frame ?? []);
+  return tooLarge(batch.limits, frame, others);
+}
+
+function reserved(method: string): RpcError | undefined {
+  const message = `${method} is the gateway's own method`;
+  return isReservedMethod(method) ? { code: ErrorCode.methodNotFound, message } : undefined;
+}
+
+/** Nothing confines the paths of such a method, so the request goes to nobody. */
+function unknownIo(method: string): RpcError | undefined {
+  const message = `${method} is not a method for files or terminals that ACP has`;
+  return isUnknownIo(method) ? { code: ErrorCode.methodNotFound, message } : undefined;
+}
+
 function waitsForClients(state: SessionState, { method, value }: RequestFrame): boolean {
   if (method === "session/request_permission") return rulingOn(state, value.params) === undefined;
   return !isHostServed(state, method);
 }
 
-/** The host serves files and terminals in place of a client, unless the workspace's settings say otherwise. */
+/** The host serves files and terminals in place of a client, unless the workspace has decided otherwise. */
 function isHostServed({ run }: SessionState, method: string): boolean {
   return ioOf(method) !== undefined && run?.io !== "client";
 }
 
 function askIo(batch: Batch, frame: RequestFrame, clients: readonly IoClient[]): void {
   const found = routeToClient(batch.state, frame, clients);
-  if ("refusal" in found) return refuse(batch, frame, found.refusal);
+  if ("refusal" in found) {
+    refuse(batch, frame, found.refusal);
+    return;
+  }
   recordWithViolations(batch, () => batch.frame("agent", "in", frame, found.route));
 }
 
-function refuse(batch: Batch, frame: RequestFrame, error: RpcError): void {
+/** Answers a request of the agent with an error. */
+export function refuse(batch: Batch, frame: RequestFrame, error: RpcError): number {
   const re = batch.frame("agent", "in", frame, { stop: "gateway" });
   batch.frame("gateway", "out", errorResponse(frame.idText, error), { re });
+  return re;
 }
 
 /** Asks clients for a permission, unless the workspace's policy has the answer. */
 function askPermission(batch: Batch, frame: RequestFrame): void {
   const params = paramsOf(frame);
+  const problem = badPermissionRequest(params);
+  if (problem !== undefined) return refuseViolation(batch, frame, problem);
   const ruling = rulingOn(batch.state, params);
   const seq = recordWithViolations(batch, () =>
     batch.frame("agent", "in", frame, ruling ? { stop: "gateway" } : {}),
@@ -189,6 +269,14 @@ function askPermission(batch: Batch, frame: RequestFrame): void {
     options: params.options ?? [],
   });
   if (ruling) answerPermission(batch, seq, ruling.outcome, ruling.decision);
+}
+
+/** Refuses a request that nobody could answer, and logs that the agent broke a rule. */
+function refuseViolation(batch: Batch, frame: RequestFrame, problem: string): void {
+  const code = ErrorCode.invalidParams;
+  const seq = refuse(batch, frame, { code, message: problem });
+  const violation = { detailCode: "malformed_request", violation: "malformedRequest", frame: seq };
+  batch.fact("gateway", "error", { origin: "agent", code, message: problem, ...violation });
 }
 
 /** Sends a question about a client's request to that client, which knows the request by another id. */
@@ -203,7 +291,10 @@ function askOne(batch: Batch, frame: RequestFrame, { start, end }: Span): void {
 
 function hostAnswer(batch: Batch, raw: string): void {
   const frame = readFrame(raw);
-  if (isFault(frame)) return noise(batch, raw);
+  if (isFault(frame)) {
+    noise(batch, raw);
+    return;
+  }
   const [key, pending] =
     Object.entries(batch.state.awaitingClient).find(([, a]) => a.id === frame.idText && a.by === "host") ??
     [];
@@ -235,8 +326,21 @@ function agentAnswer(batch: Batch, frame: ResponseFrame): void {
   }
   if (isOpening(pending)) return agentSessionOpened(batch, frame, seq, pending);
   batch.frame("agent", "in", frame, answerRoute(seq, pending));
+  noteUnreadable(batch, frame, pending.method);
   const { method, connection } = pending;
   if (isForProcess(method) && connection !== undefined && "result" in frame.value)
     batch.fact("gateway", "agent.login", { request: seq, method, connection });
   if (pending.method === "session/prompt") endTurn(batch, seq, pending, frame);
+}
+
+/** The client learns of the error by the answer, and everybody else by a fact. */
+function noteUnreadable(batch: Batch, { value }: ResponseFrame, method: string): void {
+  const { code, message, data } = recordOf(value.error);
+  if (recordOf(data).detailCode !== UNREADABLE_ANSWER) return;
+  batch.fact("gateway", "error", {
+    origin: "agent",
+    code: typeof code === "number" ? code : null,
+    detailCode: UNREADABLE_ANSWER,
+    message: `${method}: ${textOf(message) ?? ""}`,
+  });
 }

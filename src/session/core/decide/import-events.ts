@@ -1,7 +1,8 @@
+import { mayAdminister } from "../../../protocol/caller.ts";
+import { referencesIn } from "../../../protocol/concealment.ts";
 import { ErrorCode } from "../../../protocol/errors.ts";
 import { gatewayNotice } from "../../../protocol/extensions.ts";
 import { type Frame, mustReadFrame, paramsOf } from "../../../protocol/frame.ts";
-import { countConcealed } from "../../../protocol/mcp-credentials.ts";
 import type { ImportOrder } from "../../../protocol/rpc.ts";
 import type { Facts } from "../events/catalogue.ts";
 import { isFrame, type LogEvent } from "../events/event.ts";
@@ -13,7 +14,7 @@ import { failRunning } from "./turns.ts";
 export type OpeningRequest = {
   seq: number;
   cwd: string;
-  /** How many credentials of MCP servers in it were concealed, and stayed in the original session. */
+  /** How many credentials in it were concealed, and stayed in the original session. */
   concealed: number;
 };
 
@@ -22,7 +23,7 @@ export function openingRequest(event: LogEvent): OpeningRequest | undefined {
   if (event.frame.method !== "session/new") return undefined;
   const { cwd } = paramsOf(event.frame);
   if (typeof cwd !== "string") return undefined;
-  return { seq: event.seq, cwd, concealed: countConcealed(event.frame.raw) };
+  return { seq: event.seq, cwd, concealed: referencesIn(event.frame.raw).length };
 }
 
 /**
@@ -57,6 +58,7 @@ export function takeOverImport(
     agent: order.agent ?? before?.agent ?? order.defaultAgent,
     cwd,
     request: own || !opening ? batch.nextSeq + 1 : opening.seq,
+    ...(!mayContinue(order, state.context.acpSessionId) && { anew: true }),
   };
   batch.fact("gateway", "session.imported", payload, { ...state.context, turnId: null });
   if (own) {
@@ -76,9 +78,18 @@ export function takeOverImport(
   failRunning(batch, "imported", error);
 }
 
-/** Tells clients that the agent's MCP servers start without their credentials. */
+/**
+ * Whether the agent may continue, or fork, the agent session that the log names. The log can name any agent session of
+ * the host, so this is for administrators of the workspace, and for copies of a session that the caller may read.
+ */
+function mayContinue({ format, caller, copy, workspace }: ImportOrder, acpSessionId: string | null): boolean {
+  if (format === "fork" || mayAdminister(caller, workspace)) return true;
+  return acpSessionId !== null && copy?.agentSession === acpSessionId;
+}
+
+/** Tells clients that the agent and its MCP servers start without their credentials. */
 function tellConcealed(batch: Batch, count: number): void {
-  const message = `The import lacks ${count} secret values of MCP servers: open a new session to supply them`;
+  const message = `The import lacks ${count} secret values of the agent and its MCP servers: open a new session to supply them`;
   batch.frame("gateway", "in", gatewayNotice(batch.state.sessionId, "session.imported", message));
 }
 

@@ -1,6 +1,6 @@
 import { resultResponse } from "../../../protocol/errors.ts";
 import { clientRequestId } from "../../../protocol/ids.ts";
-import { isRecord, textOrNull } from "../../../protocol/json-value.ts";
+import { isRecord, type JsonObject, recordOf, textOrNull } from "../../../protocol/json-value.ts";
 import type { PermissionChoice, PermissionOption } from "../../../protocol/permission.ts";
 import { accepted, type Result, refused, unknownPermission } from "../../../protocol/refusal.ts";
 import type { SessionState } from "../state/state.ts";
@@ -22,10 +22,23 @@ export function optionsIn(params: unknown): PermissionOption[] {
   );
 }
 
-/** The kind of tool that a request concerns: its own `kind`, or that of the tool call it names. */
-export function toolKindIn({ report }: SessionState, params: unknown): string {
+/** The reason why nobody can answer a permission request with these parameters, if there is one. */
+export function badPermissionRequest({ toolCall, options }: JsonObject): string | undefined {
+  if (!isRecord(toolCall)) return "params.toolCall must be an object";
+  const isList =
+    Array.isArray(options) && options.every((option) => typeof recordOf(option).optionId === "string");
+  return isList ? undefined : "params.options must be a list of objects with an optionId";
+}
+
+/**
+ * The kinds of tool that a request concerns: its own `kind`, and that of the tool call it names. They may differ, and
+ * the request must not talk a tool call down.
+ */
+export function toolKindsIn({ report }: SessionState, params: unknown): [string, ...string[]] {
   const toolCall = isRecord(params) && isRecord(params.toolCall) ? params.toolCall : {};
-  return textOrNull(toolCall.kind) ?? findToolCall(report, toolCall.toolCallId)?.kind ?? "other";
+  const announced = findToolCall(report, toolCall.toolCallId)?.kind;
+  const own = textOrNull(toolCall.kind) ?? announced ?? "other";
+  return announced === undefined || announced === own ? [own] : [own, announced];
 }
 
 /** A choice by kind means exactly that kind: "once" is never widened to "always". */

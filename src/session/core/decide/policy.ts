@@ -1,8 +1,8 @@
-import { type PermissionPolicy, verdictFor } from "../../../protocol/permission-policy.ts";
+import { type PermissionPolicy, strictestVerdict } from "../../../protocol/permission-policy.ts";
 import type { SessionState } from "../state/state.ts";
 import { openToClients } from "./agent-requests.ts";
 import type { Batch } from "./batch.ts";
-import { answerPermission, type Decision, type Outcome, optionsIn, toolKindIn } from "./permissions.ts";
+import { answerPermission, type Decision, type Outcome, optionsIn, toolKindsIn } from "./permissions.ts";
 
 /** The workspace's policy answers permission requests in place of people, and the log says so. */
 
@@ -10,8 +10,7 @@ export type Ruling = { outcome: Outcome; decision: Decision };
 
 /** The policy's answer to a request with these parameters. Undefined leaves the request to people. */
 export function rulingOn(state: SessionState, params: unknown): Ruling | undefined {
-  const kind = toolKindIn(state, params);
-  const verdict = verdictFor(state.policy, kind);
+  const { kind, verdict } = strictestVerdict(state.policy, toolKindsIn(state, params));
   return verdict === "ask" ? undefined : ruling(verdict, params, `${kind} is ${verdict} by policy`);
 }
 

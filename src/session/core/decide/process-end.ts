@@ -1,4 +1,5 @@
 import { ErrorCode } from "../../../protocol/errors.ts";
+import type { Limits } from "../../../protocol/limits.ts";
 import { logFailure, requestProcess, unavailable } from "./agent-process.ts";
 import { cancelRequestsOfAgent, endRequestsOfAgent } from "./agent-requests.ts";
 import { settle } from "./answers.ts";
@@ -49,19 +50,27 @@ function leftHost(batch: Batch): void {
 
 /**
  * The idle time of the process is over. If the process had work meanwhile, its lease is renewed. Otherwise the process
- * ends, and the session is paused until the next prompt.
+ * ends, and the session is paused until the next prompt. `isAttended`: a client is attached.
  */
-export function checkIdle(batch: Batch): void {
+export function checkIdle(batch: Batch, isAttended: boolean): void {
   const { state } = batch;
   if (!state.run || state.run.stopping) return;
   const busy = state.turn !== null || state.queue.length > 0;
-  const until = (busy ? batch.at : state.activeAt) + batch.limits.idleMs;
+  const until = (busy ? batch.at : state.activeAt) + idleMsOf(batch.limits, isAttended);
   if (until > batch.at) {
     batch.fact("gateway", "queue.owner.lease_renewed", { run: state.run.id, until });
     return;
   }
   batch.fact("gateway", "queue.owner.idle_expired", { run: state.run.id, idleMs: batch.at - state.activeAt });
   endAbsent(batch);
+}
+
+/** How long a process may be without work. */
+export function idleMsOf(
+  { idleMs, unattendedIdleMs }: Pick<Limits, "idleMs" | "unattendedIdleMs">,
+  isAttended: boolean,
+): number {
+  return isAttended ? idleMs : Math.min(idleMs, unattendedIdleMs);
 }
 
 /** Gives up a process that is told to end on a host that has been away for long. */

@@ -5,7 +5,7 @@ import { requestProcess } from "./agent-process.ts";
 import { refuseClient } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import { badPromptKey, promptKey } from "./idempotency-key.ts";
-import { isForProcess, promptRefusal } from "./queue.ts";
+import { isForProcess, laterMembersRefusal, promptRefusal } from "./queue.ts";
 import { tooMany } from "./request-limits.ts";
 
 /** Prompts of clients: each runs at once, waits in the queue, or repeats a prompt that has run. */
@@ -25,7 +25,7 @@ export function takePrompt(
   const problem = badPromptKey(frame);
   const refusal = problem
     ? { code: ErrorCode.invalidParams, message: problem }
-    : promptRefusal(state, batch.limits);
+    : (promptRefusal(state, batch.limits) ?? (state.run ? laterMembersRefusal(state.run, frame) : undefined));
   if (refusal) return refuseClient(batch, connection, frame, refusal);
   dispatch(batch, connection, frame, newTurnId());
 }
@@ -50,10 +50,8 @@ function repeatPrompt(
   }
   const re = batch.frame("client", "out", frame, { connection, stop: "gateway" });
   const archived = { code: ErrorCode.notFound, message: "The prompt has run; its answer is in the archive" };
-  const raw =
-    answer > batch.state.archivedUpTo
-      ? rewrite(batch.frameAt(answer).frame, { id })
-      : errorResponse(id, archived);
+  const logged = batch.findFrame(answer);
+  const raw = logged ? rewrite(logged.frame, { id }) : errorResponse(id, archived);
   batch.frame("gateway", "in", raw, { to: connection, re });
 }
 

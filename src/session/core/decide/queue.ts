@@ -1,5 +1,7 @@
 import { ErrorCode, type RpcError } from "../../../protocol/errors.ts";
+import { type Frame, paramsOf } from "../../../protocol/frame.ts";
 import type { Limits } from "../../../protocol/limits.ts";
+import { allowsEverything, checkLaterMembers } from "../../../protocol/opening-rules.ts";
 import type { Queued, SessionState } from "../state/state.ts";
 import { settle } from "./answers.ts";
 import type { Batch } from "./batch.ts";
@@ -37,10 +39,27 @@ export function drainQueue(batch: Batch): void {
     const next = state.queue.find((item) => item.turnId === null || state.turn === null);
     if (!next || state.agent !== "ready") return;
     const { seq, turnId } = next;
+    const refusal = state.run && laterMembersRefusal(state.run, batch.frameAt(seq).frame);
+    if (refusal) {
+      dropQueued(batch, next, refusal);
+      continue;
+    }
     const context = turnId === null ? state.context : { ...state.context, turnId };
     batch.fact("gateway", "queue.dequeued", { seq, turnId }, context);
     if (turnId !== null) batch.fact("gateway", "turn.started", { turnId, prompt: seq }, context);
   }
+}
+
+/** The refusal of a message that brings along what the workspace does not allow clients to configure. */
+export function laterMembersRefusal(
+  { opening, root }: Pick<NonNullable<SessionState["run"]>, "opening" | "root">,
+  frame: Frame,
+): RpcError | undefined {
+  if (allowsEverything(opening)) return undefined;
+  const refused = checkLaterMembers(paramsOf(frame), opening, root);
+  if (!refused) return undefined;
+  const { message, setting } = refused;
+  return { code: ErrorCode.invalidParams, message, data: { setting } };
 }
 
 /** Ends the process because its host is draining. The queue waits for the next process. */

@@ -9,9 +9,17 @@ export function tooMany({ openRequests }: Limits, open: number, who: string): Rp
   return { code: ErrorCode.invalidRequest, message: `${who} ${openRequests} requests` };
 }
 
-export function methodTooLong({ idChars }: Limits, { method }: Frame): RpcError | undefined {
-  if ((method?.length ?? 0) <= idChars) return undefined;
-  return { code: ErrorCode.invalidRequest, message: `The method exceeds ${idChars} characters` };
+/** A client that attaches gets all open requests of the agent at once, so they are bounded in size as well. */
+export function tooLarge(
+  { openRequestChars }: Limits,
+  frame: Frame,
+  open: Iterable<Frame>,
+): RpcError | undefined {
+  let chars = frame.raw.length;
+  for (const { raw } of open) chars += raw.length;
+  if (chars <= openRequestChars) return undefined;
+  const message = `The requests that clients have not answered exceed ${openRequestChars} characters`;
+  return { code: ErrorCode.invalidRequest, message };
 }
 
 export function idTooLong({ idChars }: Limits, { idText }: Frame): RpcError | undefined {

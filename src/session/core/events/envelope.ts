@@ -1,6 +1,16 @@
 import { frameOf, isFault } from "../../../protocol/frame.ts";
 import { timeOf } from "../../../protocol/iso-time.ts";
-import { eachMember, isObjectAt, type Span, skipSpace, skipValue } from "../../../protocol/json-text.ts";
+import {
+  eachMember,
+  hasTooManyValues,
+  isObjectAt,
+  MAX_DEPTH,
+  MAX_VALUES,
+  type Span,
+  skipSpace,
+  skipValue,
+  TooDeep,
+} from "../../../protocol/json-text.ts";
 import { isRecord } from "../../../protocol/json-value.ts";
 import { type Context, type LogEvent, type Route, STOPS } from "./event.ts";
 import { readFact } from "./fact-reader.ts";
@@ -21,6 +31,20 @@ export type LineFault = { readonly fault: string };
  * that the catalogue knows.
  */
 export function readEnvelope(line: string): EnvelopeLine | LineFault {
+  try {
+    return read(line);
+  } catch (error) {
+    if (error instanceof TooDeep) return { fault: `nested deeper than ${LINE_DEPTH} levels` };
+    throw error;
+  }
+}
+
+/** An envelope adds a little to the frame in it, which may be as deep and as rich as a frame can be. */
+const LINE_DEPTH = MAX_DEPTH + 10;
+const LINE_VALUES = MAX_VALUES + 1000;
+
+function read(line: string): EnvelopeLine | LineFault {
+  if (hasTooManyValues(line, LINE_VALUES)) return { fault: `more than ${LINE_VALUES} values` };
   let value: unknown;
   try {
     value = JSON.parse(line);
@@ -28,6 +52,7 @@ export function readEnvelope(line: string): EnvelopeLine | LineFault {
     return { fault: `not valid JSON: ${(error as Error).message}` };
   }
   if (!isRecord(value)) return { fault: "not a JSON object" };
+  skipValue(line, skipSpace(line, 0), LINE_DEPTH);
   const fault = checkFields(value);
   if (fault !== undefined) return { fault };
   return {
@@ -56,15 +81,21 @@ function checkFields(value: Json): string | undefined {
   if (!Number.isSafeInteger(value.seq) || (value.seq as number) < 1) return "seq must be a positive integer";
   for (const key of ["eventId", "acpxRecordId", "kind"]) {
     if (typeof value[key] !== "string" || value[key] === "") return `${key} must be a non-empty string`;
+    if (value[key].length > ID_CHARS) return `${key} has more than ${ID_CHARS} characters`;
   }
   if (typeof value.at !== "string" || Number.isNaN(timeOf(value.at))) return "at must be a date";
   for (const key of ["acpSessionId", "agentSessionId", "turnId", "requestId", "source"]) {
-    if (value[key] != null && typeof value[key] !== "string") return `${key} must be a string or null`;
+    const text = value[key] ?? "";
+    if (typeof text !== "string") return `${key} must be a string or null`;
+    if (text.length > ID_CHARS) return `${key} has more than ${ID_CHARS} characters`;
   }
   return isRecord(value.payload) ? undefined : "payload must be a JSON object";
 }
 
 const SCHEMA = "acpx.event.v1";
+
+/** These texts stand in columns and heads of rows, which unlike the text of an event never continue in another row. */
+const ID_CHARS = 1024;
 
 function eventOf(line: string, value: Json): LogEvent {
   const { payload, requestId } = value as { payload: Json; requestId?: string | null };

@@ -78,10 +78,16 @@ export type Route = {
   /** JSON text of the receiver's own path of the file, or of the terminal's directory, in `params`. */
   readonly path?: string;
   /**
-   * The reason why a frame does not reach the other side. It is `held` until a queue.dequeued names it; the `gateway`
-   * answers it; the `host` serves it; it was `sent` already; it is `stray`, because nobody waits for it; a client that
-   * does not know the method `declined` it while another client may know it; or it is the agent's `replay` of events
-   * that the log has, or a `duplicate` within such a replay.
+   * The reason why a frame does not reach the other side:
+   * - `held`: the frame waits until a queue.dequeued names it.
+   * - `gateway`: the gateway answers the frame.
+   * - `reader`: a reader's request, or its answer. Neither counts as activity or as history.
+   * - `host`: the host serves the request.
+   * - `sent`: the host has sent the frame already.
+   * - `stray`: nobody waits for the frame.
+   * - `declined`: the client does not know the method, and another client may know it.
+   * - `replay`: the agent repeats an event that the log has.
+   * - `duplicate`: the agent repeats an event within such a replay.
    */
   readonly stop?: Stop;
   /** The frame names the agent session that is being opened, before the answer that opens it. */
@@ -90,8 +96,30 @@ export type Route = {
   readonly repeats?: number;
 };
 
-export const STOPS = ["held", "gateway", "host", "sent", "stray", "declined", "replay", "duplicate"] as const;
+export const STOPS = [
+  "held",
+  "gateway",
+  "reader",
+  "host",
+  "sent",
+  "stray",
+  "declined",
+  "replay",
+  "duplicate",
+] as const;
 export type Stop = (typeof STOPS)[number];
+
+/** The size of an event, in characters. Facts are small and not worth measuring. */
+export function charsOf(event: LogEvent): number {
+  return isFrame(event) ? event.frame.raw.length : FACT_CHARS;
+}
+
+const FACT_CHARS = 200;
+
+/** Characters of a frame that count as history, which has a limit: readers use up nothing of it. */
+export function historyCharsOf({ frame, route }: FrameEvent): number {
+  return route.stop === "reader" ? 0 : frame.raw.length;
+}
 
 export function isFrame(event: LogEvent): event is FrameEvent {
   return event.kind === "acp.frame";

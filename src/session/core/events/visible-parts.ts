@@ -1,4 +1,4 @@
-import { each, members, scalars } from "../../../protocol/allow-list.ts";
+import { blank, byTag, each, members, scalars } from "../../../protocol/allow-list.ts";
 import { MetaKey } from "../../../protocol/extensions.ts";
 import { VISIBLE_OPTIONS } from "../../../protocol/permission.ts";
 
@@ -17,12 +17,36 @@ export const TOOL_CALL_KEPT = members({ ...OF_TOOL_CALL, ...scalars("seq", "star
 export const OPTIONS = VISIBLE_OPTIONS;
 export const OUTCOME = members(scalars("outcome", "optionId"));
 
-/** Content blocks of any type that ACP has. */
-export const CONTENT = members({
-  ...scalars("type", "text", "data", "mimeType", "uri", "name", "title", "description", "size"),
-  resource: members(scalars("uri", "mimeType", "text", "blob")),
+/** A person. Readers of a redacted link learn neither names nor addresses. */
+export const PERSON = blank('"user"');
+
+const OF_CONTENT = {
+  ...scalars("type"),
   annotations: members({ ...scalars("lastModified", "priority"), audience: each("scalar") }),
-});
+};
+const MEDIA = members({ ...OF_CONTENT, ...scalars("data", "mimeType", "uri") });
+
+/**
+ * Content blocks by their type. An embedded resource is a file: its name is shown, its contents are not. Of a block whose
+ * type ACP does not have, only the type is shown.
+ */
+export const CONTENT = byTag(
+  "type",
+  {
+    text: members({ ...OF_CONTENT, ...scalars("text") }),
+    image: MEDIA,
+    audio: MEDIA,
+    resource_link: members({
+      ...OF_CONTENT,
+      ...scalars("uri", "name", "title", "description", "mimeType", "size"),
+    }),
+    resource: members({
+      ...OF_CONTENT,
+      resource: members({ ...scalars("uri", "mimeType"), text: blank('""'), blob: blank('""') }),
+    }),
+  },
+  members(OF_CONTENT),
+);
 
 export const PLAN_ENTRIES = each(members(scalars("content", "priority", "status")));
 /** A plan with an id: a list of entries, a text, or the address of a document. */

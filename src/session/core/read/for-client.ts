@@ -1,7 +1,7 @@
 import type { Subscriptions } from "../../../protocol/client-subscriptions.ts";
 import { notification } from "../../../protocol/errors.ts";
 import { type AgentStatusNotice, ExtensionMethod } from "../../../protocol/extensions.ts";
-import { type Frame, paramsOf, rewrite } from "../../../protocol/frame.ts";
+import { type Frame, paramsOf, type Rewrite, rewrite } from "../../../protocol/frame.ts";
 import { clientRequestId } from "../../../protocol/ids.ts";
 import { recordOf } from "../../../protocol/json-value.ts";
 import type { Facts } from "../events/catalogue.ts";
@@ -94,20 +94,33 @@ function isNotice(frame: Frame): boolean {
   return recordOf(paramsOf(frame).update).sessionUpdate === "notice";
 }
 
+/** Whether the event is a notification of the agent about a session that is not this one, for instance a sub-agent's. */
+export function namesOther(event: LogEvent): boolean {
+  return (
+    isFrame(event) &&
+    event.source === "agent" &&
+    event.frame.kind === "notification" &&
+    event.frame.sessionId !== undefined &&
+    !isOwn(event)
+  );
+}
+
+function isOwn({ frame, route, context }: FrameEvent): boolean {
+  return context.acpSessionId === null || frame.sessionId === context.acpSessionId || route.early === true;
+}
+
 function fromAgent(event: FrameEvent, sessionId: string): string {
-  const { frame, route, context, seq } = event;
-  const ours =
-    context.acpSessionId === null || frame.sessionId === context.acpSessionId || route.early === true;
+  const { frame, route, seq } = event;
+  // A person answers a request for the session in which it is shown, so a request is always about this one.
+  const ours = frame.kind === "request" || isOwn(event);
   const session = ours ? { sessionId: JSON.stringify(sessionId) } : {};
   switch (frame.kind) {
     case "request":
       return rewrite(frame, {
         ...session,
+        ...directoryOf(frame, sessionId, route.path),
         id: JSON.stringify(clientRequestId(sessionId, seq)),
         ...(route.requestId === undefined ? {} : { requestId: route.requestId }),
-        ...(route.path === undefined
-          ? {}
-          : { [frame.method === "terminal/create" ? "cwd" : "path"]: route.path }),
       });
     case "response":
       return rewrite(frame, { ...session, ...(route.id === undefined ? {} : { id: route.id }) });
@@ -116,6 +129,13 @@ function fromAgent(event: FrameEvent, sessionId: string): string {
         ? rewrite(frame, session)
         : rewrite(frame, { ...session, requestId: JSON.stringify(clientRequestId(sessionId, route.re)) });
   }
+}
+
+/** The path of a file or of a terminal's directory. A request without a directory gets one beside its session. */
+function directoryOf({ method, spans }: Frame, sessionId: string, path: string | undefined): Rewrite {
+  if (path === undefined) return {};
+  if (method !== "terminal/create") return { path };
+  return spans.cwd ? { cwd: path } : { sessionId: `${JSON.stringify(sessionId)},"cwd":${path}` };
 }
 
 /** A prompt as clients see it that did not send it. */

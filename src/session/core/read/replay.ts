@@ -4,6 +4,7 @@ import { type Frame, paramsOf } from "../../../protocol/frame.ts";
 import { isRecord, type JsonObject, recordOf } from "../../../protocol/json-value.ts";
 import { FACTS } from "../events/catalogue.ts";
 import { type FrameEvent, isFact, isFrame, type LogEvent } from "../events/event.ts";
+import { STATE_BUDGET } from "../state/state-budget.ts";
 import { forClient, type Viewer } from "./for-client.ts";
 
 /** Attachments of clients to the log, and the replay of events from before an attachment. */
@@ -40,7 +41,7 @@ export function attachmentFor(
     return attached ? undefined : { seq: seq - 1, start: seq - 1, merge: false, offers };
   }
   const as = metaOf(frame)[MetaKey.as];
-  if (typeof as === "string" && after !== null)
+  if (typeof as === "string" && as.length <= STATE_BUDGET.idChars && after !== null)
     return { seq, start: after as number, merge: false, offers: [], as };
   return { seq, start: after ?? (load ? 0 : seq), merge: load && after === null, offers };
 }

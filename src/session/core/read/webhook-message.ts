@@ -1,6 +1,9 @@
+import { clip } from "../../../protocol/clipped-text.ts";
 import { clientRequestId } from "../../../protocol/ids.ts";
 import { isoTime } from "../../../protocol/iso-time.ts";
 import { isRecord } from "../../../protocol/json-value.ts";
+import { permissionDetails } from "../../../protocol/permission-details.ts";
+import { visibleLine } from "../../../protocol/visible-text.ts";
 import type {
   AnnouncedPermission,
   TurnEndedData,
@@ -10,10 +13,10 @@ import type {
 import { optionsIn } from "../decide/permissions.ts";
 import { FACTS, type Facts } from "../events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "../events/event.ts";
-import { clip } from "../state/bounded-values.ts";
 import type { SessionIdentity, SessionState } from "../state/state.ts";
 import { STATE_BUDGET } from "../state/state-budget.ts";
 import { isAgentFailure } from "./for-client.ts";
+import { announcedToolCall } from "./permission-summary.ts";
 import { pendingPermissions } from "./projection.ts";
 
 /** The webhook messages that come of the events just recorded, by sequence number. `state` is the state after them. */
@@ -88,10 +91,18 @@ function pendingPermission(
     .slice(0, maxOptions)
     .map((option) => ({
       optionId: option.optionId,
-      name: clippedText(option.name, STATE_BUDGET.labelChars),
-      kind: clippedText(option.kind, STATE_BUDGET.wordChars),
+      name: shownLine(option.name, STATE_BUDGET.labelChars),
+      kind: shownLine(option.kind, STATE_BUDGET.wordChars),
     }));
-  return { id: clientRequestId(state.sessionId, seq), toolCallId, title, kind, options };
+  const announced = announcedToolCall(state, toolCallId, () => undefined);
+  return {
+    id: clientRequestId(state.sessionId, seq),
+    toolCallId,
+    title: shownLine(title, STATE_BUDGET.labelChars),
+    kind: shownLine(kind, STATE_BUDGET.wordChars),
+    details: permissionDetails(payload.toolCall, announced, WEBHOOK_DETAILS_CHARS),
+    options,
+  };
 }
 
 function turnEnd({
@@ -119,6 +130,13 @@ const OUTCOMES = {
   "turn.cancelled": "cancelled",
   "turn.failed": "failed",
 } as const;
+
+/** Many messages may wait for a webhook, so each has less room than a page. */
+const WEBHOOK_DETAILS_CHARS = 16 * 1024;
+
+function shownLine(text: string | null, maxChars: number): string | null {
+  return text === null ? null : visibleLine(text, maxChars);
+}
 
 function clippedText(value: unknown, maxChars: number): string | null {
   return typeof value === "string" ? clip(value, maxChars) : null;

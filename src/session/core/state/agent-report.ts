@@ -1,3 +1,4 @@
+import { clip } from "../../../protocol/clipped-text.ts";
 import { isRecord } from "../../../protocol/json-value.ts";
 import {
   type AgentSettings,
@@ -7,7 +8,7 @@ import {
   setMode,
   setModel,
 } from "./agent-settings.ts";
-import { type Bounded, bound, clip, type Item, idOf } from "./bounded-values.ts";
+import { type Bounded, bound, type Item, idOf } from "./bounded-values.ts";
 import { type Plans, removeNamedPlan, setNamedPlan, setPlan } from "./plans.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 import { foldToolCall, initialToolCalls, type ToolCalls } from "./tool-calls.ts";

@@ -1,3 +1,4 @@
+import { clip } from "../../../protocol/clipped-text.ts";
 import { isRecord } from "../../../protocol/json-value.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 
@@ -57,15 +58,6 @@ export function idOf(value: unknown): string | undefined {
   return typeof value === "string" && jsonChars(value, STATE_BUDGET.idChars) !== undefined
     ? value
     : undefined;
-}
-
-/** The beginning of a text, never half a surrogate pair. */
-export function clip(text: string, maxChars: number): string {
-  if (text.length <= maxChars) return text;
-  const last = text.charCodeAt(maxChars - 1);
-  const end = last >= 0xd800 && last <= 0xdbff ? maxChars - 1 : maxChars;
-  // This makes a copy, because a slice would keep the whole text in memory.
-  return JSON.parse(JSON.stringify(text.slice(0, end))) as string;
 }
 
 /** The length of a value's JSON; undefined when it exceeds `maxChars`. The cost is bounded by `maxChars` too. */

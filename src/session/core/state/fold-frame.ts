@@ -1,7 +1,7 @@
 import { type Frame, paramsOf, type RequestFrame, resultOf } from "../../../protocol/frame.ts";
 import { recordOf } from "../../../protocol/json-value.ts";
 import { promptKey } from "../decide/idempotency-key.ts";
-import type { FrameEvent, Route } from "../events/event.ts";
+import { type FrameEvent, historyCharsOf, type Route } from "../events/event.ts";
 import { foldResult, foldUpdate } from "./agent-report.ts";
 import { choiceIn } from "./agent-settings.ts";
 import { addTerminal, dropTerminal } from "./client-terminals.ts";
@@ -16,12 +16,12 @@ import type { Violations } from "./violations.ts";
 
 export function applyFrame(state: SessionState, event: FrameEvent): void {
   const { frame, route, seq } = event;
-  state.activeAt = event.at;
-  state.historyChars += frame.raw.length;
+  if (route.stop !== "reader") state.activeAt = event.at;
+  state.historyChars += historyCharsOf(event);
   if (event.direction === "out") {
     if (frame.method === "session/prompt") rememberPrompt(state, frame, event);
     if (frame.kind === "response" && route.re !== undefined) settleRequestOfAgent(state, event, route.re);
-    if (frame.kind === "request" && route.stop !== "gateway" && route.stop !== "sent") {
+    if (frame.kind === "request" && !isAnsweredHere(route)) {
       if (frame.method === "session/prompt") acceptPrompt(state, event);
       state.awaitingAgent[seq] = requestToAgent(state, frame, route);
       if (route.re !== undefined) delete state.awaitingAgent[route.re];
@@ -36,6 +36,11 @@ export function applyFrame(state: SessionState, event: FrameEvent): void {
   if (route.stop === "replay") state.lastReplayed = chunkText(frame);
   if (frame.method === "session/update") applyAgentUpdate(state, event);
   if (before) countInTurn(state, before);
+}
+
+/** Whether no agent gets the request, or has got it already. */
+function isAnsweredHere({ stop }: Route): boolean {
+  return stop === "gateway" || stop === "reader" || stop === "sent";
 }
 
 function settleRequestOfAgent(

@@ -1,8 +1,9 @@
 import { assertNever } from "../../../protocol/assert-never.ts";
+import { clip } from "../../../protocol/clipped-text.ts";
+import { OPEN_RULES } from "../../../protocol/opening-rules.ts";
 import type { Facts } from "../events/catalogue.ts";
 import type { FactEvent } from "../events/event.ts";
 import type { PROCESS_FACTS } from "../events/facts/process-facts.ts";
-import { clip } from "./bounded-values.ts";
 import { type SessionState, stopRun } from "./state.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 
@@ -35,7 +36,7 @@ export function foldProcessFact(state: SessionState, event: FactEvent<keyof type
     case "queue.owner.started":
       if (!run) return;
       run.pid = event.payload.pid;
-      run.command = event.payload.command;
+      run.command = event.payload.command && clip(event.payload.command, STATE_BUDGET.reasonChars);
       run.startedAt = event.at;
       return;
     case "queue.owner.stopped":
@@ -50,6 +51,9 @@ export function foldProcessFact(state: SessionState, event: FactEvent<keyof type
       return stopRun(state);
     case "queue.owner.lease_renewed":
       return;
+    case "runtime.opening_refused":
+      state.lastError = clip(event.payload.message, STATE_BUDGET.reasonChars);
+      return stopRun(state);
     case "error":
       return foldError(state, event.payload);
     default:
@@ -77,7 +81,8 @@ function startRun(state: SessionState, hello: Facts["runtime.connected"], seq: n
     stopping: false,
     draining: false,
     absent: false,
-    io: hello.io ?? "host",
+    io: hello.clientIo ?? "host",
+    opening: hello.opening ?? OPEN_RULES,
     terminals: [],
   };
   state.home = hello.host;
@@ -94,7 +99,12 @@ function endRun(state: SessionState, exit: Facts["queue.owner.stopped"], at: num
   for (const [seq, pending] of Object.entries(state.awaitingAgent))
     if (pending.connection === undefined) delete state.awaitingAgent[seq];
   const { code, signal, reason } = exit;
-  state.lastExit = { code, signal, at, reason: clip(reason ?? "unknown", STATE_BUDGET.reasonChars) };
+  state.lastExit = {
+    code,
+    signal: signal && clip(signal, STATE_BUDGET.wordChars),
+    at,
+    reason: clip(reason ?? "unknown", STATE_BUDGET.reasonChars),
+  };
 }
 
 function foldError(state: SessionState, { violation, message, detailCode }: Facts["error"]): void {

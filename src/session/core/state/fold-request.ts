@@ -1,6 +1,7 @@
 import { assertNever } from "../../../protocol/assert-never.ts";
 import type { FactEvent } from "../events/event.ts";
 import type { REQUEST_FACTS } from "../events/facts/request-facts.ts";
+import { countPerson } from "./people.ts";
 import type { SessionState } from "./state.ts";
 
 /** Folds decisions about the agent's requests. Frames, not these facts, open and settle requests. */
@@ -16,8 +17,10 @@ export function foldRequestFact(state: SessionState, event: FactEvent<keyof type
       if (request) request.expired = true;
       return;
     }
-    case "permission.requested":
     case "permission.responded":
+      countPerson(state, event.payload.subject);
+      return;
+    case "permission.requested":
     case "permission.withdrawn":
     case "client.fs.read":
     case "client.fs.write":

@@ -1,9 +1,12 @@
 import { assertNever } from "../../../protocol/assert-never.ts";
+import { clip } from "../../../protocol/clipped-text.ts";
 import { ASK_ALWAYS } from "../../../protocol/permission-policy.ts";
 import type { Facts } from "../events/catalogue.ts";
 import type { FactEvent } from "../events/event.ts";
 import type { SESSION_FACTS } from "../events/facts/session-facts.ts";
+import { countPerson } from "./people.ts";
 import { type SessionIdentity, type SessionState, stopRun } from "./state.ts";
+import { STATE_BUDGET } from "./state-budget.ts";
 
 /** Folds what happened to the session itself, and to the agent's session behind it. */
 export function foldSessionFact(state: SessionState, event: FactEvent<keyof typeof SESSION_FACTS>): void {
@@ -13,6 +16,7 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
       // The process of a session that was anticipated is on its way.
       if (!state.identity) state.processRequest = event.seq;
       state.identity = identityIn(event.payload);
+      countPerson(state, event.payload.owner);
       return;
     case "session.imported":
       return foldImport(state, event.payload);
@@ -38,10 +42,7 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
       state.closedAt = event.at;
       return stopRun(state);
     case "log.archived":
-      state.historyChars -= event.payload.chars;
-      state.archivedChars += event.payload.chars;
-      state.archivedUpTo = event.payload.last;
-      return;
+      return foldArchived(state, event.payload);
     case "agent.login":
       return;
     default:
@@ -49,10 +50,19 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
   }
 }
 
+/** A log from elsewhere may say anything: no more can be archived than there is. */
+function foldArchived(state: SessionState, { chars, last }: Facts["log.archived"]): void {
+  const archived = Math.min(chars, state.historyChars);
+  state.historyChars -= archived;
+  state.archivedChars += archived;
+  state.archivedUpTo = Math.min(last, state.lastSeq);
+}
+
 /** The owner elsewhere is part of the history; nothing runs here yet. */
 function foldImport(state: SessionState, payload: Facts["session.imported"]): void {
   const { whole } = payload.from;
   state.identity = identityIn(payload);
+  countPerson(state, payload.owner);
   state.agent = "gone";
   // A copy has its whole log in its own storage, also the part that the original had moved to its archive.
   state.historyChars += state.archivedChars;
@@ -62,9 +72,19 @@ function foldImport(state: SessionState, payload: Facts["session.imported"]): vo
   // A fork that is moved before its agent has run is still a fork.
   if (whole !== undefined) state.fork = { whole };
   // A fork is made where the original's files are; the files of any other import are elsewhere.
-  if (!state.fork) state.home = null;
+  if (!state.fork || payload.anew) state.home = null;
+  if (payload.anew) state.fork = { whole: false };
 }
 
+/** A log from elsewhere may name an owner and a place of any length. */
 function identityIn({ tenant, owner, workspace, agent, cwd, request }: SessionIdentity): SessionIdentity {
-  return { tenant, owner, workspace, agent, cwd, request };
+  const { idChars, pathChars } = STATE_BUDGET;
+  return {
+    tenant: clip(tenant, idChars),
+    owner: clip(owner, idChars),
+    workspace: clip(workspace, idChars),
+    agent: clip(agent, idChars),
+    cwd: clip(cwd, pathChars),
+    request,
+  };
 }

@@ -1,5 +1,6 @@
+import { clip } from "../../../protocol/clipped-text.ts";
 import { isRecord } from "../../../protocol/json-value.ts";
-import { type Bounded, bound, clip } from "./bounded-values.ts";
+import { type Bounded, bound } from "./bounded-values.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 
 /** The part of a permission request that a person needs to answer it. */

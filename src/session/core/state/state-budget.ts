@@ -29,10 +29,15 @@ export const STATE_BUDGET = {
   /** Ids; titles, descriptions and the like; single words. */
   idChars: 1024,
   labelChars: 200,
+  pathChars: 4096,
   wordChars: 64,
 
   /** Errors and reasons. */
   reasonChars: 1000,
+
+  /** People that the log names, and the length of a name. */
+  people: 50,
+  personChars: 200,
 
   /** Turns that have ended, turns in all, and the beginning of a prompt and a reply. */
   endedTurns: 50,

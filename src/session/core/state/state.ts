@@ -1,4 +1,5 @@
 import type { IoServer } from "../../../protocol/methods.ts";
+import type { OpeningRules } from "../../../protocol/opening-rules.ts";
 import { ASK_ALWAYS, type PermissionPolicy } from "../../../protocol/permission-policy.ts";
 import type { Context } from "../events/event.ts";
 import { type AgentReport, initialAgentReport } from "./agent-report.ts";
@@ -11,7 +12,7 @@ import type { Violations } from "./violations.ts";
  * gives the same state whenever and wherever it is replayed. The state is plain JSON; a snapshot is its text.
  */
 export type SessionState = {
-  /** Raised when the fold or the form of the state changes: older snapshots are then ignored and the log is replayed. */
+  /** Raised when the fold or the form of the state changes: `state-upgrades.ts` says what becomes of older snapshots. */
   version: typeof STATE_VERSION;
   sessionId: string;
   lastSeq: number;
@@ -35,6 +36,8 @@ export type SessionState = {
   /** The process was stopped because it was idle; the next prompt starts another. */
   paused: boolean;
   identity: SessionIdentity | null;
+  /** Everybody whom the log names, in the order of their first appearance. */
+  people: string[];
   context: Context;
   agent: AgentStatus;
   /** The agent process that serves the session, until it has ended. */
@@ -67,7 +70,7 @@ export type SessionState = {
   lastExit: { code: number | null; signal: string | null; at: number; reason: string } | null;
 };
 
-export const STATE_VERSION = 7;
+export const STATE_VERSION = 11;
 
 /** The session's owner and place, given once when the session is made. */
 export type SessionIdentity = {
@@ -107,8 +110,10 @@ export type Run = {
   stopping: boolean;
   /** The host is draining: no further turn begins in this process. */
   draining: boolean;
-  /** The side that serves files and terminals. */
+  /** The side that serves files and terminals, as the workspace decided when it placed the process. */
   io: IoServer;
+  /** The rules for openings by clients, as the workspace decided when the process connected. */
+  opening: OpeningRules;
   /** Terminals that clients have created, with the connection that has each. */
   terminals: { id: string; connection: string }[];
   /** The host has been away for so long that clients were told; the session waits for it. */
@@ -166,6 +171,7 @@ export function initialState(sessionId: string): SessionState {
     fork: null,
     paused: false,
     identity: null,
+    people: [],
     context: { acpSessionId: null, agentSessionId: null, turnId: null },
     agent: "starting",
     run: null,

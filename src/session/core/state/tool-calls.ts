@@ -1,6 +1,7 @@
 import type { ToolCallStatus } from "@agentclientprotocol/sdk";
+import { clip } from "../../../protocol/clipped-text.ts";
 import { isRecord } from "../../../protocol/json-value.ts";
-import { type Bounded, bound, clip, type Item, idOf, jsonChars } from "./bounded-values.ts";
+import { type Bounded, bound, type Item, idOf, jsonChars } from "./bounded-values.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 import type { Violations } from "./violations.ts";
 

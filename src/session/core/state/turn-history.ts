@@ -1,5 +1,5 @@
+import { clip } from "../../../protocol/clipped-text.ts";
 import { isRecord } from "../../../protocol/json-value.ts";
-import { clip } from "./bounded-values.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 
 /** The latest turns with previews of their messages, so that a list of turns needs no look into the log. */

@@ -1,5 +1,6 @@
+import { clip } from "../../../protocol/clipped-text.ts";
 import { isRecord } from "../../../protocol/json-value.ts";
-import { clip, type Item } from "./bounded-values.ts";
+import type { Item } from "./bounded-values.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 
 /** Context window and cost as last reported. Both are totals, not differences. */

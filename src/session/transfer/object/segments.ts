@@ -1,5 +1,6 @@
 import { isoTime } from "../../../protocol/iso-time.ts";
 import type { SegmentCursor, SegmentPage, TurnMark } from "../../../protocol/rpc.ts";
+import { RPC_VERSION } from "../../../protocol/versions.ts";
 import { FACTS, type FactKind } from "../../core/events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "../../core/events/event.ts";
 import type { Envelope } from "../../log/row-format.ts";
@@ -42,7 +43,7 @@ export function segmentPage(
     cursor.bytes += bytes.length;
     cursor.events += 1;
   }
-  return { bytes: concatBytes(lines), cursor, ends: full || cursor.after >= upTo, turns };
+  return { v: RPC_VERSION, bytes: concatBytes(lines), cursor, ends: full || cursor.after >= upTo, turns };
 }
 
 function isFull({ bytes, events }: SegmentCursor, more: number): boolean {

@@ -11,6 +11,14 @@ import { ImportError } from "../import-error.ts";
 import { RowWriter } from "./row-writer.ts";
 import { SegmentReader } from "./segment-reader.ts";
 
+/** The log of an import. `state` is its fold. */
+export type ImportedLog = {
+  readonly state: SessionState;
+  readonly opening: OpeningRequest | undefined;
+  /** Writes the last rows. */
+  readonly writeRest: () => void;
+};
+
 /**
  * A log that is being written into an object without a session. Rows go to storage as they arrive and become a session
  * only at the end; until then nobody can see them. They are removed after a fault, when the caller ends and so disposes
@@ -19,7 +27,7 @@ import { SegmentReader } from "./segment-reader.ts";
 export class SessionImport extends RpcTarget {
   readonly #storage: DurableObjectStorage;
   readonly #tables: Tables;
-  readonly #commit: (state: SessionState, opening: OpeningRequest | undefined) => void;
+  readonly #commit: (log: ImportedLog) => void;
   readonly #reader: SegmentReader;
   readonly #writer: RowWriter;
   readonly #state: SessionState;
@@ -29,7 +37,7 @@ export class SessionImport extends RpcTarget {
   constructor(
     { ctx: { storage }, limits, tables }: SessionContext,
     { sessionId, recordId }: ImportOrder,
-    commit: (state: SessionState, opening: OpeningRequest | undefined) => void,
+    commit: (log: ImportedLog) => void,
   ) {
     super();
     this.#storage = storage;
@@ -63,10 +71,8 @@ export class SessionImport extends RpcTarget {
           `the archive says it has ${claimed} events, but the last one is ${lastSeq}`,
           "session.json",
         );
-      this.#storage.transactionSync(() => {
-        this.#writer.end();
-        this.#commit(this.#state, this.#opening);
-      });
+      const writeRest = () => this.#writer.end();
+      this.#commit({ state: this.#state, opening: this.#opening, writeRest });
       this.#isOver = true;
     });
     return fault ?? { lastSeq: this.#state.lastSeq };

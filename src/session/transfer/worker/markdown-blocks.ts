@@ -24,7 +24,8 @@ export function inline(value: unknown): string {
 
 /** A code block whose fence is longer than any in the text. */
 function fenced(language: string, body: string): string {
-  const longest = Math.max(2, ...(body.match(/`+/g) ?? []).map((ticks) => ticks.length));
+  let longest = 2;
+  for (const [ticks] of body.matchAll(/`+/g)) longest = Math.max(longest, ticks.length);
   const fence = "`".repeat(longest + 1);
   return `${fence}${language}\n${body.replace(/\n$/, "")}\n${fence}`;
 }
@@ -92,13 +93,23 @@ function toolContent(value: unknown): string {
 
 function rawOutput(value: unknown): string[] {
   if (value === undefined || value === null) return [];
-  const json = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  const json = typeof value === "string" ? value : jsonText(value);
   return [
     fenced(
       typeof value === "string" ? "" : "json",
       json.length > RAW_CHARS ? `${json.slice(0, RAW_CHARS)}…` : json,
     ),
   ];
+}
+
+/** A log of an earlier build may have values that are nested too deeply to be written. */
+function jsonText(value: unknown): string {
+  try {
+    return JSON.stringify(value, null, 2);
+  } catch (error) {
+    if (error instanceof RangeError) return "(nested too deeply to be shown)";
+    throw error;
+  }
 }
 
 /** Longer raw outputs are cut: they are for programs, not for readers. */

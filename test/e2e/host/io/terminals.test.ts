@@ -1,14 +1,25 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { OutputBudget } from "../../../../src/host/io/output-budget.ts";
 import { Terminals } from "../../../../src/host/io/terminals.ts";
+import { Isolation } from "../../../../src/host/isolation/isolation.ts";
 import { temporaryDirectory } from "../../../fixtures/temporary-directory.ts";
 import { isAlive } from "../harness.ts";
 
-function terminals(terminalMs = 60_000): { terminals: Terminals; root: string } {
+function terminals(
+  terminalMs = 60_000,
+  agentTerminalBytes = 32 * 1024 * 1024,
+): { terminals: Terminals; root: string } {
   const root = temporaryDirectory();
-  const timing = { killAfterMs: 300, terminalMs };
-  const terminals = new Terminals(root, { PATH: process.env.PATH ?? "" }, timing);
+  const context = {
+    root,
+    timing: { killAfterMs: 300, terminalMs },
+    limits: { agentTerminalBytes },
+    isolation: Isolation.none(root),
+    outputs: new OutputBudget(256 * 1024 * 1024),
+  };
+  const terminals = new Terminals(context, { PATH: process.env.PATH ?? "" });
   onTestFinished(() => terminals.close());
   return { terminals, root };
 }

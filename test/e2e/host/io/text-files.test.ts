@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
+  chownSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -13,9 +14,17 @@ import {
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { openDirectoryBeneath } from "../../../../src/host/io/open-beneath.ts";
-import { readTextFile, writeTextFile } from "../../../../src/host/io/text-files.ts";
+import * as textFiles from "../../../../src/host/io/text-files.ts";
 import { resolveInWorkspace } from "../../../../src/host/io/workspace-path.ts";
+import { HiddenPaths } from "../../../../src/host/isolation/hidden-paths.ts";
 import { temporaryDirectory } from "../../../fixtures/temporary-directory.ts";
+
+type Params<Use extends (files: textFiles.AgentFiles, params: never) => unknown> = Parameters<Use>[1];
+
+const readTextFile = (root: string, params: Params<typeof textFiles.readTextFile>) =>
+  textFiles.readTextFile({ root, hidden: new HiddenPaths(root) }, params);
+const writeTextFile = (root: string, params: Params<typeof textFiles.writeTextFile>) =>
+  textFiles.writeTextFile({ root, hidden: new HiddenPaths(root) }, params);
 
 /** A workspace beside a file that is outside of it. */
 function workspace(): { root: string; secret: string } {
@@ -212,5 +221,54 @@ describe("the limits of a workspace's directory", () => {
     symlinkSync(join(root, "file"), join(root, "link"));
     await writeTextFile(root, { path: "..hidden", content: "x" });
     expect(await readTextFile(root, { path: "link", limit: 1 })).toEqual({ content: "one" });
+  });
+});
+
+describe("a hidden directory", () => {
+  test("of the workspace is missing for reading and writing, by any path", async () => {
+    const { root } = workspace();
+    const state = join(root, ".state");
+    mkdirSync(state);
+    writeFileSync(join(state, "key"), "secret");
+    symlinkSync(state, join(root, "link"));
+    const files = { root, hidden: new HiddenPaths(root, [state]) };
+    for (const path of [".state/key", "link/key", ".state/../.state/key"]) {
+      await expect(textFiles.readTextFile(files, { path })).rejects.toMatchObject({ code: -32002 });
+      await expect(textFiles.writeTextFile(files, { path, content: "x" })).rejects.toMatchObject({
+        code: -32002,
+      });
+    }
+    expect(readFileSync(join(state, "key"), "utf8")).toBe("secret");
+    expect(await textFiles.readTextFile(files, { path: "file" })).toMatchObject({
+      content: expect.stringContaining("one"),
+    });
+  });
+
+  test("around the workspace leaves the workspace visible", async () => {
+    const { root } = workspace();
+    const files = { root, hidden: new HiddenPaths(root, [dirname(root)]) };
+    expect(await textFiles.readTextFile(files, { path: "file", limit: 1 })).toEqual({ content: "one" });
+  });
+});
+
+describe.runIf(process.getuid?.() === 0)("a host that may do more than its agents", () => {
+  const user = { name: "nobody", uid: 65_534, gid: 65_534, home: "/" };
+
+  test("reads and writes no more than they may, and makes files theirs", async () => {
+    const { root } = workspace();
+    const files = { root, hidden: new HiddenPaths(root), user };
+    chownSync(root, user.uid, user.gid);
+    writeFileSync(join(root, "private"), "secret", { mode: 0o600 });
+    await expect(textFiles.readTextFile(files, { path: "private" })).rejects.toThrow("permission denied");
+    await expect(textFiles.writeTextFile(files, { path: "file", content: "x" })).rejects.toThrow(
+      "permission denied",
+    );
+    expect(await textFiles.readTextFile(files, { path: "file", limit: 1 })).toEqual({ content: "one" });
+    await textFiles.writeTextFile(files, { path: "new/own", content: "x" });
+    for (const path of ["new", "new/own"]) expect(statSync(join(root, path)).uid).toBe(user.uid);
+    mkdirSync(join(root, "roots"));
+    await expect(textFiles.writeTextFile(files, { path: "roots/own", content: "x" })).rejects.toThrow(
+      "permission denied",
+    );
   });
 });

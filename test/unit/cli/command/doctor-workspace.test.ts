@@ -22,6 +22,7 @@ const CONTAINER = {
   failures: 0,
   reason: null,
   retryAt: null,
+  tokens: [],
 };
 
 describe("the host of a workspace", () => {

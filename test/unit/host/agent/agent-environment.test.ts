@@ -58,12 +58,14 @@ describe("the environment of an agent", () => {
 
   test("prefers the workspace's secrets to the host's variables, if the agent declares them", () => {
     const env = environment();
-    expect(env.setSecrets({ ANTHROPIC_API_KEY: "of-the-workspace" })).toEqual([claude]);
+    // The agent that inherits everything gets every secret.
+    expect(env.setSecrets({ ANTHROPIC_API_KEY: "of-the-workspace" })).toEqual([claude, custom]);
+    expect(env.ofAgent(custom).ANTHROPIC_API_KEY).toBe("of-the-workspace");
     expect(env.ofAgent(claude).ANTHROPIC_API_KEY).toBe("of-the-workspace");
     expect(JSON.stringify(env.ofAgent(codex))).not.toContain("of-the-workspace");
     expect(JSON.stringify(env.ofTerminals(claude))).not.toContain("of-the-workspace");
-    expect(env.setSecrets({ ANTHROPIC_API_KEY: "of-the-workspace", OTHER: "x" })).toEqual([]);
-    expect(env.setSecrets({})).toEqual([claude]);
+    expect(env.setSecrets({ ANTHROPIC_API_KEY: "of-the-workspace", OTHER: "x" })).toEqual([custom]);
+    expect(env.setSecrets({})).toEqual([claude, custom]);
     expect(env.ofAgent(claude).ANTHROPIC_API_KEY).toBe("anthropic-key");
   });
 

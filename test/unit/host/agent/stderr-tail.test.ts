@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Redactor } from "../../../../src/host/agent/redactor.ts";
 import { StderrTail } from "../../../../src/host/agent/stderr-tail.ts";
+import { Redactor } from "../../../../src/host/redaction/redactor.ts";
 
 describe("the stderr tail", () => {
   test("keeps the end of the output", () => {

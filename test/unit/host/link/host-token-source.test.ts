@@ -36,7 +36,8 @@ describe("a host's token", () => {
   });
 
   test("printed by a command is requested again when it is refused, once for all sockets", () => {
-    const jwt = (jti: string) => new UnsecuredJWT({ jti }).setExpirationTime("1 hour").encode();
+    const expiry = new Date(Date.now() + 3_600_000);
+    const jwt = (jti: string) => new UnsecuredJWT({ jti }).setExpirationTime(expiry).encode();
     const file = join(temporaryDirectory(), "token");
     writeFileSync(file, jwt("one"));
     const token = hostTokenSource({ command: `cat ${file}` });

@@ -1,9 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { agreedProtocol, credentialOf, SESSION_COOKIE } from "../../../../src/http/middleware/credential.ts";
+import { agreedProtocol, credentialOf, sessionCookie } from "../../../../src/http/middleware/credential.ts";
 
 function request(headers: Record<string, string>, query = ""): Request {
   return { url: `https://edge.test/acp${query}`, headers: new Headers(headers) } as Request;
 }
+
+const SESSION_COOKIE = sessionCookie("https://edge.test/");
 
 describe("credentialOf", () => {
   test.each<[string, Request, object | undefined]>([
@@ -16,6 +18,11 @@ describe("credentialOf", () => {
     ["the query", request({}, "?token=t"), { token: "t", sentBy: "bearer" }],
     ["Cloudflare Access", request({ "Cf-Access-Jwt-Assertion": "t" }), { token: "t", sentBy: "access" }],
     ["the cookie", request({ Cookie: `a=b; ${SESSION_COOKIE}=t` }), { token: "t", sentBy: "cookie" }],
+    [
+      "no cookie that a plain connection could have set",
+      request({ Cookie: "acp_edge_session=t" }),
+      undefined,
+    ],
     ["nothing", request({ Cookie: "a=b", Authorization: "Basic x" }), undefined],
   ])("reads a token from %s", (_place, from, credential) => {
     expect(credentialOf(from)).toEqual(credential);

@@ -1,10 +1,12 @@
 import type { Caller, Scope } from "../../../../src/protocol/caller.ts";
 import { mustReadFrame } from "../../../../src/protocol/frame.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../../../src/protocol/limits.ts";
+import { OPEN_RULES, type OpeningRules } from "../../../../src/protocol/opening-rules.ts";
 import { Batch } from "../../../../src/session/core/decide/batch.ts";
 import type { IoClient } from "../../../../src/session/core/decide/client-files.ts";
 import { clientFrame, open } from "../../../../src/session/core/decide/client-frames.ts";
-import { hostHello, hostItem } from "../../../../src/session/core/decide/host-items.ts";
+import { hostHello } from "../../../../src/session/core/decide/host-greeting.ts";
+import { hostItem } from "../../../../src/session/core/decide/host-items.ts";
 import { type FrameEvent, isFrame, type LogEvent } from "../../../../src/session/core/events/event.ts";
 import { initialState, type SessionState } from "../../../../src/session/core/state/state.ts";
 
@@ -22,6 +24,8 @@ export class SessionScript {
   serving: IoClient[] = [];
   /** Connections that the agent's requests are put to. */
   answering: string[] = ["c1"];
+  /** The workspace's rules for openings by clients. */
+  opening: OpeningRules = OPEN_RULES;
   now = 1_000_000;
   #ids = 0;
   #turns = 0;
@@ -71,7 +75,13 @@ export class SessionScript {
 
   // ---- the host
 
-  hello(run = "run-1", host = "h1", more: { draining?: boolean; io?: "host" | "client" } = {}): LogEvent[] {
+  /** `io` is the workspace's decision who serves files and terminals. */
+  hello(
+    run = "run-1",
+    host = "h1",
+    more: { draining?: boolean; io?: "host" | "client" } = {},
+    io = more.io ?? "host",
+  ): LogEvent[] {
     const place = { agent: "codex", host, root: "/host/root" };
     const { processRequest } = this.state;
     const hello = {
@@ -83,7 +93,7 @@ export class SessionScript {
       draining: false,
       ...more,
     } as const;
-    return this.step((batch) => hostHello(batch, hello));
+    return this.step((batch) => void hostHello(batch, hello, { host, io, opening: this.opening }));
   }
 
   item(line: string): LogEvent[] {

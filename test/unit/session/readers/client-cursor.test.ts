@@ -7,6 +7,7 @@ import type { Attachment } from "../../../../src/session/core/read/replay.ts";
 import { HistoryGone } from "../../../../src/session/log/history-gone.ts";
 import { ClientCursor } from "../../../../src/session/readers/client-cursor.ts";
 import type { LogReader } from "../../../../src/session/readers/delivery.ts";
+import { PageRoom } from "../../../../src/session/readers/page-room.ts";
 import type { Presence } from "../../../../src/session/readers/presence.ts";
 
 const SESSION = "s";
@@ -148,13 +149,20 @@ describe("a cursor that marks its frames", () => {
   });
 });
 
+/** The cursor of the client's next attachment. */
+function succeed(cursor: ClientCursor, attachment: Attachment): ClientCursor {
+  const next = new ClientCursor(cursor.connection, attachment, PRESENCE, cursor.first);
+  next.supersede(cursor);
+  return next;
+}
+
 describe("a client that attaches again", () => {
   test("first gets the rest of its earlier attachment", async () => {
     const { cursor, log, port } = setUp([1, 2]);
     await pump(cursor, port, log);
     log.add(3);
     log.events.push(requestEvent(4));
-    const next = cursor.succeed({ seq: 4, start: 0, merge: false, offers: [] }, PRESENCE);
+    const next = succeed(cursor, { seq: 4, start: 0, merge: false, offers: [] });
     port.cursor = cursorAfter({ attachment: 0, seq: 2 });
     await pump(next, port, log);
     expect(port.pages.map(({ end }) => end.attachment)).toEqual([0, 0, 4, 4]);
@@ -170,7 +178,7 @@ describe("a client that attaches again", () => {
     };
     const first = pump(cursor, port, log);
     await vi.waitFor(() => expect(port.pages).toHaveLength(1));
-    const next = cursor.succeed({ seq: 3, start: 3, merge: false, offers: [] }, PRESENCE);
+    const next = succeed(cursor, { seq: 3, start: 3, merge: false, offers: [] });
     port.cursor = cursorAfter({ attachment: 0, seq: 2 });
     const second = pump(next, port, log);
     await new Promise((resolve) => setTimeout(resolve));
@@ -179,6 +187,82 @@ describe("a client that attaches again", () => {
     await Promise.all([first, second]);
     expect(port.texts()).toEqual(["1", "2", "3"]);
     expect(port.asked).toBe(2);
+  });
+});
+
+describe("pages that are under way to several clients", () => {
+  /** Three clients whose pages arrive when the test says so. */
+  function threeClients(maxChars: number, patience: () => Promise<unknown>) {
+    const { log } = setUp([1, 2, 3, 4]);
+    log.room = new PageRoom(maxChars, patience);
+    const arrivals: (() => void)[] = [];
+    const ports = [0, 1, 2].map(() => {
+      const port = new FakePort();
+      port.onDeliver = () => new Promise<void>((resolve) => arrivals.push(resolve));
+      return port;
+    });
+    const reading = ports.map((port, i) => pump(new ClientCursor(`c${i}`, FROM_START, PRESENCE), port, log));
+    return { ports, arrivals, all: Promise.all(reading) };
+  }
+  const settled = () => new Promise((resolve) => setTimeout(resolve));
+  const never = () => new Promise(() => {});
+
+  test("go one after the other when they are large, and every client gets all of them in order", async () => {
+    const { ports, arrivals, all } = threeClients(10, never);
+    for (let delivered = 0; delivered < 6; delivered += 1) {
+      await settled();
+      expect(arrivals).toHaveLength(1);
+      arrivals.pop()?.();
+    }
+    await all;
+    for (const port of ports) expect(port.texts()).toEqual(["1", "2", "3", "4"]);
+  });
+
+  test("go to all clients at once when they are small", async () => {
+    const { arrivals } = threeClients(1_000_000, never);
+    await settled();
+    expect(arrivals).toHaveLength(3);
+  });
+
+  test("wait for a client that has not read its page, until it has, or for a while", async () => {
+    const patience = Promise.withResolvers<void>();
+    const { log } = setUp([1, 2, 3]);
+    log.room = new PageRoom(10, () => patience.promise);
+    const readers = ["a", "b", "c"].map((name) => {
+      const port = new FakePort();
+      port.results = ["enough"];
+      return { port, cursor: new ClientCursor(name, FROM_START, PRESENCE) };
+    });
+    const delivered = () => readers.map(({ port }) => port.pages.length);
+    for (const { cursor, port } of readers) void pump(cursor, port, log);
+    await settled();
+    expect(delivered()).toEqual([1, 0, 0]);
+    readers[0]?.cursor.wake();
+    await settled();
+    expect(delivered()).toEqual([1, 1, 0]);
+    patience.resolve();
+    await settled();
+    expect(delivered()).toEqual([1, 1, 1]);
+  });
+
+  test("wait for a client that does not respond only for a while", async () => {
+    const patience = Promise.withResolvers<void>();
+    const { ports, arrivals } = threeClients(10, () => patience.promise);
+    await settled();
+    expect(arrivals).toHaveLength(1);
+    patience.resolve();
+    for (let page = 0; page < 2; page += 1) {
+      await settled();
+      expect(arrivals.length).toBeGreaterThan(1);
+      arrivals.splice(1).forEach((arrive) => {
+        arrive();
+      });
+    }
+    await settled();
+    expect(ports.slice(1).map((port) => port.texts())).toEqual([
+      ["1", "2", "3", "4"],
+      ["1", "2", "3", "4"],
+    ]);
   });
 });
 
@@ -195,6 +279,8 @@ async function pump(cursor: ClientCursor, port: FakePort, log: FakeLog): Promise
 /** A log whose pages have two events. */
 class FakeLog implements LogReader {
   readonly events: LogEvent[] = [];
+  room = new PageRoom(1_000_000, () => new Promise(() => {}));
+  readonly pageChars = 10;
   readonly replayChunkChars = 1000;
   gone: { first: number; last: number } | undefined;
 
@@ -202,11 +288,8 @@ class FakeLog implements LogReader {
     this.events.push(updateEvent(seq));
   }
 
-  reach(seq: number): Promise<void> | undefined {
-    return this.gone && seq < this.gone.last ? Promise.reject(new HistoryGone(this.gone)) : undefined;
-  }
-
-  after(after: number): LogEvent[] {
+  after(after: number): LogEvent[] | Promise<LogEvent[]> {
+    if (this.gone && after < this.gone.last) return Promise.reject(new HistoryGone(this.gone));
     return this.events.filter(({ seq }) => seq > after).slice(0, 2);
   }
 

@@ -22,6 +22,7 @@ function host(name: string, more: Partial<HostRecord> = {}): HostRecord {
     lastSeenAt: NOW,
     hasLeft: false,
     isNotified: false,
+    token: null,
     ...more,
   };
 }

@@ -56,6 +56,11 @@ export function shown<const Field extends string>(...fields: Field[]): Record<Fi
   return Object.fromEntries(fields.map((field) => [field, "scalar"])) as Record<Field, "scalar">;
 }
 
+/** Fields that are left out. */
+export function hidden<const Field extends string>(...fields: Field[]): Record<Field, "hidden"> {
+  return Object.fromEntries(fields.map((field) => [field, "hidden"])) as Record<Field, "hidden">;
+}
+
 /**
  * Field types that several families share. Fields that an imported log may lack are nullable: our own writers have to
  * state them, and the reader of foreign lines fills in null.

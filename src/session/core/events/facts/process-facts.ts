@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { fact, NUMBER_OR_NULL, SEQ, SYNTHETIC, shown, TEXT, TEXT_OR_NULL } from "./definition.ts";
+import { OPENING_RULES } from "../../../../protocol/opening-rules.ts";
+import { fact, hidden, NUMBER_OR_NULL, SEQ, SYNTHETIC, shown, TEXT, TEXT_OR_NULL } from "./definition.ts";
 
 const ON_HOST = { run: TEXT_OR_NULL, host: TEXT_OR_NULL };
 
@@ -7,7 +8,7 @@ const ON_HOST = { run: TEXT_OR_NULL, host: TEXT_OR_NULL };
 export const PROCESS_FACTS = {
   "runtime.connected": fact({
     meaning:
-      "The host's socket for a new process arrived. `processRequest` is the event that asked for the process.",
+      "The host's socket for a new process arrived. `processRequest` is the event that asked for the process. `clientIo` is the workspace's setting: the side that serves files and terminals; absent: the host. `opening` says what clients may bring along when they open a session; absent: everything. Earlier builds wrote `io`, which the host had said of itself and which nothing follows.",
     source: "gateway",
     listed: "never",
     payload: {
@@ -17,16 +18,22 @@ export const PROCESS_FACTS = {
       root: TEXT,
       processRequest: NUMBER_OR_NULL,
       delivered: NUMBER_OR_NULL,
+      clientIo: z.enum(["host", "client"]).optional(),
+      opening: OPENING_RULES.optional(),
       io: z.enum(["host", "client"]).optional(),
     },
-    visible: shown("run", "agent", "host", "root", "processRequest", "delivered", "io"),
+    visible: {
+      ...shown("run", "agent", "processRequest", "delivered", "clientIo", "io"),
+      ...hidden("host", "root"),
+      opening: "open",
+    },
   }),
   "runtime.reconnected": fact({
     meaning: "The host's socket for a known process is back.",
     source: "gateway",
     listed: "soon",
     payload: ON_HOST,
-    visible: shown("run", "host"),
+    visible: { run: "scalar", host: "hidden" },
   }),
   "runtime.disconnected": fact({
     meaning: "The host's socket was lost; the process may be alive.",
@@ -40,7 +47,7 @@ export const PROCESS_FACTS = {
     source: "gateway",
     listed: "soon",
     payload: { ...ON_HOST, reason: TEXT_OR_NULL },
-    visible: shown("run", "host", "reason"),
+    visible: { ...shown("run", "reason"), host: "hidden" },
   }),
   "runtime.reconnect_attempt": fact({
     meaning:
@@ -55,6 +62,16 @@ export const PROCESS_FACTS = {
     },
     visible: shown("attempt", "delayMs", "reason", "process"),
   }),
+  "runtime.opening_refused": fact({
+    meaning:
+      "The client wants to bring along something that the workspace's `setting` does not allow. The process is told to end, and everything that waits for it fails.",
+    source: "gateway",
+    listed: "soon",
+    freesPlacement: true,
+    stopsProcess: "the workspace does not allow the opening",
+    payload: { setting: TEXT, message: TEXT },
+    visible: shown("setting", "message"),
+  }),
   "runtime.noise": fact({
     meaning: "The agent wrote something that is not one JSON-RPC message.",
     source: "host",
@@ -67,7 +84,7 @@ export const PROCESS_FACTS = {
     source: "host",
     listed: "never",
     payload: { run: TEXT_OR_NULL, pid: NUMBER_OR_NULL, command: TEXT_OR_NULL },
-    visible: shown("run", "pid", "command"),
+    visible: { ...shown("run", "pid"), command: "hidden" },
   }),
   "queue.owner.stopped": fact({
     meaning:
@@ -88,8 +105,8 @@ export const PROCESS_FACTS = {
       synthetic: SYNTHETIC,
     },
     visible: {
-      ...shown("run", "pid", "code", "signal", "error", "reason", "expected", "lost", "synthetic"),
-      stderr: "hidden",
+      ...shown("run", "pid", "code", "signal", "reason", "expected", "lost", "synthetic"),
+      ...hidden("error", "stderr"),
     },
   }),
   "queue.owner.draining": fact({
@@ -97,7 +114,7 @@ export const PROCESS_FACTS = {
     source: "gateway",
     listed: "never",
     payload: ON_HOST,
-    visible: shown("run", "host"),
+    visible: { run: "scalar", host: "hidden" },
   }),
   "queue.owner.drained": fact({
     meaning: "The process is told to end because its host is draining; the queue waits for the next process.",
@@ -105,7 +122,7 @@ export const PROCESS_FACTS = {
     listed: "never",
     stopsProcess: "the host is being drained",
     payload: ON_HOST,
-    visible: shown("run", "host"),
+    visible: { run: "scalar", host: "hidden" },
   }),
   "queue.owner.lease_renewed": fact({
     meaning: "The process had work; it is checked again at `until`, in milliseconds since the epoch.",
@@ -124,8 +141,8 @@ export const PROCESS_FACTS = {
   }),
   error: fact({
     meaning:
-      "Something went wrong. With `violation` the agent broke a rule in event `frame` and goes on (`last`: further cases of this turn are only counted); without it, `origin` failed.",
-    source: "gateway",
+      "Something went wrong. With `violation` the agent broke a rule in event `frame` and goes on (`last`: further cases of this turn are only counted); with `item` the gateway skipped that item of the run, which it could not record; with the `detailCode` `frame_skipped` it skipped a client's frame, with `webhook_message_skipped` a webhook message that the workspace could not take; with `message_dropped` a host could not send a message of the agent; otherwise `origin` failed.",
+    source: "host or gateway",
     listed: "soon",
     freesPlacement: true,
     webhook: "agent.failed",
@@ -138,9 +155,10 @@ export const PROCESS_FACTS = {
       violation: TEXT.optional(),
       frame: SEQ.optional(),
       last: z.literal(true).optional(),
+      item: z.number().optional(),
     },
     visible: {
-      ...shown("origin", "code", "detailCode", "message", "violation", "frame", "last"),
+      ...shown("origin", "code", "detailCode", "message", "violation", "frame", "last", "item"),
       stderr: "hidden",
     },
   }),

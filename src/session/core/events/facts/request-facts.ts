@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { OPTIONS, OUTCOME, TOOL_CALL } from "../visible-parts.ts";
+import { OPTIONS, OUTCOME, PERSON, TOOL_CALL } from "../visible-parts.ts";
 import { fact, NUMBER_OR_NULL, SEQ, shown, TEXT, TEXT_OR_NULL } from "./definition.ts";
 
 /** `request` is the agent's request, `answer` the frame that answered it. */
@@ -51,7 +51,7 @@ export const REQUEST_FACTS = {
       subject: TEXT.optional(),
       why: TEXT_OR_NULL,
     },
-    visible: { ...shown("request", "answer", "by", "subject", "why"), outcome: OUTCOME },
+    visible: { ...shown("request", "answer", "why"), by: "hidden", subject: PERSON, outcome: OUTCOME },
   }),
   "permission.withdrawn": fact({
     meaning: "The permission request no longer needs an answer.",

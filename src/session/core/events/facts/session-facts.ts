@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { members, scalars } from "../../../../protocol/allow-list.ts";
-import { fact, NUMBER_OR_NULL, SEQ, SYNTHETIC, shown, TEXT, TEXT_OR_NULL } from "./definition.ts";
+import { PERSON } from "../visible-parts.ts";
+import { fact, hidden, NUMBER_OR_NULL, SEQ, SYNTHETIC, shown, TEXT, TEXT_OR_NULL } from "./definition.ts";
 
 const IDENTITY = {
   tenant: TEXT,
@@ -11,7 +12,12 @@ const IDENTITY = {
   /** The client's session/new; null while the client has only logged in. */
   request: NUMBER_OR_NULL,
 };
-const SHOWN_IDENTITY = shown("tenant", "owner", "workspace", "agent", "cwd", "request");
+const SHOWN_IDENTITY = {
+  ...shown("workspace", "agent", "request"),
+  tenant: "hidden",
+  owner: PERSON,
+  cwd: "hidden",
+} as const;
 
 /** The life of the session itself, and of the agent's session behind it. */
 export const SESSION_FACTS = {
@@ -46,9 +52,12 @@ export const SESSION_FACTS = {
         workspace: TEXT_OR_NULL,
       }),
       ...IDENTITY,
+      /** The agent begins a new session: whoever imported the log may not choose the agent session to continue. */
+      anew: z.literal(true).optional(),
     },
     visible: {
-      from: members(scalars("format", "acpxRecordId", "lastSeq", "whole", "tenant", "owner", "workspace")),
+      anew: "scalar",
+      from: members(scalars("format", "acpxRecordId", "lastSeq", "whole")),
       ...SHOWN_IDENTITY,
     },
   }),
@@ -65,7 +74,7 @@ export const SESSION_FACTS = {
       cwd: TEXT_OR_NULL.optional(),
       name: TEXT_OR_NULL.optional(),
     },
-    visible: shown("acpSessionId", "previous", "synthetic", "agentCommand", "cwd", "name"),
+    visible: { ...shown("synthetic", "name"), ...hidden("acpSessionId", "previous", "agentCommand", "cwd") },
   }),
   "session.rebound": fact({
     meaning: "The agent opened another agent session in place of `previous`, which it cannot continue.",
@@ -73,7 +82,7 @@ export const SESSION_FACTS = {
     listed: "soon",
     opensAgentSession: true,
     payload: { acpSessionId: TEXT_OR_NULL, previous: TEXT_OR_NULL },
-    visible: shown("acpSessionId", "previous"),
+    visible: hidden("acpSessionId", "previous"),
   }),
   "session.loaded": fact({
     meaning:
@@ -89,14 +98,14 @@ export const SESSION_FACTS = {
       replay: z.boolean().optional(),
       role: z.enum(["controller", "observer"]).optional(),
     },
-    visible: shown("acpSessionId", "method", "connection", "request", "replay", "role"),
+    visible: { ...shown("method", "connection", "request", "replay", "role"), acpSessionId: "hidden" },
   }),
   "session.agent_session_id.updated": fact({
     meaning: "The agent told the id that its harness has for the session.",
     source: "gateway",
     listed: "never",
     payload: { agentSessionId: TEXT_OR_NULL, previous: TEXT_OR_NULL.optional(), synthetic: SYNTHETIC },
-    visible: shown("agentSessionId", "previous", "synthetic"),
+    visible: { ...hidden("agentSessionId", "previous"), synthetic: "scalar" },
   }),
   "session.closed": fact({
     meaning: "The session was closed; a client that loads or resumes it opens it again.",
@@ -105,7 +114,7 @@ export const SESSION_FACTS = {
     freesPlacement: true,
     stopsProcess: "closed",
     payload: { by: TEXT_OR_NULL, synthetic: SYNTHETIC },
-    visible: shown("by", "synthetic"),
+    visible: { by: "hidden", synthetic: "scalar" },
   }),
   "agent.login": fact({
     meaning:
@@ -121,6 +130,6 @@ export const SESSION_FACTS = {
     source: "gateway",
     listed: "never",
     payload: { first: SEQ, last: SEQ, key: TEXT, chars: z.number().int().nonnegative() },
-    visible: shown("first", "last", "key", "chars"),
+    visible: { ...shown("first", "last", "chars"), key: "hidden" },
   }),
 };

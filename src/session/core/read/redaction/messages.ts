@@ -6,6 +6,7 @@ import {
 import type { FrameEvent } from "../../events/event.ts";
 import {
   CONFIG_OPTIONS,
+  CONTENT,
   ERROR,
   ERROR_MARK,
   MODELS,
@@ -22,8 +23,6 @@ export function messageOf({ direction, frame, source }: FrameEvent): Allowed {
   const { kind, method = "", value } = frame;
   if (kind === "invalid") return members(scalars("jsonrpc", "id"));
   if (kind === "response") return direction === "in" ? FROM_AGENT_ANSWER : TO_AGENT_ANSWER;
-  // A prompt is what a person said.
-  if (direction === "out" && method === "session/prompt") return "whole";
   if (direction === "in" && method === "session/update")
     return message({ params: members({ sessionId: "scalar", update: updateOf(value.params, source) }) });
   const known = (direction === "in" ? FROM_AGENT : TO_AGENT).get(method);
@@ -32,7 +31,7 @@ export function messageOf({ direction, frame, source }: FrameEvent): Allowed {
 
 /** The route of a message, which the gateway adds. */
 export const ROUTE = {
-  ...scalars("connection", "to", "except", "id", "re", "requestId", "path", "stop", "early", "repeats"),
+  ...scalars("connection", "to", "except", "id", "re", "requestId", "stop", "early", "repeats"),
   also: each("scalar"),
 };
 
@@ -71,13 +70,16 @@ const FROM_AGENT: ReadonlyMap<string, Allowed> = new Map([
 
 /** The command of an MCP server is tool data. Agents take settings and keys in `_meta`. */
 const OPENING = members({
-  ...scalars("sessionId", "cwd"),
-  additionalDirectories: each("scalar"),
+  sessionId: "scalar",
+  cwd: blank('""'),
+  additionalDirectories: blank("[]"),
   mcpServers: blank("[]"),
 });
 
-/** Requests and notifications to the agent, except prompts. */
+/** Requests and notifications to the agent. */
 const TO_AGENT: ReadonlyMap<string, Allowed> = new Map([
+  // A prompt is what a person said, but not the files that are attached to it.
+  ["session/prompt", members({ ...scalars("sessionId", "messageId"), prompt: each(CONTENT) })],
   [
     "initialize",
     members({ protocolVersion: "scalar", clientCapabilities: "open", clientInfo: VISIBLE_IMPLEMENTATION }),
@@ -87,7 +89,7 @@ const TO_AGENT: ReadonlyMap<string, Allowed> = new Map([
   ["session/load", OPENING],
   ["session/resume", OPENING],
   ["session/fork", OPENING],
-  ["session/list", members(scalars("cwd", "cursor"))],
+  ["session/list", members(scalars("cursor"))],
   ["session/set_mode", members(scalars("sessionId", "modeId"))],
   ["session/set_model", members(scalars("sessionId", "modelId"))],
   ["session/set_config_option", members(scalars("sessionId", "configId", "type", "value"))],

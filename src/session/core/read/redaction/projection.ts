@@ -1,4 +1,4 @@
-import { type Allowed, each, members, scalars } from "../../../../protocol/allow-list.ts";
+import { type Allowed, blank, each, members, scalars } from "../../../../protocol/allow-list.ts";
 import {
   COMMANDS,
   CONFIG_OPTIONS,
@@ -41,16 +41,16 @@ const TURN = members(
 /** The part of the projection, and of the additions of a view, that a redacted reader sees. */
 export const SESSION = members({
   ...scalars("schema", "acpxRecordId", "state", "title", "agentStatus", "lastError"),
-  agent: members(scalars("command", "name")),
-  workspace: members(scalars("cwd", "name")),
-  identity: members(scalars("acpSessionId", "agentSessionId")),
+  agent: members({ command: blank('""'), name: "scalar" }),
+  workspace: members({ cwd: blank('""'), name: "scalar" }),
+  identity: members({ acpSessionId: blank("null"), agentSessionId: blank("null") }),
   lifecycle: members({
     ...scalars("createdAt", "lastUsedAt", "closed", "closedAt", "pid", "agentStartedAt"),
     lastAgentExit: members(scalars("code", "signal", "at", "reason")),
   }),
   log: members(scalars("firstSeq", "lastSeq", "nextSeq", "activeSegment")),
   info: members(scalars("title", "updatedAt")),
-  host: members(scalars("name", "run", "connected", "draining")),
+  host: members({ name: blank('"host"'), ...scalars("run", "connected", "draining") }),
   mode: choice(MODES),
   models: choice(MODELS),
   configOptions: kept(CONFIG_OPTIONS),
@@ -72,6 +72,7 @@ export const SESSION = members({
     }),
   ),
   pendingRequests: each(members(scalars("seq", "method", "by", "since"))),
-  clients: each(members(scalars("connection", "subject", "role", "since"))),
+  // The names of people are replaced before.
+  clients: each(members(scalars("connection", "role", "since", "subject"))),
   workspaceState: members({ currentBranch: "scalar", modifiedFiles: each("scalar") }),
 });

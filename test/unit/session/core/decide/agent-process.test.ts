@@ -127,7 +127,7 @@ describe("an idle process", () => {
   test("is told to end, and the next prompt starts another", () => {
     const session = openSession({ idleMs: 1000 });
     session.now += 1000;
-    expect(brief(session.step(checkIdle))).toEqual(["queue.owner.idle_expired"]);
+    expect(brief(session.step((batch) => checkIdle(batch, true)))).toEqual(["queue.owner.idle_expired"]);
     expect(session.state).toMatchObject({ paused: true, agent: "gone" });
     expect(brief(session.prompt("more"))).toContain("runtime.reconnect_attempt");
     expect(session.state.paused).toBe(false);
@@ -137,8 +137,22 @@ describe("an idle process", () => {
     const session = openSession({ idleMs: 1000 });
     session.prompt("long");
     session.now += 5000;
-    const events = session.step(checkIdle);
+    const events = session.step((batch) => checkIdle(batch, true));
     expect(payloadOf(events, "queue.owner.lease_renewed")).toMatchObject({ until: session.now + 1000 });
+  });
+
+  test("stays for a shorter time without a client", () => {
+    const session = openSession({ idleMs: 1000, unattendedIdleMs: 300 });
+    session.now += 300;
+    const events = session.step((batch) => checkIdle(batch, true));
+    expect(payloadOf(events, "queue.owner.lease_renewed")).toMatchObject({ until: session.now + 700 });
+    expect(brief(session.step((batch) => checkIdle(batch, false)))).toEqual(["queue.owner.idle_expired"]);
+  });
+
+  test("stays no longer without a client than with one", () => {
+    const session = openSession({ idleMs: 100, unattendedIdleMs: 300 });
+    session.now += 100;
+    expect(brief(session.step((batch) => checkIdle(batch, false)))).toEqual(["queue.owner.idle_expired"]);
   });
 });
 

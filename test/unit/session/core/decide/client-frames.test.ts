@@ -185,17 +185,35 @@ describe("an observer", () => {
     expect(session.state.closed).toBe(true);
   });
 
-  test("may not prompt", () => {
-    const events = openSession().client({ id: 5, method: "session/prompt", params: {} }, "o", observer);
-    expect(lastMessage(events)).toMatchObject({ error: { code: -32003 } });
+  test("[I12] is neither history nor activity when it loads a session", () => {
+    const session = openSession();
+    const { historyChars, activeAt } = session.state;
+    const events = session.client({ id: 5, method: "session/load", params: {} }, "o", observer);
+    expect(brief(events)).toEqual([
+      "client out session/load reader",
+      "session.loaded",
+      "gateway in response reader",
+    ]);
+    expect(session.state).toMatchObject({ historyChars, activeAt, awaitingAgent: {} });
   });
+
+  test.each(["session/prompt", "session/cancel", "$/cancel_request", "_any"])(
+    "[I12] leaves nothing behind with %s",
+    (method) => {
+      const session = openSession();
+      const before = JSON.stringify(session.state);
+      expect(session.client({ id: 5, method, params: {} }, "o", observer)).toEqual([]);
+      expect(session.client({ method, params: {} }, "o", observer)).toEqual([]);
+      expect(JSON.stringify(session.state)).toBe(before);
+    },
+  );
 
   test("may not answer the agent", () => {
     const session = openSession();
     session.prompt("go");
     const [asked] = session.askPermission();
     const answer = { id: `${session.state.sessionId}:${asked?.seq}`, result: {} };
-    expect(brief(session.client(answer, "o", observer))).toEqual(["client out response gateway"]);
+    expect(session.client(answer, "o", observer)).toEqual([]);
     expect(session.state.awaitingClient[asked?.seq as number]).toBeDefined();
   });
 });
@@ -218,6 +236,18 @@ describe("a frame that the session does not know", () => {
     session.request("_vendor/ask");
     expect(lastMessage(session.request("_vendor/ask"))).toMatchObject({
       error: { message: "The agent has not answered 1 requests" },
+    });
+  });
+
+  test("leaves only its id and its method when it is refused", () => {
+    const session = openSession({ openRequests: 1 });
+    session.request("_vendor/ask");
+    const [refused] = session.request("_vendor/ask", { body: "x".repeat(1000) });
+    expect(refused).toMatchObject({ kind: "acp.frame", route: { stop: "gateway" } });
+    expect(lastMessage(refused ? [refused] : [])).toEqual({
+      jsonrpc: "2.0",
+      id: expect.anything(),
+      method: "_vendor/ask",
     });
   });
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { isWelcome } from "../../../../../src/session/core/decide/host-items.ts";
+import { unreadableAnswer } from "../../../../../src/protocol/message-head.ts";
+import { isWelcome } from "../../../../../src/session/core/decide/host-greeting.ts";
 import {
   brief,
   lastMessage,
@@ -36,6 +37,32 @@ describe("a host's hello", () => {
     const ended = session.answer(prompt?.seq as number, { stopReason: "end_turn" });
     expect(brief(ended)).toContain("queue.owner.drained");
     expect(session.state.run?.stopping).toBe(true);
+  });
+
+  test("[I13] is refused where the workspace has decided otherwise who serves the files, and nobody waits for it", () => {
+    const session = new SessionScript();
+    session.open();
+    const events = session.hello("run-1", "h1", { io: "client" }, "host");
+    expect(brief(events)).toEqual(["error", "gateway in response"]);
+    expect(payloadOf(events, "error")).toMatchObject({
+      message: expect.stringContaining("the workspace by the host"),
+    });
+    expect(session.state).toMatchObject({ run: null, agent: "failed" });
+  });
+
+  test("[I13] is refused for a known process that changes who serves the files, and the process is given up", () => {
+    const session = openSession();
+    const events = session.hello("run-1", "h1", { io: "client" }, "host");
+    expect(payloadOf(events, "queue.owner.stopped")).toMatchObject({ lost: true });
+    expect(session.state.run).toBeNull();
+  });
+
+  test("[I13] of an earlier build's log decides nothing about files", () => {
+    const session = new SessionScript();
+    session.open();
+    const hello = { run: "run-1", agent: "codex", host: "h1", root: "/", processRequest: 1, delivered: 0 };
+    session.step((batch) => batch.fact("gateway", "runtime.connected", { ...hello, io: "client" }));
+    expect(session.state.run?.io).toBe("host");
   });
 
   test("is welcome only for the process that the session has or asked for", () => {
@@ -138,6 +165,63 @@ describe("an item that is no message", () => {
   });
 });
 
+describe("an answer of the agent that cannot be read", () => {
+  const deep = `${'{"a":'.repeat(600)}1${"}".repeat(600)}`;
+  const wide = `[${"1,".repeat(600_000)}1]`;
+  const FORMS = [
+    ["too deep", (id: number) => `{"jsonrpc":"2.0","id":${id},"result":${deep}}`],
+    ["too deep, with its id last", (id: number) => `{"jsonrpc":"2.0","result":${deep},"id":${id}}`],
+    ["too many values, with its id last", (id: number) => `{"result":{"x":${wide}},"id":${id}}`],
+    ["not JSON", (id: number) => `{"jsonrpc":"2.0","id":${id},"result":{"x":NaN}}`],
+    ["neither result nor error", (id: number) => `{"jsonrpc":"2.0","id":${id}}`],
+    ["error of the host", (id: number) => unreadableAnswer(String(id), "the line is not UTF-8")],
+  ] as const;
+
+  test.each(FORMS)("ends the turn with an error that the state has (%s)", (_, text) => {
+    const session = openSession();
+    const [prompt] = session.prompt("go");
+    const events = session.item(text(prompt?.seq as number));
+    expect(brief(events)).toEqual(["agent in response", "error", "turn.failed"]);
+    expect(payloadOf(events, "error")).toMatchObject({ origin: "agent", detailCode: "unreadable_answer" });
+    expect(session.state.turn).toBeNull();
+    expect(session.state.lastError).toContain("session/prompt: The agent's answer cannot be read");
+  });
+
+  test("ends no turn when its id is inside it", () => {
+    const session = openSession();
+    const [prompt] = session.prompt("go");
+    session.item(`{"jsonrpc":"2.0","method":"session/update","params":{"x":${deep},"id":${prompt?.seq}}}`);
+    expect(session.state.turn).not.toBeNull();
+  });
+});
+
+describe("a request of the agent that cannot be read", () => {
+  const deep = `${'{"a":'.repeat(600)}1${"}".repeat(600)}`;
+
+  test.each([
+    `{"jsonrpc":"2.0","method":"_ask","params":${deep},"id":"q"}`,
+    `{"jsonrpc":"2.0","id":"q","method":"_ask","params":{"x":NaN}}`,
+    '{"jsonrpc":"2.0","id":"q","method":5}',
+  ])("gets an error (%#)", (line) => {
+    const session = openSession();
+    const events = session.item(line);
+    expect(lastMessage(events)).toMatchObject({ id: "q", error: { message: expect.any(String) } });
+    expect(session.state.lastError).toContain("A request of the agent cannot be read");
+  });
+});
+
+test("a message that the host had to drop is an error with the true reason, and clients are told", () => {
+  const session = openSession();
+  const events = session.item('["dropped","(a line of 9 bytes was dropped: too long for a frame)"]');
+  expect(brief(events)).toEqual(["error", "gateway in session/update"]);
+  expect(payloadOf(events, "error")).toMatchObject({ origin: "host", detailCode: "message_dropped" });
+  const reason = expect.stringContaining("a line of 9 bytes was dropped: too long");
+  expect(lastMessage(events)).toMatchObject({
+    params: { update: { _meta: { "acp-edge/event": "agent.violation", "acp-edge/message": reason } } },
+  });
+  expect(session.state).toMatchObject({ lastError: reason, report: { violations: { noMessage: 0 } } });
+});
+
 describe("a violation of the agent", () => {
   const call = { sessionUpdate: "tool_call", toolCallId: "t", title: "T", status: "completed" };
 
@@ -211,7 +295,11 @@ describe("a file request of the agent", () => {
       { connection: "c1", serves: ["terminal"], cwd: "/editor" },
       { connection: "c2", serves: ["terminal"], cwd: "/editor" },
     ];
-    const [create] = session.agent({ id: 1, method: "terminal/create", params: { command: "ls" } });
+    const [create] = session.agent({
+      id: 1,
+      method: "terminal/create",
+      params: { sessionId: "a", command: "ls" },
+    });
     expect(create).toMatchObject({ route: { to: "c2" } });
     session.client({ id: `${session.state.sessionId}:${create?.seq}`, result: { terminalId: "T" } }, "c2");
     const [output] = session.agent({ id: 2, method: "terminal/output", params: { terminalId: "T" } });
@@ -229,6 +317,28 @@ test("a request of the agent is refused when clients have too many to answer", (
     id: 2,
     error: { message: "Clients have not answered 1 requests" },
   });
+});
+
+test("a request of the agent is refused when the requests that clients have to answer are too large together", () => {
+  const session = openSession({ openRequestChars: 10_000, smallChars: 1_000 });
+  const ask = (id: number, chars: number) =>
+    session.agent({ id, method: "_vendor/ask", params: { text: "x".repeat(chars) } });
+  const isOpen = (seq: number | undefined) => String(seq) in session.state.awaitingClient;
+  session.prompt("go");
+  const [first] = ask(1, 20_000);
+  expect(isOpen(first?.seq)).toBe(true);
+  const [second, refusal] = ask(2, 2_000);
+  expect(isOpen(second?.seq)).toBe(false);
+  expect(refusal).toMatchObject({
+    frame: {
+      value: {
+        id: 2,
+        error: { message: "The requests that clients have not answered exceed 10000 characters" },
+      },
+    },
+  });
+  const [small] = ask(3, 500);
+  expect(isOpen(small?.seq)).toBe(true);
 });
 
 test("an answer that nobody waits for stays in the log", () => {

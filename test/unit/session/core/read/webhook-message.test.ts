@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { notification } from "../../../../../src/protocol/errors.ts";
 import { DEFAULT_LIMITS } from "../../../../../src/protocol/limits.ts";
 import { ASK_ALWAYS } from "../../../../../src/protocol/permission-policy.ts";
 import {
@@ -90,6 +91,10 @@ describe("permission.pending", () => {
             toolCallId: "t1",
             title: "Write a file",
             kind: "edit",
+            details: [
+              { name: "title", text: "Write a file", hiddenChars: 0 },
+              { name: "kind", text: "edit", hiddenChars: 0 },
+            ],
             options: OPTIONS,
           },
           requestedAt: TIME,
@@ -123,10 +128,39 @@ describe("permission.pending", () => {
     expect(message.data.permission.options).toHaveLength(DEFAULT_LIMITS.answerLinks);
     expect(message.data.permission.options[0]).toEqual({
       optionId: "o0",
-      name: "x".repeat(STATE_BUDGET.labelChars),
+      name: `${"x".repeat(STATE_BUDGET.labelChars - 1)}…`,
       kind: null,
     });
-    expect(JSON.stringify(message).length).toBeLessThan(10_000);
+    const { details } = message.data.permission;
+    expect(details.map(({ name }) => name)).toEqual(["title", "kind"]);
+    expect((details[0]?.text.length ?? 0) + (details[0]?.hiddenChars ?? 0)).toBe(1e6);
+    expect(
+      JSON.stringify({
+        ...message,
+        data: { ...message.data, permission: { ...message.data.permission, details: [] } },
+      }).length,
+    ).toBeLessThan(10_000);
+    expect(JSON.stringify(details).length).toBeLessThan(20_000);
+  });
+
+  test("has the whole command, also one that only the tool call named, with invisible characters marked", () => {
+    const { batch, messages } = running();
+    const command = `echo ${"a".repeat(1000)} \u202e; rm -rf /`;
+    const update = {
+      sessionUpdate: "tool_call",
+      toolCallId: "t2",
+      title: "Echo\u200b",
+      rawInput: { command },
+    };
+    batch.frame("agent", "in", notification("session/update", { sessionId: "agent-session", update }));
+    ask(batch, { toolCall: { toolCallId: "t2" } });
+    const [message] = messages();
+    if (message?.type !== "permission.pending") throw new Error("There is no webhook message");
+    const { title, details } = message.data.permission;
+    expect(title).toBe("Echo⟨U+200B⟩");
+    expect(details.find(({ name }) => name === "command")?.text).toBe(
+      `echo ${"a".repeat(1000)} ⟨U+202E⟩; rm -rf /`,
+    );
   });
 });
 

@@ -22,6 +22,18 @@ test("an imported log counts as history of its own storage, also the part that t
   expect(state.historyChars).toBe(whole + chunk.length);
 });
 
+test("a log.archived fact from elsewhere archives no more than there is, so that the limit of the history holds", () => {
+  const { state, batch, agent } = session();
+  agent(chunk);
+  const whole = state.historyChars;
+  for (let i = 0; i < 3; i += 1)
+    batch.fact("gateway", "log.archived", { first: 1, last: 1e15, key: "k", chars: Number.MAX_SAFE_INTEGER });
+  expect(state).toMatchObject({ historyChars: 0, archivedChars: whole });
+  expect(state.archivedUpTo).toBeLessThanOrEqual(state.lastSeq);
+  agent(chunk);
+  expect(state.historyChars).toBe(chunk.length);
+});
+
 test.each([-1e300, 1.7e308, 0.5, "many"])(
   "a log.archived fact from elsewhere with %j characters stays foreign and changes no count",
   (chars) => {

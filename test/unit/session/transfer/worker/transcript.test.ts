@@ -53,6 +53,18 @@ class Log {
 }
 
 describe("a transcript", () => {
+  test("has room for any number of code fences, and for a value that is too deep to be written", () => {
+    const log = new Log();
+    const output = "` ``` ".repeat(200_000);
+    log.update({ sessionUpdate: "tool_call", toolCallId: "a", status: "completed", rawOutput: output });
+    const content = [{ type: "content", content: { type: "text", text: output } }];
+    log.update({ sessionUpdate: "tool_call", toolCallId: "b", status: "completed", content });
+    const rawOutput = JSON.parse("[".repeat(200_000) + "]".repeat(200_000)) as unknown;
+    log.update({ sessionUpdate: "tool_call", toolCallId: "c", status: "completed", rawOutput });
+    expect(log.body()).toContain("````\n` ``` ");
+    expect(log.body()).toContain("nested too deeply");
+  });
+
   test("reads like the conversation", () => {
     const log = new Log();
     const first = log.prompt("Please mend the build.");

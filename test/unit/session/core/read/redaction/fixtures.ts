@@ -16,7 +16,7 @@ export const MARK = { "acp-edge/redacted": true };
 const PLACE = {
   seq: 1,
   at: Date.parse("2026-01-02T03:04:05.678Z"),
-  context: { acpSessionId: "s", agentSessionId: null, turnId: null },
+  context: { acpSessionId: null, agentSessionId: null, turnId: null },
 };
 
 export function frame(
@@ -71,7 +71,7 @@ export const HARMLESS: readonly LogEvent[] = [
   }),
   update({
     sessionUpdate: "agent_message_chunk",
-    content: { type: "resource", resource: { uri: "file:///a", text: "t", mimeType: "text/plain" } },
+    content: { type: "resource", resource: { uri: "file:///a", text: "", mimeType: "text/plain" } },
   }),
   update({ sessionUpdate: "agent_thought_chunk", content: SAID }),
   update({ sessionUpdate: "tool_call", ...TOOL, locations: LOCATIONS }),
@@ -139,13 +139,13 @@ export const OTHERS: readonly LogEvent[] = [
   answers("out", { action: "decline" }),
   says("initialize", { protocolVersion: 1, clientInfo: { name: "c", version: "1" } }),
   says("authenticate", { methodId: "m" }),
-  says("session/new", { cwd: "/", additionalDirectories: ["/b"], mcpServers: [] }),
-  says("session/load", { sessionId: "s", cwd: "/", mcpServers: [] }),
+  says("session/new", { cwd: "", additionalDirectories: [], mcpServers: [] }),
+  says("session/load", { sessionId: "s", cwd: "", mcpServers: [] }),
   says("session/set_mode", { sessionId: "s", modeId: "m" }),
   says("session/set_config_option", { sessionId: "s", configId: "fast", type: "boolean", value: true }),
   frame("out", { method: "session/cancel", params: { sessionId: "s" } }),
-  note("session.requested", { tenant: "t", owner: "o", workspace: "w", agent: "a", cwd: "/", request: 1 }),
-  note("runtime.connected", { run: "r", agent: "a", host: "h", root: "/", processRequest: 1, delivered: 0 }),
+  note("session.requested", { owner: "user", workspace: "w", agent: "a", request: 1 }),
+  note("runtime.connected", { run: "r", agent: "a", processRequest: 1, delivered: 0 }),
   note("queue.owner.stopped", { run: "r", code: 1, signal: null, reason: "exit code 1", expected: false }),
   note("turn.failed", { turnId: "t", prompt: 1, reason: "agent_exited", error: { code: 1, message: "m" } }),
   note("permission.requested", { request: 1, toolCall: TOOL, options: [OPTION] }),
@@ -153,7 +153,7 @@ export const OTHERS: readonly LogEvent[] = [
     request: 1,
     answer: 2,
     outcome: { outcome: "cancelled" },
-    by: "x",
+    subject: "user",
     why: "y",
   }),
   note("client.fs.read", { request: 1, answer: 2, ok: true }),

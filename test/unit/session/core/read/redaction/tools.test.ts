@@ -28,8 +28,10 @@ const updateIn = (event: LogEvent) => paramsOf(event).update as Json;
 
 const PROMPT = says("session/prompt", {
   sessionId: "s",
-  prompt: [{ type: "resource", resource: { uri: "file:///a", text: SECRET }, _meta: { of: "a person" } }],
-  _meta: { "acp-edge/idempotencyKey": "k" },
+  prompt: [
+    { type: "text", text: "look at this" },
+    { type: "resource_link", uri: "file:///a", name: "a", size: 3 },
+  ],
 });
 
 describe("a harmless event", () => {
@@ -136,7 +138,7 @@ describe("tool data", () => {
   test("is no part of tool settings", () => {
     const params = { cwd: "/", mcpServers: [{ name: "n", command: "c", args: [SECRET], env: [] }] };
     expect(paramsOf(says("session/new", { ...params, _meta: { systemPrompt: SECRET } }))).toEqual({
-      cwd: "/",
+      cwd: "",
       mcpServers: [],
       _meta: MARK,
     });

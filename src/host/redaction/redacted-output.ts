@@ -1,0 +1,208 @@
+import type { Timing } from "../../node/timing.ts";
+import { type HostEvent, NOISE_CHARS } from "../../protocol/host-wire.ts";
+import { eachMember, isObjectAt, type Span, skipSpace, skipValue } from "../../protocol/json-text.ts";
+import { isRecord } from "../../protocol/json-value.ts";
+import { RedactedStream } from "./redacted-stream.ts";
+import type { Redactor } from "./redactor.ts";
+
+/** Beyond these numbers held items are released, whatever they end in. */
+const HELD_CHARS_MAX = 1 << 18;
+const HELD_ITEMS_MAX = 10_000;
+const STREAMS_MAX = 64;
+
+/** The texts that agents send in pieces, by their path in an update. */
+const STREAMED_TEXTS: readonly (readonly string[])[] = [
+  ["content", "text"],
+  ["_meta", "terminal_output", "data"],
+];
+
+const NOISE = "noise";
+
+/** `isUrgent`: somebody waits for the item. */
+type Item = { text: string | undefined; isUrgent: boolean };
+/** Takes items that may leave; `isUrgent`: somebody waits for one of them. */
+type ItemSink = (items: readonly string[], isUrgent: boolean) => void;
+type TimedStream = { stream: RedactedStream; until: number };
+
+/**
+ * Everything that leaves the host about one agent process, in order and without secrets. Agents stream their texts, so a
+ * secret can be cut anywhere: an item that may end in the beginning of a secret waits for the next piece of the same
+ * text, for a short time. The items after it wait with it, except that a request, a response and an event of the host
+ * release all items before them, because somebody waits for these.
+ */
+export class RedactedOutput {
+  readonly #redactor: Redactor;
+  readonly #timing: Pick<Timing, "holdMinMs" | "holdMaxMs">;
+  readonly #sink: ItemSink;
+  readonly #streams = new Map<string, TimedStream>();
+  /** All items from the first one that is held. */
+  #waiting: Item[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #timerDue = 0;
+
+  constructor(redactor: Redactor, timing: Pick<Timing, "holdMinMs" | "holdMaxMs">, sink: ItemSink) {
+    this.#redactor = redactor;
+    this.#timing = timing;
+    this.#sink = sink;
+  }
+
+  /** A frame of the agent, and its parsed form. */
+  frame(raw: string, message: Readonly<Record<string, unknown>>): void {
+    const streamed = streamedText(message);
+    if (streamed) {
+      const { key, path, text } = streamed;
+      this.#stream(key, text, (safe) =>
+        safe === undefined
+          ? this.#redactor.redactJson(raw, message)
+          : this.#redactor.redactJson(withText(raw, path, safe)),
+      );
+      return;
+    }
+    const isUrgent = message.id !== undefined;
+    if (isUrgent) this.#flushStreams();
+    this.#add(this.#redactor.redactJson(raw, message), isUrgent);
+  }
+
+  /** A line of the agent that is no frame. */
+  noise(text: string): void {
+    // A secret that the limit would cut has to be recognised first.
+    const kept = text.slice(0, NOISE_CHARS + this.#redactor.reach);
+    this.#stream(NOISE, `${kept}\n`, (safe) => {
+      const line = safe === undefined ? kept : safe.replace(/\n$/, "");
+      return JSON.stringify([NOISE, line.slice(0, NOISE_CHARS)] satisfies HostEvent);
+    });
+  }
+
+  event(event: HostEvent): void {
+    this.#flushStreams();
+    this.#add(JSON.stringify(this.#redactedEvent(event)), true);
+  }
+
+  /** Releases everything that is held. */
+  flush(): void {
+    this.#flushStreams();
+    this.#settle();
+  }
+
+  #redactedEvent(event: HostEvent): HostEvent {
+    // A frame within an event has escapes of its own.
+    if (event[0] === "answer" || event[0] === "sent") return [event[0], this.#redactor.redactJson(event[1])];
+    return JSON.parse(this.#redactor.redactJson(JSON.stringify(event))) as HostEvent;
+  }
+
+  #stream(key: string, text: string, render: (safe: string | undefined) => string): void {
+    const item: Item = { text: undefined, isUrgent: false };
+    this.#waiting.push(item);
+    const timed = this.#streamOf(key);
+    timed.stream.push(text, (safe) => {
+      item.text = render(safe);
+    });
+    if (timed.stream.isHolding) timed.until = Date.now() + this.#holdMs(timed.stream.openChars);
+    if (timed.stream.chars > HELD_CHARS_MAX || this.#waiting.length > HELD_ITEMS_MAX) this.#flushStreams();
+    this.#settle();
+  }
+
+  #streamOf(key: string): TimedStream {
+    let timed = this.#streams.get(key);
+    if (!timed) {
+      if (this.#streams.size >= STREAMS_MAX) {
+        this.#flushStreams();
+        this.#streams.clear();
+      }
+      timed = { stream: new RedactedStream(this.#redactor), until: 0 };
+      this.#streams.set(key, timed);
+    }
+    return timed;
+  }
+
+  /** A single character is the beginning of some secret often, several hardly ever. */
+  #holdMs(openChars: number): number {
+    const { holdMinMs, holdMaxMs } = this.#timing;
+    return Math.min(holdMaxMs, holdMinMs * 2 ** Math.max(0, openChars - 1));
+  }
+
+  #add(text: string, isUrgent: boolean): void {
+    this.#waiting.push({ text, isUrgent });
+    if (this.#waiting.length > HELD_ITEMS_MAX) this.#flushStreams();
+    this.#settle();
+  }
+
+  #flushStreams(): void {
+    for (const { stream } of this.#streams.values()) stream.flush();
+  }
+
+  /** Passes on the items before the first one that is held. */
+  #settle(): void {
+    const ready: string[] = [];
+    let hasUrgent = false;
+    for (const { text, isUrgent } of this.#waiting) {
+      if (text === undefined) break;
+      ready.push(text);
+      hasUrgent ||= isUrgent;
+    }
+    if (ready.length > 0) {
+      this.#waiting = this.#waiting.slice(ready.length);
+      this.#sink(ready, hasUrgent);
+    }
+    if (this.#waiting.length > 0) this.#releaseAt(this.#nextRelease());
+  }
+
+  /** A timer that is due earlier stays: most items are released by the next piece of their text. */
+  #releaseAt(time: number): void {
+    if (this.#timer !== undefined && this.#timerDue <= time) return;
+    clearTimeout(this.#timer);
+    this.#timerDue = time;
+    this.#timer = setTimeout(() => this.#release(), time - Date.now());
+  }
+
+  #nextRelease(): number {
+    const holding = [...this.#streams.values()].filter(({ stream }) => stream.isHolding);
+    return Math.min(...holding.map(({ until }) => until));
+  }
+
+  #release(): void {
+    this.#timer = undefined;
+    const now = Date.now();
+    for (const { stream, until } of this.#streams.values()) if (until <= now) stream.flush();
+    this.#settle();
+  }
+}
+
+/** The piece of a text that an update carries, with its path, and a key that all pieces of this text share. */
+function streamedText({ id, method, params }: Readonly<Record<string, unknown>>) {
+  if (id !== undefined || method !== "session/update" || !isRecord(params) || !isRecord(params.update))
+    return undefined;
+  const { update, sessionId } = params;
+  for (const path of STREAMED_TEXTS) {
+    let value: unknown = update;
+    for (const name of path) value = isRecord(value) ? value[name] : undefined;
+    if (typeof value !== "string") continue;
+    // Readers join chunks of one kind, whichever messages the agent says they belong to.
+    const { sessionUpdate, toolCallId } = update;
+    const key = `${sessionUpdate} ${toolCallId} ${sessionId}`;
+    return { key, path, text: value };
+  }
+  return undefined;
+}
+
+/** The frame with another text at the path in its update. */
+function withText(raw: string, path: readonly string[], text: string): string {
+  const span = spanAt(raw, ["params", "update", ...path]);
+  return span === undefined ? raw : raw.slice(0, span.start) + JSON.stringify(text) + raw.slice(span.end);
+}
+
+/** The value at a path; of several members with one name the last, as for `JSON.parse`. */
+function spanAt(raw: string, path: readonly string[]): Span | undefined {
+  let start = skipSpace(raw, 0);
+  for (const name of path) {
+    if (!isObjectAt(raw, start)) return undefined;
+    let found: number | undefined;
+    eachMember(raw, start, (key, at) => {
+      if (key === name) found = at;
+      return skipValue(raw, at);
+    });
+    if (found === undefined) return undefined;
+    start = found;
+  }
+  return { start, end: skipValue(raw, start) };
+}

@@ -1,0 +1,54 @@
+import type { HostHead } from "../../../protocol/host-wire.ts";
+import { allowsEverything } from "../../../protocol/opening-rules.ts";
+import type { ProcessPlacement } from "../../../protocol/rpc.ts";
+import type { SessionState } from "../state/state.ts";
+import { unavailable } from "./agent-process.ts";
+import type { Batch } from "./batch.ts";
+import { drain, hostBack, hostGone, processLost, processReplaced } from "./host-departure.ts";
+
+/**
+ * A host's socket says hello. The workspace decides which host serves a process, and who serves its files and terminals;
+ * the hello has to agree.
+ */
+
+export type HostHello = Extract<HostHead, { t: "hello" }>;
+
+/** Whether a process that says hello is the one the session has or waits for. */
+export function isWelcome(state: SessionState, { run, processRequest }: HostHello): boolean {
+  return state.run?.id === run || (state.agent === "starting" && state.processRequest === processRequest);
+}
+
+/** The placement of the process that the session has. Undefined for a process that is new to the session. */
+export function knownPlacement({ run }: SessionState, hello: HostHello): ProcessPlacement | undefined {
+  return run?.id === hello.run ? { host: run.host, io: run.io, opening: run.opening } : undefined;
+}
+
+/**
+ * Takes the hello of a process that is welcome, for the known process or for a new one. Returns the reason for a
+ * refusal, short enough for a close frame. A refused process serves nobody, so its session does not wait for it.
+ */
+export function hostHello(batch: Batch, hello: HostHello, placement: ProcessPlacement): string | undefined {
+  const { run, agent, host, root, processRequest, delivered, io = "host" } = hello;
+  const isKnown = batch.state.run?.id === run;
+  if (io !== placement.io) {
+    const reason = `its host has files and terminals served by the ${io}, the workspace by the ${placement.io}`;
+    if (isKnown) processLost(batch, reason);
+    else unavailable(batch, `The agent could not be started: ${reason}`);
+    return reason;
+  }
+  if (isKnown) {
+    // If the session crashed meanwhile, the log does not have the loss of the earlier socket.
+    hostGone(batch, "connection lost");
+    hostBack(batch, run, host);
+  } else {
+    processReplaced(batch);
+    const { io: clientIo, opening } = placement;
+    batch.fact("gateway", "runtime.connected", {
+      ...{ run, agent, host, root, processRequest, delivered },
+      ...(clientIo === "client" && { clientIo }),
+      ...(!allowsEverything(opening) && { opening }),
+    });
+  }
+  if (hello.draining) drain(batch, host);
+  return undefined;
+}

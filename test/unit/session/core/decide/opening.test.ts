@@ -1,0 +1,71 @@
+import { describe, expect, test } from "vitest";
+import { ErrorCode } from "../../../../../src/protocol/errors.ts";
+import { mustReadFrame, paramsOf } from "../../../../../src/protocol/frame.ts";
+import type { OpeningRules } from "../../../../../src/protocol/opening-rules.ts";
+import { open } from "../../../../../src/session/core/decide/client-frames.ts";
+import { isFrame, type LogEvent } from "../../../../../src/session/core/events/event.ts";
+import { SessionScript, startProcess } from "../session-script.ts";
+
+const STRICT: OpeningRules = { mcpServers: "http", additionalDirectories: "root", openingMeta: [] };
+
+/** A session that a client opens with these parameters, up to the process that could open it. */
+function opened(
+  params: string,
+  opening: SessionScript["opening"],
+): { script: SessionScript; log: LogEvent[] } {
+  const script = new SessionScript();
+  script.opening = opening;
+  const frame = mustReadFrame(`{"jsonrpc":"2.0","id":"n","method":"session/new","params":${params}}`);
+  const owner = { tenant: "t", owner: "me", workspace: "w", agent: "codex" };
+  script.step((batch) => open(batch, "c1", frame, owner));
+  return { script, log: startProcess(script) };
+}
+
+const toAgent = (log: LogEvent[]) =>
+  log.filter(isFrame).filter(({ direction, frame }) => direction === "out" && frame.method === "session/new");
+
+describe("an opening that the workspace does not allow", () => {
+  test.each([
+    ["mcpServers", '{"cwd":"/e","mcpServers":[{"name":"x","command":"/bin/sh","args":[],"env":[]}]}'],
+    ["additionalDirectories", '{"cwd":"/e","mcpServers":[],"additionalDirectories":["/root"]}'],
+  ])("never reaches the agent: the client hears that %s says so, and the process ends", (setting, params) => {
+    const { script, log } = opened(params, STRICT);
+    expect(toAgent(log)).toEqual([]);
+    expect(log.map(({ kind }) => kind)).toContain("runtime.opening_refused");
+    const [answer] = log
+      .filter(isFrame)
+      .filter(({ frame }) => frame.kind === "response" && frame.idText === '"n"');
+    expect(answer?.frame.value.error).toMatchObject({ code: ErrorCode.forbidden, data: { setting } });
+    expect(script.state).toMatchObject({ agent: "gone", run: { stopping: true } });
+    expect(script.state.awaitingAgent).toEqual({});
+    expect(toAgent(opened(params, { ...STRICT, [setting]: "all" }).log)).toHaveLength(1);
+  });
+});
+
+describe("an opening that the workspace allows in part", () => {
+  test("is made anew, so that no repeated member gets through", () => {
+    const servers = '"mcpServers":[{"name":"x","command":"/bin/sh","args":[],"env":[]}]';
+    const { log } = opened(`{"cwd":"/e",${servers},"mcpServers":[],"_meta":{"k":1},"_meta":{"k":2}}`, STRICT);
+    const [request] = toAgent(log);
+    expect(request?.frame.raw).not.toContain("/bin/sh");
+    expect(request && paramsOf(request.frame)).toEqual({ cwd: "/host/root", mcpServers: [] });
+  });
+
+  test("tells clients which keys the agent did not get", () => {
+    const { script, log } = opened('{"cwd":"/e","mcpServers":[],"_meta":{"claudeCode":{}}}', STRICT);
+    const [request] = toAgent(log);
+    const events = script.item(
+      JSON.stringify({ jsonrpc: "2.0", id: request?.seq, result: { sessionId: "a" } }),
+    );
+    const notices = events.filter(isFrame).filter(({ source }) => source === "gateway");
+    expect(notices.map(({ frame }) => frame.raw).join()).toContain("_meta.claudeCode");
+  });
+});
+
+test("an opening in a workspace that allows everything keeps the client's text", () => {
+  const params = '{ "cwd":"/e", "mcpServers":[],"x":1.0,"_meta":{"k":1e2}}';
+  const [request] = toAgent(
+    opened(params, { mcpServers: "all", additionalDirectories: "all", openingMeta: "all" }).log,
+  );
+  expect(request?.frame.raw).toContain('"x":1.0,"_meta":{"k":1e2}');
+});

@@ -1,0 +1,190 @@
+import { describe, expect, test } from "vitest";
+import { FACTS } from "../../../../../../src/session/core/events/catalogue.ts";
+import type { LogEvent } from "../../../../../../src/session/core/events/event.ts";
+import { isFrame } from "../../../../../../src/session/core/events/event.ts";
+import {
+  redacted,
+  redactedLine,
+  sessionFor,
+} from "../../../../../../src/session/core/read/redaction/redaction.ts";
+import { frame, lineOf, note, says, update } from "./fixtures.ts";
+
+/** Every string of an event is a mark of its own, so that a test sees which ones a redacted reader gets. */
+
+const mark = (path: string) => `«${path}»`;
+const marksIn = (text: string) =>
+  [...new Set([...text.matchAll(/«([^»]*)»/g)].map(([, path]) => path as string))].sort();
+
+/** The marks in what a client of the session and a reader of its events are shown. */
+function shownMarks(event: LogEvent): string[] {
+  const seen = redacted(event);
+  const body = isFrame(seen) ? seen.frame.raw : JSON.stringify(seen.payload);
+  const line = redactedLine(lineOf(event), event);
+  expect(marksIn(line)).toEqual(marksIn(body));
+  return marksIn(body);
+}
+
+/** A value with a mark in each of its fields. */
+function marked(names: readonly string[], more: object = {}): object {
+  return { ...Object.fromEntries(names.map((name) => [name, mark(name)])), ...more };
+}
+
+/** Fields of facts that name people, machines, directories or commands, or quote what processes wrote. */
+const NEVER = new Set([
+  ...["tenant", "owner", "cwd", "root", "host", "command", "agentCommand", "subject", "by", "key", "stderr"],
+  ...["acpSessionId", "agentSessionId", "previous"],
+]);
+
+describe("a redacted reader", () => {
+  test.each(Object.entries(FACTS))("of %s sees the fields that the catalogue shows", (kind, { payload }) => {
+    const fields = Object.keys(payload.shape);
+    const seen = shownMarks(note(kind, { ...marked(fields), _meta: mark("_meta"), vendor: mark("vendor") }));
+    const hidden = fields.filter((field) => !seen.includes(field));
+    expect(seen.filter((field) => NEVER.has(field) || !fields.includes(field))).toEqual([]);
+    expect(hidden).toEqual(expect.arrayContaining(fields.filter((field) => NEVER.has(field))));
+  });
+
+  test("sees of facts no text but these", () => {
+    const shown = Object.entries(FACTS).flatMap(([kind, { payload }]) =>
+      shownMarks(note(kind, marked(Object.keys(payload.shape)) as Record<string, unknown>)).map(
+        (field) => field,
+      ),
+    );
+    expect([...new Set(shown)].sort()).toMatchInlineSnapshot(`
+      [
+        "agent",
+        "anew",
+        "answer",
+        "attempt",
+        "byKind",
+        "chars",
+        "clientIo",
+        "code",
+        "connection",
+        "default",
+        "delayMs",
+        "delivered",
+        "detailCode",
+        "dropped",
+        "expected",
+        "first",
+        "frame",
+        "idleMs",
+        "io",
+        "item",
+        "last",
+        "lost",
+        "message",
+        "method",
+        "name",
+        "ok",
+        "onTimeout",
+        "opening",
+        "origin",
+        "pid",
+        "position",
+        "process",
+        "processRequest",
+        "prompt",
+        "reason",
+        "replay",
+        "request",
+        "role",
+        "run",
+        "seq",
+        "setting",
+        "signal",
+        "stopReason",
+        "synthetic",
+        "textPreview",
+        "timeoutMs",
+        "turnId",
+        "until",
+        "violation",
+        "why",
+        "workspace",
+      ]
+    `);
+  });
+
+  const annotations = { lastModified: mark("lastModified"), vendor: mark("annotations.vendor") };
+  const _meta = { secret: mark("_meta") };
+  const blocks = {
+    text: { type: "text", text: mark("text"), annotations, _meta },
+    image: { type: "image", data: mark("data"), mimeType: mark("mimeType"), uri: mark("uri"), _meta },
+    audio: { type: "audio", data: mark("data"), mimeType: mark("mimeType"), _meta },
+    link: {
+      type: "resource_link",
+      ...marked(["uri", "name", "title", "description", "mimeType", "vendor"]),
+      _meta,
+    },
+    file: { type: "resource", resource: { ...marked(["uri", "mimeType", "text", "vendor"]), _meta }, _meta },
+    blob: { type: "resource", resource: { ...marked(["uri", "mimeType", "blob"]), _meta }, _meta },
+    unknown: { type: "vendor_block", vendor: mark("vendor"), _meta },
+  };
+  const SHOWN: Readonly<Record<keyof typeof blocks, string[]>> = {
+    text: ["lastModified", "text"],
+    image: ["data", "mimeType", "uri"],
+    audio: ["data", "mimeType"],
+    link: ["description", "mimeType", "name", "title", "uri"],
+    file: ["mimeType", "uri"],
+    blob: ["mimeType", "uri"],
+    unknown: [],
+  };
+
+  test.each(Object.entries(blocks))(
+    "sees of a content block neither files nor _meta: %s",
+    (name, content) => {
+      const shown = SHOWN[name as keyof typeof blocks];
+      expect(
+        shownMarks(says("session/prompt", { sessionId: "s", prompt: [content], _meta, vendor: mark("v") })),
+      ).toEqual(shown);
+      for (const sessionUpdate of [
+        "user_message_chunk",
+        "agent_message_chunk",
+        "agent_thought_chunk",
+        "compaction_summary_chunk",
+      ])
+        expect(shownMarks(update({ sessionUpdate, content, _meta, vendor: mark("v") }))).toEqual(shown);
+    },
+  );
+
+  test("sees no directories, ids of the agent or routes of files", () => {
+    const opening = {
+      ...marked(["cwd", "vendor"]),
+      additionalDirectories: [mark("dir")],
+      mcpServers: [{ name: mark("server") }],
+      _meta,
+    };
+    for (const method of ["session/new", "session/load", "session/resume", "session/fork"])
+      expect(shownMarks(says(method, opening))).toEqual([]);
+    const event = frame("in", { id: 1, method: "fs/read_text_file", params: { path: "/a" } });
+    const placed = {
+      ...event,
+      context: { acpSessionId: mark("acpSessionId"), agentSessionId: mark("agentSessionId"), turnId: null },
+      route: { path: mark("path") },
+    } as LogEvent;
+    expect(marksIn(redactedLine(lineOf(placed), placed))).toEqual([]);
+  });
+
+  test("sees in the view of a session no people, commands, directories, hosts or ids of the agent", () => {
+    const caller = {
+      tenant: "t",
+      subject: "s",
+      workspaces: ["w"],
+      scopes: [],
+      expires: 0,
+      redacted: true,
+    } as const;
+    const view = {
+      title: mark("title"),
+      agent: marked(["command", "name"]),
+      workspace: marked(["cwd", "name"]),
+      identity: marked(["acpSessionId", "agentSessionId", "owner", "tenant"]),
+      host: marked(["name_of_host", "run", "root"], { name: mark("host") }),
+      clients: [{ subject: mark("subject"), ...marked(["role", "cwd"]) }],
+      owner: mark("owner"),
+    };
+    expect(marksIn(sessionFor(caller, view))).toEqual(["name", "role", "run", "title"]);
+  });
+});
