@@ -49,6 +49,11 @@ export function adoptCaller(client: Client, caller: Caller): Caller {
 }
 
 /** The notifications beyond ACP that the client's sessions send it. */
-export function subscriptionsOf({ dialect, control, serves = [] }: ClientState): Subscriptions {
-  return { turnEnds: dialect === "container", agent: control === true, serves };
+export function subscriptionsOf({
+  dialect,
+  control,
+  serves = [],
+  abilities = [],
+}: ClientState): Subscriptions {
+  return { turnEnds: dialect === "container", agent: control === true, serves, abilities };
 }

@@ -1,6 +1,7 @@
 import { CHAIN_RESPONSE_MS, callObject, RESPONSE_MS } from "../durable/object-call.ts";
 import { type SessionObject, sessionObject, workspaceObject } from "../durable/objects.ts";
 import type { Caller } from "../protocol/caller.ts";
+import { abilitiesOf } from "../protocol/client-abilities.ts";
 import { type DialectName, readOffer, translate, translateOpening } from "../protocol/dialects/index.ts";
 import {
   ErrorCode,
@@ -63,7 +64,13 @@ export class Router {
     );
     if (!selected.ok) return answer(errorResponse(id, rpcErrorOf(selected.refusal)));
     const { agent, initialize } = selected.value;
-    this.#client.change({ initialized: true, agent, dialect, serves: offeredIo(offer) });
+    this.#client.change({
+      initialized: true,
+      agent,
+      dialect,
+      serves: offeredIo(offer),
+      abilities: abilitiesOf(offer),
+    });
     const result = initializeResult(visibleTo(state.caller, initialize));
     answer(resultResponse(id, answered(result)));
   }

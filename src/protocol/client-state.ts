@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { CLIENT_ABILITIES } from "./client-abilities.ts";
 import { type DialectName, isDialectName } from "./dialects/index.ts";
 import { HANDOVER_FIELDS } from "./internal-headers.ts";
 import type { Allowance } from "./rpc.ts";
@@ -20,6 +21,8 @@ export const CLIENT_STATE = z.object({
   allowance: ALLOWANCE.optional(),
   /** The methods for files and terminals that the client offers to agents. */
   serves: z.array(z.enum(["read", "write", "terminal"])).optional(),
+  /** What the client can show and answer beyond the baseline of ACP. */
+  abilities: z.array(z.enum(CLIENT_ABILITIES)).optional(),
   /** The client comes back after it has lost its socket. */
   resumable: z.literal(true).optional(),
   /**

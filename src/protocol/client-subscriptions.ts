@@ -1,3 +1,4 @@
+import type { ClientAbility } from "./client-abilities.ts";
 import type { WorkspaceIo } from "./methods.ts";
 
 /**
@@ -11,4 +12,6 @@ export type Subscriptions = {
   readonly agent?: boolean;
   /** Not a subscription but an offer: the files and terminals that the client serves to the agent. */
   readonly serves?: readonly WorkspaceIo[];
+  /** Not a subscription either: what the client can show and answer beyond the baseline of ACP. */
+  readonly abilities?: readonly ClientAbility[];
 };
