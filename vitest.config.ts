@@ -61,8 +61,6 @@ export default defineConfig({
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
           setupFiles: ["test/e2e/setup.ts"],
-          // Evicting objects of two releases can take minutes on a busy machine: `npm run skew`.
-          exclude: process.env.SKEW ? [] : ["test/e2e/skew/skew.test.ts"],
           // Each file runs whole systems, so they run after the other projects and two at a time.
           sequence: { groupOrder: 1 },
           maxWorkers: WORKERS,

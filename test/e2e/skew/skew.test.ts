@@ -29,9 +29,7 @@ describe.each([...CLASSES, "Worker", "host"])("%s", (role) => {
     ["old", "new"],
     ["new", "old"],
   ] as const)("of the %s release among the %s one", (own, others) => {
-    beforeAll(async () => {
-      await stage.recast({ ...everyRole(others), [role]: own });
-    });
+    beforeAll(() => stage.restart({ ...everyRole(others), [role]: own }));
 
     test("plain clients have turns, permissions, a queue and a replay", plainClients);
     test("a resumable client loses and repeats nothing when its network fails", resumableClient);

@@ -208,6 +208,16 @@ export class Stage implements Reachable, AsyncDisposable {
     }
   }
 
+  /**
+   * Starts everything anew with other builds, over the same state. After a call of a method that the other build lacks,
+   * workerd keeps a reference between the two objects and evicts neither of them for minutes, so `recast` fails.
+   */
+  async restart(cast: Cast): Promise<void> {
+    await this.stopHost();
+    await this.serve(cast);
+    await this.startHost(cast.host ?? "new");
+  }
+
   /** Ends every process. The state stays. */
   async stop(): Promise<void> {
     await this.stopHost();
