@@ -12,7 +12,7 @@ beforeAll(() => {
 afterAll(() => rmSync(directory, { recursive: true }));
 
 const write = (name: string, text: string) => writeFileSync(join(directory, name), text);
-const read = () => readWorkerConfig(join(directory, "wrangler.toml"), AbortSignal.timeout(30_000));
+const read = () => readWorkerConfig(join(directory, "wrangler.toml"), AbortSignal.timeout(120_000));
 
 test("wrangler's reading of the configuration is cached until the configuration changes", async () => {
   write("worker.js", "export default {}");

@@ -27,7 +27,7 @@ import { dialHost, Peer } from "./peers/peer.ts";
 
 const SEED = Number(env.FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 32));
 const FIELDS = env.FUZZ_FIELDS === "all" ? Number.POSITIVE_INFINITY : Number(env.FUZZ_FIELDS ?? 8);
-const TIMEOUT_MS = FIELDS > 100 ? 1_200_000 : 60_000;
+const TIMEOUT_MS = FIELDS > 100 ? 1_200_000 : 180_000;
 
 /** Large forms of the messages: of the given share of the run's fields, or all of them. */
 function large(messages: readonly string[], share = 1): Iterable<string> {

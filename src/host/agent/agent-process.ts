@@ -139,8 +139,9 @@ export class AgentProcess {
     this.#child.stdout.resume();
   }
 
+  /** Without time to end by itself, the process is not asked to. */
   stop(killAfterMs = this.#killAfterMs): void {
-    this.#child.stdin.end();
+    if (killAfterMs > 0) this.#child.stdin.end();
     void this.#end(killAfterMs);
   }
 

@@ -18,7 +18,8 @@ export type ProcessGroup = {
 
 /**
  * Ends a process group with SIGTERM, and with SIGKILL after `killAfterMs`. The exit of the leader is not enough: some
- * launchers leave the native agent running when they get a signal. Resolves when the group is gone or was killed.
+ * launchers leave the native agent running when they get a signal. With no time the group is killed at once. Resolves
+ * when the group is gone or was killed.
  */
 export async function endGroup(group: ProcessGroup, killAfterMs: number): Promise<void> {
   const { leader } = group;
@@ -29,7 +30,7 @@ export async function endGroup(group: ProcessGroup, killAfterMs: number): Promis
     for (const pid of pids.filter((pid) => !asked.has(pid))) signal(pid, "SIGTERM");
     for (const pid of pids) asked.add(pid);
   };
-  if (!group.isWatched) signal(-leader, "SIGTERM");
+  if (!group.isWatched && killAfterMs > 0) signal(-leader, "SIGTERM");
   let strays = await straysOf(group);
   for (;;) {
     const isAlive = isGroupAlive(leader);

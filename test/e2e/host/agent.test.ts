@@ -112,11 +112,8 @@ describe("an agent process", () => {
 });
 
 describe("the reason why an agent failed", () => {
-  const start = async (...args: string[]) => {
-    const { gateway } = await startHost({
-      agents: [fixture("fixture", ...args)],
-      timing: { initializeMs: 300 },
-    });
+  const start = async (mode: string, timing = {}) => {
+    const { gateway } = await startHost({ agents: [fixture("fixture", mode)], timing });
     const session = await gateway.open("s");
     await gateway.until(() => session.exit);
     return session;
@@ -156,7 +153,8 @@ describe("the reason why an agent failed", () => {
   });
 
   test("says that the agent never answered initialize", async () => {
-    expect((await start("silent")).exit?.error).toBe("the agent did not answer initialize within 300 ms");
+    const session = await start("silent", { initializeMs: 300 });
+    expect(session.exit?.error).toBe("the agent did not answer initialize within 300 ms");
   });
 
   test("says that the agent refused to initialize", async () => {
