@@ -3,6 +3,7 @@ import { connectionObject, owningTenant } from "../durable/objects.ts";
 import type { Limits } from "../protocol/limits.ts";
 import { type Act, audit } from "../tenant/client/audit.ts";
 import { nextTimeout } from "./core/decide/policy.ts";
+import { isRestoring } from "./core/decide/queue.ts";
 import { FACTS, type Facts } from "./core/events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "./core/events/event.ts";
 import type { SessionState } from "./core/state/state.ts";
@@ -47,6 +48,7 @@ export class Effects {
     if (state.agent === "ready" && traits.some((fact) => fact.opensAgentSession)) {
       deadlines.clear("agent-start");
       deadlines.setUnlessSet("idle", Date.now() + this.#limits.idleMs);
+      if (isRestoring(state)) deadlines.set("settings", Date.now() + this.#limits.settingsMs);
     }
     for (const { stopsProcess } of traits) if (stopsProcess !== undefined) link.stop(stopsProcess);
     if (!state.run && state.agent !== "starting" && traits.some((fact) => fact.freesPlacement))
@@ -73,6 +75,7 @@ export class Effects {
     if (state.run) deadlines.setUnlessSet("idle", now + this.#limits.idleMs);
     const timeout = nextTimeout(state);
     if (timeout !== null) deadlines.set("permission", timeout);
+    if (isRestoring(state)) deadlines.setUnlessSet("settings", now + this.#limits.settingsMs);
     deadlines.setUnlessSet("index", now);
   }
 
@@ -96,6 +99,8 @@ export class Effects {
         return deadlines.set("idle", event.payload.until);
       case "queue.owner.stopped":
         return this.#forgetCredentials(state);
+      case "agent.settings.restored":
+        return deadlines.clear("settings");
       case "permission.responded":
         return this.#auditAnswer(state, event.payload);
     }

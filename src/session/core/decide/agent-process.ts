@@ -8,7 +8,8 @@ import { rebasePath } from "../../../protocol/rebase-path.ts";
 import type { RequestToAgent, SessionState } from "../state/state.ts";
 import { answerRoute } from "./answers.ts";
 import type { Batch } from "./batch.ts";
-import { drainQueue, dropQueued } from "./queue.ts";
+import { dropQueued } from "./queue.ts";
+import { restoreSettings } from "./settings.ts";
 import { failRunning } from "./turns.ts";
 
 /** Starts of agent processes: requested, asked to open the session, or unavailable. `process-end.ts` has their ends. */
@@ -165,7 +166,7 @@ export function agentSessionOpened(
     if (previous !== null && pending.method === "session/new") tellRebound(batch);
   }
   logAgentSessionId(batch, frame);
-  drainQueue(batch);
+  restoreSettings(batch);
 }
 
 /** Some adapters report the id that their harness has for the session. The id is for people; nothing depends on it. */

@@ -11,6 +11,7 @@ import { STATE_BUDGET } from "./state-budget.ts";
 import { foldPermissionToolCall } from "./tool-calls.ts";
 import { addTurn, countUpdate, findTurn } from "./turn-history.ts";
 import type { Violations } from "./violations.ts";
+import { noteSetting, settingName } from "./wanted-settings.ts";
 
 /** Folds the frames of clients, agents and the gateway. */
 
@@ -77,8 +78,10 @@ function applyAnswer(state: SessionState, { frame, route, source, seq }: FrameEv
   const { run } = state;
   if (route.re !== undefined) {
     const pending = state.awaitingAgent[route.re];
-    if (pending && source === "agent" && "result" in frame.value)
+    if (pending && source === "agent" && "result" in frame.value) {
       foldResult(state.report, pending.method, pending.choice, frame.value.result, seq);
+      noteSetting(state.wanted, "held", pending.setting);
+    }
     delete state.awaitingAgent[route.re];
     const prompt = state.prompts.find((known) => known.seq === route.re);
     if (prompt) prompt.answer ??= seq;
@@ -119,6 +122,9 @@ function requestToAgent(state: SessionState, frame: RequestFrame, route: Route):
     route.connection === undefined ? { method } : { method, connection: route.connection, id: frame.idText };
   const choice = choiceIn(method, frame.value.params);
   if (choice !== undefined) pending.choice = choice;
+  const setting = route.connection === undefined ? settingName(method, frame.value.params) : undefined;
+  if (setting !== undefined) pending.setting = setting;
+  noteSetting(state.wanted, "asked", setting);
   return pending;
 }
 

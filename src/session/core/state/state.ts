@@ -6,6 +6,7 @@ import { type AgentReport, initialAgentReport } from "./agent-report.ts";
 import type { Permission } from "./pending-permission.ts";
 import { initialTurnHistory, type TurnHistory } from "./turn-history.ts";
 import type { Violations } from "./violations.ts";
+import type { WantedSettings } from "./wanted-settings.ts";
 
 /**
  * The state of a session, a fold over its log. `apply` is the only writer and depends on nothing but the event, so a log
@@ -64,6 +65,8 @@ export type SessionState = {
   prompts: KeyedPrompt[];
   /** Modes, commands, plans, tool calls and the like, as the agent reported them. */
   report: AgentReport;
+  /** The settings of the process before, until they hold in this one or clients are told. */
+  wanted?: WantedSettings;
   /** Violations since the turn began or the last one ended, by kind. */
   violations: Partial<Record<keyof Violations, number>>;
   lastError: string | null;
@@ -131,6 +134,8 @@ export type RequestToAgent = {
   id?: string;
   /** The requested mode or model, where the answer alone does not name it. */
   choice?: string;
+  /** The mode, model or option that the gateway sets, by its name in `WantedSettings`. */
+  setting?: string;
   /** Further clients that sent the same request and wait for the same answer. */
   also?: { connection: string; id: string }[];
 };

@@ -124,6 +124,14 @@ export const SESSION_FACTS = {
     payload: { request: SEQ, method: TEXT, connection: TEXT },
     visible: shown("request", "method", "connection"),
   }),
+  "agent.settings.restored": fact({
+    meaning:
+      "A new process was asked for the mode, model and options of the process before; `lost` of them do not hold, and every client was told.",
+    source: "gateway",
+    listed: "never",
+    payload: { lost: z.number().int().nonnegative() },
+    visible: shown("lost"),
+  }),
   "log.archived": fact({
     meaning:
       "Events `first` to `last`, with `chars` characters of frames, were moved to the archive under `key`.",
