@@ -6,12 +6,19 @@ import { type AgentRequest, clientRequestId, parseClientRequestId } from "../pro
 import type { PermissionChoice, PermissionSummary } from "../protocol/permission.ts";
 import { readerRequest } from "../protocol/reader-messages.ts";
 import { accepted, type Refused, type Result, refused, unknownPermission } from "../protocol/refusal.ts";
-import type { ClientFrames, Forked, ForkOrder, OpenRequest, ReceivedFrames } from "../protocol/rpc.ts";
+import type { ClientFrames, Forked, ForkOrder, Login, OpenRequest, ReceivedFrames } from "../protocol/rpc.ts";
 import { takeCautiously } from "./cautious-taking.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
 import { openToClients } from "./core/decide/agent-requests.ts";
 import type { Batch } from "./core/decide/batch.ts";
-import { anticipate, clientFrame, open, refuseFrame, relayLogin } from "./core/decide/client-frames.ts";
+import {
+  anticipate,
+  clientFrame,
+  keepLogin,
+  open,
+  refuseFrame,
+  relayLogin,
+} from "./core/decide/client-frames.ts";
 import { choosePermission } from "./core/decide/permissions.ts";
 import { close } from "./core/decide/process-end.ts";
 import { dropQueued } from "./core/decide/queue.ts";
@@ -52,11 +59,12 @@ export class ClientIntake {
     this.#parts.clients.attach(connection, attachment, presenceOf(caller, Date.now(), subscriptions, params));
   }
 
-  open({ connection, caller, workspace, agent, raw }: OpenRequest): void {
+  open({ connection, caller, workspace, agent, raw, login }: OpenRequest): void {
     const owner = { tenant: caller.tenant, owner: caller.subject, workspace, agent };
     this.#record((batch) => {
       if (raw === null) return anticipate(batch, owner);
       open(batch, connection, this.#parts.concealed.conceal(mustReadFrame(raw)), owner);
+      this.#keepLogin(batch, login);
       this.#parts.clients.setDirectory(connection, batch.state.identity?.cwd ?? "");
     });
   }
@@ -74,11 +82,12 @@ export class ClientIntake {
   }
 
   /** Attaches the client that asked for a fork, after the copied history. */
-  attachToFork({ connection, caller, subscriptions, opening }: ForkOrder): void {
+  attachToFork({ connection, caller, subscriptions, opening, login }: ForkOrder): void {
     const { lastSeq: seq } = this.#state;
     const attachment = { seq, start: seq, merge: false, offers: [] };
     const presence = presenceOf(caller, Date.now(), subscriptions, JSON.parse(opening));
     this.#parts.clients.attach(connection, attachment, presence);
+    if (login) this.#record((batch) => this.#keepLogin(batch, login));
   }
 
   /** The answer to the client that asked for the fork. */
@@ -195,6 +204,7 @@ export class ClientIntake {
     const { connection, caller } = sender;
     this.#record((batch) => {
       for (const { raw } of fresh) this.#takeFrame(batch, sender, frameFrom(caller, raw));
+      if (roleOf(caller) === "controller") this.#keepLogin(batch, sender.login);
       clients.setReceived(connection, fresh.at(-1)?.number ?? 0);
       if (roleOf(caller) === "observer") readBudget.spend(caller, sizeOf(batch), batch.at);
     });
@@ -218,12 +228,29 @@ export class ClientIntake {
   }
 
   /** Gives the agent a login or a logout that the agent of another session has accepted. */
-  relay(raw: string): Result<undefined> {
+  relay(raw: string, agent?: string): Result<undefined> {
     const { concealed } = this.#parts;
     const given = mustReadFrame(raw);
+    if (!this.#isFor(agent)) return accepted();
     if (concealed.refusalFor(given) === undefined)
       this.#record((batch) => relayLogin(batch, concealed.conceal(given)));
     return accepted();
+  }
+
+  /** Keeps the login of a client that has come, unless the session has this login already. */
+  #keepLogin(batch: Batch, login: Login | undefined): void {
+    if (!login || !this.#isFor(login.agent)) return;
+    const { concealed } = this.#parts;
+    const given = mustReadFrame(login.raw);
+    const known = batch.findFrame(batch.state.login ?? 0)?.frame.raw;
+    const isKnown = known !== undefined && paramsText(concealed.reveal(known)) === paramsText(login.raw);
+    if (!isKnown && concealed.refusalFor(given) === undefined) keepLogin(batch, concealed.conceal(given));
+  }
+
+  /** Whether a login at this agent is one at the session's agent. */
+  #isFor(agent: string | undefined): boolean {
+    const own = this.#state.identity?.agent;
+    return agent === undefined || !own || own === agent;
   }
 
   // ---- in place of a client ---------------------------------------------------------------------------
@@ -290,7 +317,7 @@ export class ClientIntake {
 }
 
 /** The client that sends frames. */
-type FrameSender = Pick<ClientFrames, "connection" | "caller" | "subscriptions">;
+type FrameSender = Pick<ClientFrames, "connection" | "caller" | "subscriptions" | "login">;
 
 type NumberedFrame = { readonly raw: string; readonly number: number };
 
@@ -311,6 +338,10 @@ function isAllowed(caller: Caller, raw: string): boolean {
 /** The request does not exist, or was answered, or belongs to a session that the caller may not see. */
 export function notPending({ sessionId, seq }: AgentRequest): Refused {
   return refused(unknownPermission(clientRequestId(sessionId, seq)));
+}
+
+function paramsText(raw: string): string {
+  return JSON.stringify(mustReadFrame(raw).value.params);
 }
 
 function sizeOf({ events }: Batch): number {

@@ -112,10 +112,10 @@ export class Effects {
     this.#ctx.waitUntil(audit(this.#env, tenant, { ...act, workspace, session: sessionId }));
   }
 
-  /** The next process gets the request that opened the session, and what waits for it; no other credentials. */
-  #forgetCredentials({ identity, queue }: SessionState): void {
+  /** The next process gets the request that opened the session, the login, and what waits; no other credentials. */
+  #forgetCredentials({ identity, login, queue }: SessionState): void {
     const { journal, concealed } = this.#parts;
-    const needed = [identity?.request ?? [], queue.map(({ seq }) => seq)].flat();
+    const needed = [identity?.request ?? [], login ?? [], queue.map(({ seq }) => seq)].flat();
     concealed.keepOnly(needed.flatMap((seq) => journal.frameAt(seq)?.frame ?? []));
   }
 
@@ -150,7 +150,7 @@ export class Effects {
   }
 
   /** Serves a deadline as well. An agent that gets a login twice is logged in. */
-  async relayLogins({ sessionId }: SessionState): Promise<void> {
+  async relayLogins({ sessionId, identity }: SessionState): Promise<void> {
     const { journal, concealed, deadlines } = this.#parts;
     const tenant = owningTenant(this.#ctx.id);
     for (const login of this.#logins()) {
@@ -158,7 +158,7 @@ export class Effects {
       if (logged !== undefined)
         await callObject(
           () => connectionObject(this.#env, tenant, login.connection),
-          (connection) => connection.relay(sessionId, concealed.reveal(logged)),
+          (connection) => connection.relay(sessionId, concealed.reveal(logged), identity?.agent),
           { timeoutMs: this.#limits.callMs },
         );
       if (!journal.state) return;

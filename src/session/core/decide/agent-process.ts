@@ -141,6 +141,8 @@ export function agentSessionOpened(
   const isLong = (frame.sessionId?.length ?? 0) > batch.limits.idChars;
   const failed = anew ? frame.sessionId === undefined || isLong : "error" in frame.value;
   if (failed) {
+    const login = loginFor(batch, frame);
+    if (login) return logIn(batch, frame, re, pending, login);
     batch.frame("agent", "in", frame, answerRoute(re, pending));
     // Some agents advertise session/load and fail to do it: a new agent session is better than none.
     if (pending.method !== "session/new") return openAgentSession(batch, "session/new");
@@ -167,6 +169,31 @@ export function agentSessionOpened(
   }
   logAgentSessionId(batch, frame);
   restoreSettings(batch);
+}
+
+/** The login for a process that does not open the session without one, and has not got one yet. */
+function loginFor(batch: Batch, { value }: ResponseFrame): Frame | undefined {
+  const { login, run } = batch.state;
+  if (recordOf(value.error).code !== ErrorCode.authRequired || login === undefined || run?.login)
+    return undefined;
+  return batch.findFrame(login)?.frame;
+}
+
+/** Gives the process the login. The request to open the session is made again when the process has answered. */
+function logIn(batch: Batch, frame: ResponseFrame, re: number, pending: RequestToAgent, login: Frame): void {
+  // The client that waits gets the answer to the next request.
+  batch.frame(
+    "agent",
+    "in",
+    frame,
+    pending.id === undefined ? answerRoute(re, pending) : { stop: "gateway" },
+  );
+  batch.frame("gateway", "out", rewrite(login, { id: String(batch.nextSeq) }));
+}
+
+/** The process has answered the login that it was given. Without one it refuses again, and the client learns why. */
+export function loggedIn({ state }: Batch, request: number): boolean {
+  return state.agent === "starting" && state.run?.login === request;
 }
 
 /** Some adapters report the id that their harness has for the session. The id is for people; nothing depends on it. */

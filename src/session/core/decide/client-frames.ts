@@ -163,13 +163,22 @@ function cancelRequest(batch: Batch, connection: string, frame: Frame): void {
   if (queued) dropQueued(batch, queued, { code: ErrorCode.requestCancelled, message: "Request cancelled" });
 }
 
-/** Passes on a login or logout that the client gave another process of the same agent: it holds in all of them. */
+/**
+ * Passes on a login or logout that the client gave another process of the same agent: it holds in all of them. A process
+ * that is yet to open the session gets the login when it asks for one.
+ */
 export function relayLogin(batch: Batch, frame: Frame): void {
-  const { run, awaitingAgent } = batch.state;
-  if (!run?.initialized || run.stopping) return;
-  const full = Object.keys(awaitingAgent).length >= batch.limits.openRequests;
+  const { run, agent, awaitingAgent } = batch.state;
+  const isServing = run?.initialized && !run.stopping && agent !== "starting";
+  if (!isServing || Object.keys(awaitingAgent).length >= batch.limits.openRequests)
+    return keepLogin(batch, frame);
+  batch.frame("gateway", "out", rewrite(frame, { id: String(batch.nextSeq) }));
+}
+
+/** Keeps a login of the client for the next process that asks for one. */
+export function keepLogin(batch: Batch, frame: Frame): void {
   const raw = rewrite(frame, { id: String(batch.nextSeq) });
-  batch.frame("gateway", "out", raw, full ? { stop: "gateway" } : {});
+  batch.frame("gateway", "out", raw, { stop: "gateway" });
 }
 
 /** Attaches a client. The answer has the modes and settings that session/new would have told. */

@@ -26,7 +26,7 @@ import type { Route } from "../events/event.ts";
 import { chunkText } from "../state/fold-frame.ts";
 import type { SessionState } from "../state/state.ts";
 import { isSetter } from "../state/wanted-settings.ts";
-import { agentSessionOpened, isOpening, openAgentSession, tell } from "./agent-process.ts";
+import { agentSessionOpened, isOpening, loggedIn, openAgentSession, tell } from "./agent-process.ts";
 import { cancelledByAgent, logClientOperation, openToClients } from "./agent-requests.ts";
 import { recordWithViolations } from "./agent-violations.ts";
 import { answerRoute } from "./answers.ts";
@@ -335,6 +335,7 @@ function agentAnswer(batch: Batch, frame: ResponseFrame): void {
   if (shown && connection === undefined && state.wanted) restoreSettings(batch);
   if (isForProcess(method) && connection !== undefined && "result" in frame.value)
     batch.fact("gateway", "agent.login", { request: seq, method, connection });
+  if (loggedIn(batch, seq)) return openAgentSession(batch);
   if (pending.method === "session/prompt") endTurn(batch, seq, pending, frame);
 }
 

@@ -80,6 +80,8 @@ function foldImport(state: SessionState, payload: Facts["session.imported"]): vo
   state.archivedChars = 0;
   state.archivedUpTo = 0;
   state.policy = ASK_ALWAYS;
+  // The values of the login stay where it was made.
+  delete state.login;
   // A fork that is moved before its agent has run is still a fork.
   if (whole !== undefined) state.fork = { whole };
   // A fork is made where the original's files are; the files of any other import are elsewhere.

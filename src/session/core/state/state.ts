@@ -65,6 +65,8 @@ export type SessionState = {
   prompts: KeyedPrompt[];
   /** Modes, commands, plans, tool calls and the like, as the agent reported them. */
   report: AgentReport;
+  /** The `authenticate` that the agent, or another process of the same agent, accepted last. */
+  login?: number;
   /** The settings of the process before, until they hold in this one or clients are told. */
   wanted?: WantedSettings;
   /** Violations since the turn began or the last one ended, by kind. */
@@ -109,6 +111,8 @@ export type Run = {
   canLoad: boolean;
   canResume: boolean;
   canFork: boolean;
+  /** The `authenticate` that the process got because it refused to open the session without a login. */
+  login?: number;
   /** The process has been told to end: its end is no failure. */
   stopping: boolean;
   /** The host is draining: no further turn begins in this process. */
