@@ -90,7 +90,7 @@ export class Router {
     if (route.to !== "refusal" && mayAttach(frame)) await this.#makeRoom();
     switch (route.to) {
       case "session":
-        return this.#forward(route.sessionId, route.reduced ?? frame, exchange);
+        return this.#forwardCanonical(route.sessionId, route.reduced ?? frame, exchange);
       case "all-sessions":
         for (const sessionId of this.#client.sessions()) this.#forward(sessionId, frame, exchange);
         return;
@@ -254,6 +254,13 @@ export class Router {
   }
 
   // ---- to sessions ------------------------------------------------------------------------------------
+
+  /** Forwards a frame. One that loads or resumes a session may bring MCP servers along, in an older form. */
+  #forwardCanonical(sessionId: string, frame: Frame, exchange: Exchange): void {
+    const opening = mayAttach(frame) ? translateOpening(frame) : { frame };
+    if ("refuse" in opening) this.#refuse(frame, exchange, opening.refuse);
+    else this.#forward(sessionId, opening.frame, exchange);
+  }
 
   /** Puts a frame in the session's outbox. To a caller that may not know a session, the session does not exist. */
   #forward(sessionId: string, frame: Frame, exchange: Exchange): void {

@@ -11,6 +11,7 @@ import { takeCautiously } from "./cautious-taking.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
 import { openToClients } from "./core/decide/agent-requests.ts";
 import type { Batch } from "./core/decide/batch.ts";
+import { broughtBy } from "./core/decide/brought-members.ts";
 import {
   anticipate,
   clientFrame,
@@ -23,10 +24,11 @@ import { choosePermission } from "./core/decide/permissions.ts";
 import { close } from "./core/decide/process-end.ts";
 import { dropQueued } from "./core/decide/queue.ts";
 import { noteSkipped, skipFrame } from "./core/decide/skipped-frame.ts";
-import { charsOf } from "./core/events/event.ts";
+import { charsOf, type FrameEvent } from "./core/events/event.ts";
 import { permissionSummary } from "./core/read/permission-summary.ts";
 import { attachmentFor } from "./core/read/replay.ts";
 import { currentSetup } from "./core/state/agent-settings.ts";
+import type { BroughtMember } from "./core/state/brought-members.ts";
 import type { SessionState } from "./core/state/state.ts";
 import type { Recorder } from "./log/journal.ts";
 import { presenceOf } from "./readers/presence.ts";
@@ -213,18 +215,34 @@ export class ClientIntake {
   #takeFrame(batch: Batch, { connection, caller, subscriptions }: FrameSender, given: Frame): void {
     const { clients, concealed } = this.#parts;
     const asked = given.kind === "response" ? askedMethod(batch.state, given) : undefined;
-    const refusal = concealed.refusalFor(given, asked);
+    const brings = this.#broughtBy(batch, caller, given);
+    const refusal = concealed.refusalFor(given, asked, brings.length > 0);
     if (refusal)
       return refuseFrame(batch, { connection, caller, answering: clients.answering() }, given, refusal);
-    const { frame, keep } = concealed.prepare(given, asked);
+    const { frame, keep } = concealed.prepare(given, asked, brings.length > 0);
     const isAttached = clients.has(connection);
     const attachment = attachmentFor(frame, batch.nextSeq, isAttached, openToClients(batch.state));
     const presence = presenceOf(caller, batch.at, subscriptions, frame.value.params);
     if (attachment) clients.attach(connection, attachment, presence);
-    clientFrame(batch, { connection, caller, answering: clients.answering() }, frame, newTurnId);
+    const before = Object.values(batch.state.brought ?? {});
+    clientFrame(batch, { connection, caller, answering: clients.answering(), brings }, frame, newTurnId);
     const event = keep && batch.eventOf(frame);
-    // No agent gets an answer that nobody waits for.
-    if (event && (frame.kind !== "response" || event.route.stop === undefined)) keep(event.seq);
+    const brought = Object.values(batch.state.brought ?? {});
+    if (event && isForAgent(event, brings, brought)) keep(event.seq);
+    const superseded = before.filter((seq) => !brought.includes(seq));
+    if (superseded.length > 0) this.#forgetBrought(batch, superseded);
+  }
+
+  /** The members of the opening that a client brings along. A reader brings none. */
+  #broughtBy(batch: Batch, caller: Caller, given: Frame): BroughtMember[] {
+    const reveal = (raw: string) => mustReadFrame(this.#parts.concealed.reveal(raw));
+    return roleOf(caller) === "controller" ? broughtBy(batch, given, reveal) : [];
+  }
+
+  /** A process that is opening the session may yet have to get the values of an earlier opening. */
+  #forgetBrought(batch: Batch, superseded: readonly number[]): void {
+    if (batch.state.agent === "starting") return;
+    this.#parts.concealed.forget(superseded.flatMap((seq) => batch.findFrame(seq)?.frame ?? []));
   }
 
   /** Gives the agent a login or a logout that the agent of another session has accepted. */
@@ -342,6 +360,16 @@ export function notPending({ sessionId, seq }: AgentRequest): Refused {
 
 function paramsText(raw: string): string {
   return JSON.stringify(mustReadFrame(raw).value.params);
+}
+
+/** Whether an agent may get the frame: no answer that nobody waits for, and no members that the workspace refuses. */
+function isForAgent(
+  { frame, route, seq }: FrameEvent,
+  brings: readonly BroughtMember[],
+  brought: readonly number[],
+): boolean {
+  if (brings.length > 0) return brought.includes(seq);
+  return frame.kind !== "response" || route.stop === undefined;
 }
 
 function sizeOf({ events }: Batch): number {

@@ -113,9 +113,10 @@ export class Effects {
   }
 
   /** The next process gets the request that opened the session, the login, and what waits; no other credentials. */
-  #forgetCredentials({ identity, login, queue }: SessionState): void {
+  #forgetCredentials({ identity, brought, login, queue }: SessionState): void {
     const { journal, concealed } = this.#parts;
-    const needed = [identity?.request ?? [], login ?? [], queue.map(({ seq }) => seq)].flat();
+    const opening = [identity?.request ?? [], Object.values(brought ?? {})].flat();
+    const needed = [opening, login ?? [], queue.map(({ seq }) => seq)].flat();
     concealed.keepOnly(needed.flatMap((seq) => journal.frameAt(seq)?.frame ?? []));
   }
 

@@ -145,9 +145,14 @@ export class HistoryArchive {
 const ARCHIVE_FROM = 0.9;
 const ARCHIVE_DOWN_TO = 0.6;
 
-/** The events of the past that the session needs: the request that opened it, its login, and answers to keyed prompts. */
-function neededAtHand({ identity, login, prompts }: SessionState): number[] {
-  return [identity?.request ?? [], login ?? [], prompts.flatMap(({ answer }) => answer ?? [])].flat();
+/** The events of the past that the session needs: its opening, its login, and answers to keyed prompts. */
+function neededAtHand({ identity, brought, login, prompts }: SessionState): number[] {
+  return [
+    identity?.request ?? [],
+    Object.values(brought ?? {}),
+    login ?? [],
+    prompts.flatMap(({ answer }) => answer ?? []),
+  ].flat();
 }
 
 /** The last event before any request, queued prompt or turn that is still open. */

@@ -4,10 +4,10 @@ import { gatewayNotice } from "../../../protocol/extensions.ts";
 import { type Frame, paramsOf, type ResponseFrame, resultOf, rewrite } from "../../../protocol/frame.ts";
 import { type JsonObject, recordOf } from "../../../protocol/json-value.ts";
 import { allowsEverything, checkOpening, type OpeningRefusal } from "../../../protocol/opening-rules.ts";
-import { rebasePath } from "../../../protocol/rebase-path.ts";
-import type { RequestToAgent, SessionState } from "../state/state.ts";
+import type { RequestToAgent, Run, SessionState } from "../state/state.ts";
 import { answerRoute } from "./answers.ts";
 import type { Batch } from "./batch.ts";
+import { directoriesThere, withBrought } from "./brought-members.ts";
 import { dropQueued } from "./queue.ts";
 import { restoreSettings } from "./settings.ts";
 import { failRunning } from "./turns.ts";
@@ -42,11 +42,9 @@ export function openAgentSession(batch: Batch, method = openingMethod(batch.stat
   const { identity, run, awaitingAgent, context } = batch.state;
   if (identity?.request == null || !run) return;
   const { frame } = batch.frameAt(identity.request);
-  const checked = allowsEverything(run.opening)
-    ? undefined
-    : checkOpening(paramsOf(frame), run.opening, run.root);
-  if (checked && "refusal" in checked) return refuseOpening(batch, checked.refusal);
-  const given = checked?.params;
+  const checked = checkedParams(batch, paramsOf(frame), run);
+  if ("refusal" in checked) return refuseOpening(batch, checked.refusal);
+  const given = checked.params;
   const id = String(batch.nextSeq);
   if (method === "session/new") {
     const raw = given
@@ -65,6 +63,23 @@ export function openAgentSession(batch: Batch, method = openingMethod(batch.stat
     sessionId: context.acpSessionId,
   };
   batch.frame("gateway", "out", openingRequest(id, method, params));
+}
+
+/**
+ * The parameters for the process, if they are not exactly those of the client's `session/new`. Members that another
+ * client brought later and that the workspace does not allow are left out, and clients are told.
+ */
+function checkedParams(
+  batch: Batch,
+  own: JsonObject,
+  { opening, root }: Run,
+): { params: JsonObject | undefined } | { refusal: OpeningRefusal } {
+  const params = withBrought(batch, own, root);
+  if (allowsEverything(opening)) return { params: params === own ? undefined : params };
+  const checked = checkOpening(params, opening, root);
+  if (!("refusal" in checked) || params === own) return checked;
+  tell(batch, "session.opening_refused", checked.refusal.message);
+  return checkOpening(own, opening, root);
 }
 
 function openingRequest(id: string, method: string, params: JsonObject): string {
@@ -95,19 +110,6 @@ function tellDropped(batch: Batch): void {
   const names = checked.dropped.map((name) => clip(name, 100)).slice(0, 20);
   const message = `The agent did not get ${names.join(", ")}: the workspace's setting openingMeta does not name them`;
   tell(batch, "session.meta_dropped", message);
-}
-
-/**
- * The client's additional directories with the host's paths. A directory within the client's `cwd` is part of the
- * workspace. Any other path stays as it is, because the host may have a directory of that name.
- */
-function directoriesThere(params: JsonObject, root: string): unknown[] | undefined {
-  const { cwd, additionalDirectories: given } = params;
-  if (typeof cwd !== "string" || cwd === "/" || !Array.isArray(given)) return undefined;
-  const there = given.map((path: unknown) =>
-    typeof path === "string" ? rebasePath(path, cwd, root) : undefined,
-  );
-  return there.some((path) => path !== undefined) ? given.map((path, i) => there[i] ?? path) : undefined;
 }
 
 function openingMethod({ context, run, fork }: SessionState): string {

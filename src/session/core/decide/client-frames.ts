@@ -1,5 +1,6 @@
 import { type Caller, mayAnswer, type Role, roleOf } from "../../../protocol/caller.ts";
 import { ErrorCode, errorResponse, type RpcError, resultResponse } from "../../../protocol/errors.ts";
+import { MetaKey } from "../../../protocol/extensions.ts";
 import {
   type Frame,
   type NotificationFrame,
@@ -11,9 +12,11 @@ import {
 import { parseClientRequestId } from "../../../protocol/ids.ts";
 import { recordOf, textOf } from "../../../protocol/json-value.ts";
 import { methodTooLong } from "../../../protocol/jsonrpc-faults.ts";
+import { allowsEverything, checkOpening } from "../../../protocol/opening-rules.ts";
 import { isReaderRequest } from "../../../protocol/reader-messages.ts";
 import { badCursor } from "../read/replay.ts";
 import { currentSetup } from "../state/agent-settings.ts";
+import type { BroughtMember } from "../state/brought-members.ts";
 import { openAgentSession, requestProcess } from "./agent-process.ts";
 import { cancelRequestsOfAgent, clientAnswer } from "./agent-requests.ts";
 import { refuseClient, refusedAnswer } from "./answers.ts";
@@ -46,7 +49,13 @@ export function open(batch: Batch, connection: string, frame: Frame, identity: O
 }
 
 /** `answering` are the connections that the agent's requests are put to. */
-export type ClientInput = { connection: string; caller: Caller; answering: readonly string[] };
+export type ClientInput = {
+  connection: string;
+  caller: Caller;
+  answering: readonly string[];
+  /** The members of a load or resume that are not those of the session, see `broughtBy`. */
+  brings?: readonly BroughtMember[];
+};
 
 /** The caller drops frames that a connection sends twice after losing touch with the session. */
 export function clientFrame(batch: Batch, client: ClientInput, frame: Frame, newTurnId: NewTurnId): void {
@@ -106,14 +115,14 @@ function isUnknownMethod({ value }: ResponseFrame): boolean {
 
 function clientRequest(
   batch: Batch,
-  { connection, caller }: ClientInput,
+  { connection, caller, brings = [] }: ClientInput,
   frame: RequestFrame,
   newTurnId: NewTurnId,
 ): void {
   switch (frame.method) {
     case "session/load":
     case "session/resume":
-      return attach(batch, connection, frame, roleOf(caller));
+      return attach(batch, connection, frame, roleOf(caller), brings);
     case "session/close":
       return closeFor(batch, connection, frame);
     case "session/prompt":
@@ -182,7 +191,13 @@ export function keepLogin(batch: Batch, frame: Frame): void {
 }
 
 /** Attaches a client. The answer has the modes and settings that session/new would have told. */
-function attach(batch: Batch, connection: string, frame: RequestFrame, role: Role): void {
+function attach(
+  batch: Batch,
+  connection: string,
+  frame: RequestFrame,
+  role: Role,
+  brings: readonly BroughtMember[],
+): void {
   const replay = frame.method === "session/load";
   const problem = badCursor(frame, batch.nextSeq);
   const stop = role === "observer" ? "reader" : "gateway";
@@ -193,8 +208,22 @@ function attach(batch: Batch, connection: string, frame: RequestFrame, role: Rol
     batch.frame("gateway", "in", error, back);
     return;
   }
-  batch.fact("gateway", "session.loaded", { connection, request: seq, replay, role });
-  batch.frame("gateway", "in", resultResponse(frame.idText, currentSetup(batch.state.report)), back);
+  const refusal = brings.length > 0 ? openingRefusal(batch, frame) : undefined;
+  const isTaken = role === "controller" && brings.length > 0 && refusal === undefined;
+  const taken = isTaken ? { brings: [...brings] } : {};
+  batch.fact("gateway", "session.loaded", { connection, request: seq, replay, role, ...taken });
+  const fate = refusal ?? (batch.state.run ? "next process" : undefined);
+  const told = Object.fromEntries(brings.map((member) => [member, fate]));
+  const meta = brings.length > 0 && fate !== undefined ? { _meta: { [MetaKey.opening]: told } } : {};
+  const result = { ...currentSetup(batch.state.report), ...meta };
+  batch.frame("gateway", "in", resultResponse(frame.idText, result), back);
+}
+
+/** Why the workspace does not allow what a client brings along, as far as a process says so. */
+function openingRefusal({ state: { run } }: Batch, frame: RequestFrame): string | undefined {
+  if (!run || allowsEverything(run.opening)) return undefined;
+  const checked = checkOpening(paramsOf(frame), run.opening, run.root);
+  return "refusal" in checked ? checked.refusal.message : undefined;
 }
 
 function closeFor(batch: Batch, connection: string, frame: RequestFrame): void {

@@ -32,6 +32,8 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
       else if (event.payload.role !== "observer") {
         state.closed = false;
         state.closedAt = null;
+        for (const member of event.payload.brings ?? [])
+          state.brought = { ...state.brought, [member]: event.payload.request };
       }
       return;
     case "session.agent_session_id.updated":
@@ -80,8 +82,9 @@ function foldImport(state: SessionState, payload: Facts["session.imported"]): vo
   state.archivedChars = 0;
   state.archivedUpTo = 0;
   state.policy = ASK_ALWAYS;
-  // The values of the login stay where it was made.
+  // The values of the login, and those of members that clients brought, stay where they were given.
   delete state.login;
+  delete state.brought;
   // A fork that is moved before its agent has run is still a fork.
   if (whole !== undefined) state.fork = { whole };
   // A fork is made where the original's files are; the files of any other import are elsewhere.

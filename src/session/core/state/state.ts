@@ -3,6 +3,7 @@ import type { OpeningRules } from "../../../protocol/opening-rules.ts";
 import { ASK_ALWAYS, type PermissionPolicy } from "../../../protocol/permission-policy.ts";
 import type { Context } from "../events/event.ts";
 import { type AgentReport, initialAgentReport } from "./agent-report.ts";
+import type { BroughtMembers } from "./brought-members.ts";
 import type { Permission } from "./pending-permission.ts";
 import { initialTurnHistory, type TurnHistory } from "./turn-history.ts";
 import type { Violations } from "./violations.ts";
@@ -65,6 +66,8 @@ export type SessionState = {
   prompts: KeyedPrompt[];
   /** Modes, commands, plans, tool calls and the like, as the agent reported them. */
   report: AgentReport;
+  /** Members of the opening that came after the client's `session/new`. */
+  brought?: BroughtMembers;
   /** The `authenticate` that the agent, or another process of the same agent, accepted last. */
   login?: number;
   /** The settings of the process before, until they hold in this one or clients are told. */
