@@ -25,9 +25,9 @@ import { close } from "./core/decide/process-end.ts";
 import { dropQueued } from "./core/decide/queue.ts";
 import { noteSkipped, skipFrame } from "./core/decide/skipped-frame.ts";
 import { charsOf, type FrameEvent } from "./core/events/event.ts";
+import { currentSetup } from "./core/read/current-setup.ts";
 import { permissionSummary } from "./core/read/permission-summary.ts";
 import { attachmentFor } from "./core/read/replay.ts";
-import { currentSetup } from "./core/state/agent-settings.ts";
 import type { BroughtMember } from "./core/state/brought-members.ts";
 import type { SessionState } from "./core/state/state.ts";
 import type { Recorder } from "./log/journal.ts";
@@ -95,7 +95,10 @@ export class ClientIntake {
   /** The answer to the client that asked for the fork. */
   forkedTo(connection: string): Forked {
     const attach = this.#parts.clients.attachmentOf(connection)?.seq ?? this.#state.lastSeq;
-    return { attach, setup: JSON.stringify(currentSetup(this.#state.report)) };
+    return {
+      attach,
+      setup: JSON.stringify(currentSetup(this.#state.report, (seq) => this.#parts.journal.frameAt(seq))),
+    };
   }
 
   // ---- frames -----------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ import { recordOf, textOf } from "../../../protocol/json-value.ts";
 import { methodTooLong } from "../../../protocol/jsonrpc-faults.ts";
 import { allowsEverything, checkOpening } from "../../../protocol/opening-rules.ts";
 import { isReaderRequest } from "../../../protocol/reader-messages.ts";
+import { currentSetup } from "../read/current-setup.ts";
 import { badCursor } from "../read/replay.ts";
-import { currentSetup } from "../state/agent-settings.ts";
 import type { BroughtMember } from "../state/brought-members.ts";
 import { openAgentSession, requestProcess } from "./agent-process.ts";
 import { cancelRequestsOfAgent, clientAnswer } from "./agent-requests.ts";
@@ -215,7 +215,7 @@ function attach(
   const fate = refusal ?? (batch.state.run ? "next process" : undefined);
   const told = Object.fromEntries(brings.map((member) => [member, fate]));
   const meta = brings.length > 0 && fate !== undefined ? { _meta: { [MetaKey.opening]: told } } : {};
-  const result = { ...currentSetup(batch.state.report), ...meta };
+  const result = { ...currentSetup(batch.state.report, (at) => batch.findFrame(at)), ...meta };
   batch.frame("gateway", "in", resultResponse(frame.idText, result), back);
 }
 

@@ -1,5 +1,6 @@
 import { notification } from "../../../protocol/errors.ts";
 import { gatewayNotice } from "../../../protocol/extensions.ts";
+import { wholeOptions } from "../read/current-setup.ts";
 import type { AgentSettings } from "../state/agent-settings.ts";
 import type { SessionState } from "../state/state.ts";
 import {
@@ -93,9 +94,8 @@ function tellMode(batch: Batch, except?: string): void {
 }
 
 function tellOptions(batch: Batch, except?: string): void {
-  const { configOptions } = batch.state.report;
-  if (configOptions && !configOptions.truncated)
-    update(batch, { sessionUpdate: "config_option_update", configOptions: configOptions.items }, except);
+  const configOptions = wholeOptions(batch.state.report.configOptions, (seq) => batch.findFrame(seq));
+  if (configOptions) update(batch, { sessionUpdate: "config_option_update", configOptions }, except);
 }
 
 /** ACP has no update for the older form of models. */

@@ -35,27 +35,14 @@ export function choiceIn(method: string, params: unknown): string | undefined {
 export function foldSetup(settings: AgentSettings, result: unknown, seq: number): void {
   if (!isRecord(result)) return;
   const { modes, models } = result;
-  if (isRecord(modes)) settings.modes = choiceFrom(modes.currentModeId, modes.availableModes, MODES);
-  if (isRecord(models)) settings.models = choiceFrom(models.currentModelId, models.availableModels, MODELS);
+  if (isRecord(modes)) settings.modes = choiceFrom(modes.currentModeId, modes.availableModes, MODES, seq);
+  if (isRecord(models))
+    settings.models = choiceFrom(models.currentModelId, models.availableModels, MODELS, seq);
   if (Array.isArray(result.configOptions)) {
-    settings.configOptions = listOf(result.configOptions, CONFIG) ?? null;
+    settings.configOptions = listOf(result.configOptions, CONFIG, seq) ?? null;
     delete settings.changedOptions;
   }
   if (isRecord(result._meta)) settings.meta = bound(result._meta, seq);
-}
-
-/**
- * The answer to a session/load or session/resume: the members of the agent's own answer as they are now. A list that
- * was too long to keep whole is left out, because a part of it would be wrong.
- */
-export function currentSetup({ modes, models, configOptions }: AgentSettings): Record<string, unknown> {
-  const setup: Record<string, unknown> = {};
-  if (modes && modes.current !== null && !modes.available.truncated)
-    setup.modes = { currentModeId: modes.current, availableModes: modes.available.items };
-  if (models && models.current !== null && !models.available.truncated)
-    setup.models = { currentModelId: models.current, availableModels: models.available.items };
-  if (configOptions && !configOptions.truncated) setup.configOptions = configOptions.items;
-  return setup;
 }
 
 export function setMode(settings: AgentSettings, mode: string | undefined): void {
@@ -70,8 +57,8 @@ export function setModel(settings: AgentSettings, model: string | undefined): vo
   setTwinOption(settings, "model", model);
 }
 
-export function setConfigOptions(settings: AgentSettings, options: unknown): void {
-  const list = listOf(options, CONFIG);
+export function setConfigOptions(settings: AgentSettings, options: unknown, seq: number): void {
+  const list = listOf(options, CONFIG, seq);
   if (!list) return;
   noteChanges(settings, list.items);
   settings.configOptions = list;
@@ -89,7 +76,9 @@ function isTwin({ category }: Item, kind: "mode" | "model"): boolean {
 /** A mode or model that was chosen in the older form holds in the newer form too, whether the agent says so or not. */
 function setTwinOption(settings: AgentSettings, kind: "mode" | "model", value: string): void {
   const { configOptions: list } = settings;
-  const twin = list?.items.find((item) => isTwin(item, kind) && hasValue(item.options, value));
+  const twin = list?.items.find(
+    (item) => isTwin(item, kind) && (list.truncated || hasValue(item.options, value)),
+  );
   if (!list || !twin || twin.currentValue === value) return;
   const items = list.items.map((item) => (item === twin ? { ...item, currentValue: value } : item));
   noteChanges(settings, items);
@@ -100,7 +89,8 @@ function setTwinOption(settings: AgentSettings, kind: "mode" | "model", value: s
 function twinValue({ items }: BoundedList, kind: "mode" | "model", known: Choice | null): string | undefined {
   const value = items.find((item) => isTwin(item, kind))?.currentValue;
   const id = kind === "mode" ? "id" : "modelId";
-  const isKnown = known?.available.items.some((item) => item[id] === value);
+  // A list that was too long lacks some of its items.
+  const isKnown = known?.available.truncated || known?.available.items.some((item) => item[id] === value);
   return isKnown && typeof value === "string" && value !== known?.current ? value : undefined;
 }
 
@@ -138,12 +128,12 @@ const CONFIG: ListKind = {
 };
 const COMMANDS: ListKind = { maxChars: STATE_BUDGET.commandsChars, essentials: ["name", "description"] };
 
-function listOf(value: unknown, { maxChars, essentials }: ListKind): BoundedList | undefined {
-  return boundList(value, maxChars, essentials);
+function listOf(value: unknown, { maxChars, essentials }: ListKind, seq?: number): BoundedList | undefined {
+  return boundList(value, maxChars, essentials, seq);
 }
 
-function choiceFrom(current: unknown, available: unknown, kind: ListKind): Choice {
-  return { current: idOf(current) ?? null, available: listOf(available, kind) ?? noItems() };
+function choiceFrom(current: unknown, available: unknown, kind: ListKind, seq: number): Choice {
+  return { current: idOf(current) ?? null, available: listOf(available, kind, seq) ?? noItems() };
 }
 
 function choose(known: Choice | null, current: string): Choice {
