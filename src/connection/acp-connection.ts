@@ -15,6 +15,7 @@ import { readable } from "../protocol/versions.ts";
 import { detachFrom } from "./client-sessions.ts";
 import { ConnectionStore } from "./connection-store.ts";
 import { withoutImpostors } from "./foreign-frames.ts";
+import { Logins } from "./logins.ts";
 import { expiresAt } from "./methods/renew-token.ts";
 import type { ConnectionParts } from "./stored-client.ts";
 import { type ConnectionDeadline, EXPIRED, TokenLifetime } from "./token-lifetime.ts";
@@ -224,8 +225,8 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
   }
 
   /** The agent of a session has accepted a login or a logout. */
-  async relay(sessionId: string, raw: string): Promise<void> {
-    await this.#transport().relay(sessionId, raw);
+  async relay(sessionId: string, raw: string, agent?: string): Promise<void> {
+    await this.#transport().relay(sessionId, raw, agent);
   }
 
   // ---- transports -------------------------------------------------------------------------------------
@@ -275,6 +276,7 @@ export class AcpConnection extends DurableObject<Env> implements ClientPort {
       env: this.env,
       deadlines: this.#deadlines,
       lifetime: this.#lifetime,
+      logins: new Logins(this.ctx.storage, this.#limits),
       limits: this.#limits,
     };
   }

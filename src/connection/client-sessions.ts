@@ -2,6 +2,7 @@ import { callObject } from "../durable/object-call.ts";
 import { type SessionObject, sessionObject } from "../durable/objects.ts";
 import type { ClientState } from "../protocol/client-state.ts";
 import type { Client } from "./client.ts";
+import type { Logins } from "./logins.ts";
 
 /** Calls to all sessions of one client. A session that cannot be reached keeps none of the others waiting. */
 
@@ -13,12 +14,25 @@ export async function wakeSessions(env: Env, client: Client): Promise<void> {
   );
 }
 
-/** Passes a login or logout, which the agent of session `from` has accepted, to the agents of the other sessions. */
-export async function relayToOthers(env: Env, client: Client, from: string, raw: string): Promise<void> {
+/**
+ * Passes a login or logout, which the agent of session `from` has accepted, to the agents of the other sessions, and
+ * keeps it for sessions to come. Sessions of an earlier build do not name their agent.
+ */
+export async function relayToOthers(
+  env: Env,
+  client: Client,
+  logins: Logins,
+  from: string,
+  raw: string,
+  agent = client.state.agent,
+): Promise<void> {
   const { caller } = client.state;
+  if (agent !== null) logins.take({ agent, raw });
   const others = client.sessions().filter((sessionId) => sessionId !== from);
   await Promise.allSettled(
-    others.map((id) => callSession(env, client, id, (session) => session.relay(caller, raw))),
+    others.map((id) =>
+      callSession(env, client, id, (session) => session.relay(caller, raw, agent ?? undefined)),
+    ),
   );
 }
 

@@ -7,7 +7,8 @@ import type { ReceivedFrames } from "../protocol/rpc.ts";
  */
 export type Undelivered = Refusal | "unreachable" | "failed";
 
-type NumberedFrame = { readonly frame: string; readonly number: number };
+/** `attaches`: the frame may attach the client to the session. */
+export type NumberedFrame = { readonly frame: string; readonly number: number; readonly attaches?: boolean };
 
 /** `isRepeated`: the batch was sent before and got no answer. */
 type Send = (batch: readonly NumberedFrame[], isRepeated: boolean) => Promise<Result<ReceivedFrames>>;
@@ -39,8 +40,8 @@ export class FrameOutbox {
   }
 
   /** Resolves when the frame and all before it have been handed over or refused. */
-  put({ frame, number }: NumberedFrame, refuse: (why: Undelivered) => void): Promise<void> {
-    this.#waiting.push({ frame, number, refuse });
+  put(frame: NumberedFrame, refuse: (why: Undelivered) => void): Promise<void> {
+    this.#waiting.push({ ...frame, refuse });
     this.#running ??= this.#drain();
     return this.#running;
   }

@@ -19,12 +19,13 @@ import type { Limits } from "../protocol/limits.ts";
 import { offeredIo } from "../protocol/methods.ts";
 import { PATH_CHARS, pathOf } from "../protocol/reader-messages.ts";
 import { type Result, rpcErrorOf, unknownSession } from "../protocol/refusal.ts";
-import type { ReceivedFrames } from "../protocol/rpc.ts";
+import type { Login, ReceivedFrames } from "../protocol/rpc.ts";
 import { RPC_VERSION } from "../protocol/versions.ts";
 import { countSession } from "../tenant/client/subject-limits.ts";
 import { type Client, type Exchange, subscriptionsOf } from "./client.ts";
 import { releaseFinished } from "./client-sessions.ts";
-import { FrameOutbox, type Undelivered } from "./frame-outbox.ts";
+import { FrameOutbox, type NumberedFrame, type Undelivered } from "./frame-outbox.ts";
+import type { Logins } from "./logins.ts";
 import { checkInitialize, initializeResult } from "./methods/initialize.ts";
 import { callLocalMethod } from "./methods/local-methods.ts";
 import { renewToken } from "./methods/renew-token.ts";
@@ -38,13 +39,15 @@ export class Router {
   readonly #env: Env;
   readonly #client: Client;
   readonly #lifetime: TokenLifetime;
+  readonly #logins: Logins;
   readonly #limits: Limits;
   readonly #outboxes = new Map<string, FrameOutbox>();
 
-  constructor(env: Env, client: Client, lifetime: TokenLifetime, limits: Limits) {
+  constructor(env: Env, client: Client, lifetime: TokenLifetime, logins: Logins, limits: Limits) {
     this.#env = env;
     this.#client = client;
     this.#lifetime = lifetime;
+    this.#logins = logins;
     this.#limits = limits;
   }
 
@@ -87,7 +90,7 @@ export class Router {
     if (route.to !== "refusal" && mayAttach(frame)) await this.#makeRoom();
     switch (route.to) {
       case "session":
-        return this.#forward(route.sessionId, route.reduced ?? frame, exchange);
+        return this.#forwardCanonical(route.sessionId, route.reduced ?? frame, exchange);
       case "all-sessions":
         for (const sessionId of this.#client.sessions()) this.#forward(sessionId, frame, exchange);
         return;
@@ -126,7 +129,8 @@ export class Router {
   async #answerHere(method: LocalMethod, frame: RequestFrame, exchange: Exchange): Promise<void> {
     const { connection, caller } = this.#client.state;
     const subscriptions = subscriptionsOf(this.#client.state);
-    const info = { connection, caller, subscriptions, reserve: () => this.#reserve(exchange) };
+    const reserve = () => this.#reserve(exchange);
+    const info = { connection, caller, subscriptions, ...this.#login(), reserve };
     const answer = await callLocalMethod(this.#env, info, method, frame);
     if ("error" in answer) return this.#refuse(frame, exchange, answer.error);
     const { attached } = answer;
@@ -189,7 +193,7 @@ export class Router {
     this.#client.change({ opening: sessionId });
     const subscriptions = subscriptionsOf(this.#client.state);
     const subject = { sessionId, connection, caller, workspace, agent: agent ?? "" };
-    const order = { v: RPC_VERSION, ...subject, raw, subscriptions };
+    const order = { v: RPC_VERSION, ...subject, raw, subscriptions, ...this.#login() };
     const opened = await this.#callSession(sessionId, (session) => session.open(order));
     if (opened.ok) return sessionId;
     this.#client.release(sessionId);
@@ -226,6 +230,12 @@ export class Router {
     if (sessionId !== undefined) this.#forward(sessionId, frame, exchange);
   }
 
+  /** The client's login at its agent, for the process of a session that the client comes to. */
+  #login(): { login?: Login } {
+    const login = this.#logins.of(this.#client.state.agent);
+    return login ? { login } : {};
+  }
+
   /** A client with as many sessions as it may have is released from the finished ones. */
   async #makeRoom(): Promise<void> {
     if (this.#hasRoom || !this.#client.isCaughtUp()) return;
@@ -245,6 +255,13 @@ export class Router {
 
   // ---- to sessions ------------------------------------------------------------------------------------
 
+  /** Forwards a frame. One that loads or resumes a session may bring MCP servers along, in an older form. */
+  #forwardCanonical(sessionId: string, frame: Frame, exchange: Exchange): void {
+    const opening = mayAttach(frame) ? translateOpening(frame) : { frame };
+    if ("refuse" in opening) this.#refuse(frame, exchange, opening.refuse);
+    else this.#forward(sessionId, opening.frame, exchange);
+  }
+
   /** Puts a frame in the session's outbox. To a caller that may not know a session, the session does not exist. */
   #forward(sessionId: string, frame: Frame, exchange: Exchange): void {
     // Only the text is kept until the session has the frame: a parsed frame takes twice the memory.
@@ -263,7 +280,7 @@ export class Router {
     }
     // Numbers grow, so that a session recognises a frame that comes a second time.
     const number = exchange.number ?? this.#client.state.sent;
-    const sent = outbox.put({ frame: raw, number }, refuse);
+    const sent = outbox.put({ frame: raw, number, attaches: mayAttach(frame) }, refuse);
     exchange.waitFor(sent.then(() => this.#dropEmpty(sessionId)));
   }
 
@@ -275,14 +292,15 @@ export class Router {
   /** Sends one batch to one session. Frames are numbered, so a repeated call has no further effect. */
   async #send(
     sessionId: string,
-    batch: readonly { frame: string; number: number }[],
+    batch: readonly NumberedFrame[],
     isRepeated: boolean,
   ): Promise<Result<ReceivedFrames>> {
     const { connection, caller } = this.#client.state;
     const subscriptions = subscriptionsOf(this.#client.state);
     const frames = batch.map(({ frame }) => frame);
     const numbers = batch.map(({ number }) => number);
-    const order = { v: RPC_VERSION, connection, caller, numbers, frames, subscriptions };
+    const login = batch.some(({ attaches }) => attaches) ? this.#login() : {};
+    const order = { v: RPC_VERSION, connection, caller, numbers, frames, subscriptions, ...login };
     let repeated = isRepeated;
     const send = (session: SessionObject) => {
       const sent = session.receive(repeated ? { ...order, repeated } : order);

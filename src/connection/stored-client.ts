@@ -5,6 +5,7 @@ import type { Limits } from "../protocol/limits.ts";
 import type { Refusal } from "../protocol/refusal.ts";
 import { detachFrom } from "./client-sessions.ts";
 import type { ConnectionStore } from "./connection-store.ts";
+import type { Logins } from "./logins.ts";
 import type { ConnectionDeadline, TokenLifetime } from "./token-lifetime.ts";
 
 /** The parts of a connection that its transports share. */
@@ -14,6 +15,7 @@ export type ConnectionParts = {
   readonly store: ConnectionStore;
   readonly deadlines: Deadlines<ConnectionDeadline>;
   readonly lifetime: TokenLifetime;
+  readonly logins: Logins;
   readonly limits: Limits;
 };
 

@@ -41,6 +41,11 @@ export const MetaKey = {
   workspace: "acp-edge/workspace",
   agent: "acp-edge/agent",
   state: "acp-edge/state",
+  /**
+   * `session/load`, `session/resume`: of each member of the request that the running process does not have, `next
+   * process` or the reason why the workspace does not allow it.
+   */
+  opening: "acp-edge/opening",
   /** Redacted reads: true in an object that lost some of its members. */
   redacted: "acp-edge/redacted",
 

@@ -136,6 +136,9 @@ export const DEFAULT_LIMITS = {
   /** Time for a host, an agent process and the agent's answer to `session/new`. */
   agentStartMs: 60_000,
 
+  /** Time for an agent that was started again to take over its mode, model and options before prompts go on. */
+  settingsMs: 10_000,
+
   /** Agent processes that may crash in a row. No further process starts until `crashMemoryMs` after the last crash. */
   crashLimit: 5,
   crashMemoryMs: 60_000,

@@ -110,6 +110,9 @@ export type ProcessPlacement = { host: string; io: IoServer; opening: OpeningRul
 
 // ---- Connection → session
 
+/** An `authenticate` or `logout` that an agent has accepted, with its credentials. */
+export type Login = { readonly agent: string; readonly raw: string };
+
 /** Makes a session for a client. */
 export type OpenRequest = Versioned & {
   sessionId: string;
@@ -120,6 +123,8 @@ export type OpenRequest = Versioned & {
   /** The client's `session/new`; null while the client has yet to log in and the session is only expected. */
   raw: string | null;
   subscriptions: Subscriptions;
+  /** The client's login, for an agent that wants one. */
+  login?: Login;
 };
 
 /** Frames of one client with their numbers. Numbers grow, so that the session recognises a frame that comes twice. */
@@ -131,6 +136,8 @@ export type ClientFrames = Versioned & {
   subscriptions: Subscriptions;
   /** The call is repeated: an earlier one with these frames, or some of them, got no answer. */
   repeated?: boolean;
+  /** The login of a client that loads or resumes the session. */
+  login?: Login;
 };
 
 /**
@@ -150,6 +157,7 @@ export type ForkOrder = Versioned & {
   /** JSON: parameters for the `session/new` of the copy's own agent. */
   opening: string;
   subscriptions: Subscriptions;
+  login?: Login;
 };
 
 /** The event by which the client is attached to a fork, and the modes and settings of `session/new`, as JSON. */

@@ -174,8 +174,8 @@ export class AcpSession extends DurableObject<Env> {
   }
 
   /** A login or a logout that the agent of another session has accepted. */
-  async relay(caller: Caller, raw: string): Promise<void> {
-    await this.#steer(caller, ({ clients }) => clients.relay(raw));
+  async relay(caller: Caller, raw: string, agent?: string): Promise<void> {
+    await this.#steer(caller, ({ clients }) => clients.relay(raw, agent));
   }
 
   /** Lets a client whose reading rests go on from the cursor that its connection names. */

@@ -6,20 +6,29 @@ import { type AgentRequest, clientRequestId, parseClientRequestId } from "../pro
 import type { PermissionChoice, PermissionSummary } from "../protocol/permission.ts";
 import { readerRequest } from "../protocol/reader-messages.ts";
 import { accepted, type Refused, type Result, refused, unknownPermission } from "../protocol/refusal.ts";
-import type { ClientFrames, Forked, ForkOrder, OpenRequest, ReceivedFrames } from "../protocol/rpc.ts";
+import type { ClientFrames, Forked, ForkOrder, Login, OpenRequest, ReceivedFrames } from "../protocol/rpc.ts";
 import { takeCautiously } from "./cautious-taking.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
 import { openToClients } from "./core/decide/agent-requests.ts";
 import type { Batch } from "./core/decide/batch.ts";
-import { anticipate, clientFrame, open, refuseFrame, relayLogin } from "./core/decide/client-frames.ts";
+import { broughtBy } from "./core/decide/brought-members.ts";
+import {
+  anticipate,
+  clientFrame,
+  keepLogin,
+  open,
+  refuseFrame,
+  relayLogin,
+} from "./core/decide/client-frames.ts";
 import { choosePermission } from "./core/decide/permissions.ts";
 import { close } from "./core/decide/process-end.ts";
 import { dropQueued } from "./core/decide/queue.ts";
 import { noteSkipped, skipFrame } from "./core/decide/skipped-frame.ts";
-import { charsOf } from "./core/events/event.ts";
+import { charsOf, type FrameEvent } from "./core/events/event.ts";
+import { currentSetup } from "./core/read/current-setup.ts";
 import { permissionSummary } from "./core/read/permission-summary.ts";
 import { attachmentFor } from "./core/read/replay.ts";
-import { currentSetup } from "./core/state/agent-settings.ts";
+import type { BroughtMember } from "./core/state/brought-members.ts";
 import type { SessionState } from "./core/state/state.ts";
 import type { Recorder } from "./log/journal.ts";
 import { presenceOf } from "./readers/presence.ts";
@@ -52,11 +61,12 @@ export class ClientIntake {
     this.#parts.clients.attach(connection, attachment, presenceOf(caller, Date.now(), subscriptions, params));
   }
 
-  open({ connection, caller, workspace, agent, raw }: OpenRequest): void {
+  open({ connection, caller, workspace, agent, raw, login }: OpenRequest): void {
     const owner = { tenant: caller.tenant, owner: caller.subject, workspace, agent };
     this.#record((batch) => {
       if (raw === null) return anticipate(batch, owner);
       open(batch, connection, this.#parts.concealed.conceal(mustReadFrame(raw)), owner);
+      this.#keepLogin(batch, login);
       this.#parts.clients.setDirectory(connection, batch.state.identity?.cwd ?? "");
     });
   }
@@ -74,17 +84,21 @@ export class ClientIntake {
   }
 
   /** Attaches the client that asked for a fork, after the copied history. */
-  attachToFork({ connection, caller, subscriptions, opening }: ForkOrder): void {
+  attachToFork({ connection, caller, subscriptions, opening, login }: ForkOrder): void {
     const { lastSeq: seq } = this.#state;
     const attachment = { seq, start: seq, merge: false, offers: [] };
     const presence = presenceOf(caller, Date.now(), subscriptions, JSON.parse(opening));
     this.#parts.clients.attach(connection, attachment, presence);
+    if (login) this.#record((batch) => this.#keepLogin(batch, login));
   }
 
   /** The answer to the client that asked for the fork. */
   forkedTo(connection: string): Forked {
     const attach = this.#parts.clients.attachmentOf(connection)?.seq ?? this.#state.lastSeq;
-    return { attach, setup: JSON.stringify(currentSetup(this.#state.report)) };
+    return {
+      attach,
+      setup: JSON.stringify(currentSetup(this.#state.report, (seq) => this.#parts.journal.frameAt(seq))),
+    };
   }
 
   // ---- frames -----------------------------------------------------------------------------------------
@@ -195,6 +209,7 @@ export class ClientIntake {
     const { connection, caller } = sender;
     this.#record((batch) => {
       for (const { raw } of fresh) this.#takeFrame(batch, sender, frameFrom(caller, raw));
+      if (roleOf(caller) === "controller") this.#keepLogin(batch, sender.login);
       clients.setReceived(connection, fresh.at(-1)?.number ?? 0);
       if (roleOf(caller) === "observer") readBudget.spend(caller, sizeOf(batch), batch.at);
     });
@@ -203,27 +218,60 @@ export class ClientIntake {
   #takeFrame(batch: Batch, { connection, caller, subscriptions }: FrameSender, given: Frame): void {
     const { clients, concealed } = this.#parts;
     const asked = given.kind === "response" ? askedMethod(batch.state, given) : undefined;
-    const refusal = concealed.refusalFor(given, asked);
+    const brings = this.#broughtBy(batch, caller, given);
+    const refusal = concealed.refusalFor(given, asked, brings.length > 0);
     if (refusal)
       return refuseFrame(batch, { connection, caller, answering: clients.answering() }, given, refusal);
-    const { frame, keep } = concealed.prepare(given, asked);
+    const { frame, keep } = concealed.prepare(given, asked, brings.length > 0);
     const isAttached = clients.has(connection);
     const attachment = attachmentFor(frame, batch.nextSeq, isAttached, openToClients(batch.state));
     const presence = presenceOf(caller, batch.at, subscriptions, frame.value.params);
     if (attachment) clients.attach(connection, attachment, presence);
-    clientFrame(batch, { connection, caller, answering: clients.answering() }, frame, newTurnId);
+    const before = Object.values(batch.state.brought ?? {});
+    clientFrame(batch, { connection, caller, answering: clients.answering(), brings }, frame, newTurnId);
     const event = keep && batch.eventOf(frame);
-    // No agent gets an answer that nobody waits for.
-    if (event && (frame.kind !== "response" || event.route.stop === undefined)) keep(event.seq);
+    const brought = Object.values(batch.state.brought ?? {});
+    if (event && isForAgent(event, brings, brought)) keep(event.seq);
+    const superseded = before.filter((seq) => !brought.includes(seq));
+    if (superseded.length > 0) this.#forgetBrought(batch, superseded);
+  }
+
+  /** The members of the opening that a client brings along. A reader brings none. */
+  #broughtBy(batch: Batch, caller: Caller, given: Frame): BroughtMember[] {
+    const reveal = (raw: string) => mustReadFrame(this.#parts.concealed.reveal(raw));
+    return roleOf(caller) === "controller" ? broughtBy(batch, given, reveal) : [];
+  }
+
+  /** A process that is opening the session may yet have to get the values of an earlier opening. */
+  #forgetBrought(batch: Batch, superseded: readonly number[]): void {
+    if (batch.state.agent === "starting") return;
+    this.#parts.concealed.forget(superseded.flatMap((seq) => batch.findFrame(seq)?.frame ?? []));
   }
 
   /** Gives the agent a login or a logout that the agent of another session has accepted. */
-  relay(raw: string): Result<undefined> {
+  relay(raw: string, agent?: string): Result<undefined> {
     const { concealed } = this.#parts;
     const given = mustReadFrame(raw);
+    if (!this.#isFor(agent)) return accepted();
     if (concealed.refusalFor(given) === undefined)
       this.#record((batch) => relayLogin(batch, concealed.conceal(given)));
     return accepted();
+  }
+
+  /** Keeps the login of a client that has come, unless the session has this login already. */
+  #keepLogin(batch: Batch, login: Login | undefined): void {
+    if (!login || !this.#isFor(login.agent)) return;
+    const { concealed } = this.#parts;
+    const given = mustReadFrame(login.raw);
+    const known = batch.findFrame(batch.state.login ?? 0)?.frame.raw;
+    const isKnown = known !== undefined && paramsText(concealed.reveal(known)) === paramsText(login.raw);
+    if (!isKnown && concealed.refusalFor(given) === undefined) keepLogin(batch, concealed.conceal(given));
+  }
+
+  /** Whether a login at this agent is one at the session's agent. */
+  #isFor(agent: string | undefined): boolean {
+    const own = this.#state.identity?.agent;
+    return agent === undefined || !own || own === agent;
   }
 
   // ---- in place of a client ---------------------------------------------------------------------------
@@ -290,7 +338,7 @@ export class ClientIntake {
 }
 
 /** The client that sends frames. */
-type FrameSender = Pick<ClientFrames, "connection" | "caller" | "subscriptions">;
+type FrameSender = Pick<ClientFrames, "connection" | "caller" | "subscriptions" | "login">;
 
 type NumberedFrame = { readonly raw: string; readonly number: number };
 
@@ -311,6 +359,20 @@ function isAllowed(caller: Caller, raw: string): boolean {
 /** The request does not exist, or was answered, or belongs to a session that the caller may not see. */
 export function notPending({ sessionId, seq }: AgentRequest): Refused {
   return refused(unknownPermission(clientRequestId(sessionId, seq)));
+}
+
+function paramsText(raw: string): string {
+  return JSON.stringify(mustReadFrame(raw).value.params);
+}
+
+/** Whether an agent may get the frame: no answer that nobody waits for, and no members that the workspace refuses. */
+function isForAgent(
+  { frame, route, seq }: FrameEvent,
+  brings: readonly BroughtMember[],
+  brought: readonly number[],
+): boolean {
+  if (brings.length > 0) return brought.includes(seq);
+  return frame.kind !== "response" || route.stop === undefined;
 }
 
 function sizeOf({ events }: Batch): number {

@@ -3,6 +3,7 @@ import { connectionObject, owningTenant } from "../durable/objects.ts";
 import type { Limits } from "../protocol/limits.ts";
 import { type Act, audit } from "../tenant/client/audit.ts";
 import { nextTimeout } from "./core/decide/policy.ts";
+import { isRestoring } from "./core/decide/queue.ts";
 import { FACTS, type Facts } from "./core/events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "./core/events/event.ts";
 import type { SessionState } from "./core/state/state.ts";
@@ -47,6 +48,7 @@ export class Effects {
     if (state.agent === "ready" && traits.some((fact) => fact.opensAgentSession)) {
       deadlines.clear("agent-start");
       deadlines.setUnlessSet("idle", Date.now() + this.#limits.idleMs);
+      if (isRestoring(state)) deadlines.set("settings", Date.now() + this.#limits.settingsMs);
     }
     for (const { stopsProcess } of traits) if (stopsProcess !== undefined) link.stop(stopsProcess);
     if (!state.run && state.agent !== "starting" && traits.some((fact) => fact.freesPlacement))
@@ -73,6 +75,7 @@ export class Effects {
     if (state.run) deadlines.setUnlessSet("idle", now + this.#limits.idleMs);
     const timeout = nextTimeout(state);
     if (timeout !== null) deadlines.set("permission", timeout);
+    if (isRestoring(state)) deadlines.setUnlessSet("settings", now + this.#limits.settingsMs);
     deadlines.setUnlessSet("index", now);
   }
 
@@ -96,6 +99,8 @@ export class Effects {
         return deadlines.set("idle", event.payload.until);
       case "queue.owner.stopped":
         return this.#forgetCredentials(state);
+      case "agent.settings.restored":
+        return deadlines.clear("settings");
       case "permission.responded":
         return this.#auditAnswer(state, event.payload);
     }
@@ -107,10 +112,11 @@ export class Effects {
     this.#ctx.waitUntil(audit(this.#env, tenant, { ...act, workspace, session: sessionId }));
   }
 
-  /** The next process gets the request that opened the session, and what waits for it; no other credentials. */
-  #forgetCredentials({ identity, queue }: SessionState): void {
+  /** The next process gets the request that opened the session, the login, and what waits; no other credentials. */
+  #forgetCredentials({ identity, brought, login, queue }: SessionState): void {
     const { journal, concealed } = this.#parts;
-    const needed = [identity?.request ?? [], queue.map(({ seq }) => seq)].flat();
+    const opening = [identity?.request ?? [], Object.values(brought ?? {})].flat();
+    const needed = [opening, login ?? [], queue.map(({ seq }) => seq)].flat();
     concealed.keepOnly(needed.flatMap((seq) => journal.frameAt(seq)?.frame ?? []));
   }
 
@@ -145,7 +151,7 @@ export class Effects {
   }
 
   /** Serves a deadline as well. An agent that gets a login twice is logged in. */
-  async relayLogins({ sessionId }: SessionState): Promise<void> {
+  async relayLogins({ sessionId, identity }: SessionState): Promise<void> {
     const { journal, concealed, deadlines } = this.#parts;
     const tenant = owningTenant(this.#ctx.id);
     for (const login of this.#logins()) {
@@ -153,7 +159,7 @@ export class Effects {
       if (logged !== undefined)
         await callObject(
           () => connectionObject(this.#env, tenant, login.connection),
-          (connection) => connection.relay(sessionId, concealed.reveal(logged)),
+          (connection) => connection.relay(sessionId, concealed.reveal(logged), identity?.agent),
           { timeoutMs: this.#limits.callMs },
         );
       if (!journal.state) return;

@@ -44,6 +44,8 @@ export type SessionDeadline =
   | "effects"
   | "login"
   | "agent-start"
+  /** A process has not answered the requests for the settings of the process before. */
+  | "settings"
   | "idle"
   | "permission"
   | "archive"

@@ -1,6 +1,7 @@
 import type { DeadlineHandler } from "../durable/deadlines.ts";
 import { expirePermissions, nextTimeout } from "./core/decide/policy.ts";
 import { checkIdle } from "./core/decide/process-end.ts";
+import { giveUpRestoring } from "./core/decide/settings.ts";
 import type { SessionState } from "./core/state/state.ts";
 import type { Effects } from "./effects.ts";
 import type { Recorder } from "./log/journal.ts";
@@ -24,6 +25,7 @@ export function timerHandlers(
     effects: () => effects.restore(state),
     login: () => effects.relayLogins(state),
     "agent-start": () => processes.startTimedOut(state),
+    settings: () => record(giveUpRestoring),
     release: async () => {
       rest.plan();
       await processes.release(state);

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { realpathSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { fileURLToPath } from "node:url";
-import { RequestError } from "@agentclientprotocol/sdk";
+import { methods, RequestError } from "@agentclientprotocol/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import WebSocket from "ws";
 import { STARTUP_NOISE } from "../../src/demo-agent/habits.ts";
@@ -333,6 +333,28 @@ describe("a faulty agent", () => {
       "turn.started",
       "turn.completed",
     ]);
+  });
+
+  test("has its mode and its options in the process after a crash too", async () => {
+    const session = await client.newSession();
+    const { setMode, setConfigOption } = methods.agent.session;
+    await client.agent.request(setMode, { sessionId: session, modeId: "architect" });
+    const option = { configId: "thought_level", value: "high" };
+    await client.agent.request(setConfigOption, { sessionId: session, ...option });
+    await expect(client.prompt(session, "/crash")).rejects.toMatchObject({ code: -32603 });
+    await client.prompt(session, "hi");
+    const log = await readLog(gateway, session);
+    const asked = log.filter(({ source, payload }) => source === "gateway" && payload.direction === "out");
+    expect(asked.map(({ payload }) => payload.message?.params).slice(-2)).toMatchObject([
+      { modeId: "architect" },
+      option,
+    ]);
+    const kinds = log.map(({ kind }) => kind);
+    expect(kinds.indexOf("agent.settings.restored")).toBeLessThan(kinds.lastIndexOf("turn.started"));
+    // The agent itself says so: the mode by an update, the option by its answer.
+    const loaded = await client.load(session);
+    expect(loaded?.modes?.currentModeId).toBe("architect");
+    expect(loaded?.configOptions?.find(({ id }) => id === option.configId)?.currentValue).toBe("high");
   });
 
   test("runs its waiting prompts in a new process after a crash", async () => {

@@ -1,10 +1,20 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
-import { events, eventsText, get, type Opened, openSession, sessionStub, texts } from "./fixtures.ts";
+import {
+  events,
+  eventsText,
+  get,
+  type Opened,
+  openSession,
+  sessionStub,
+  texts,
+  workspaceName,
+} from "./fixtures.ts";
 import { setLimits } from "./limits.ts";
 import { updateText } from "./peers/agent.ts";
 import { Client } from "./peers/client.ts";
+import { Host } from "./peers/host.ts";
 import { token } from "./tokens.ts";
 
 const session = (id: string) => sessionStub(id);
@@ -99,6 +109,35 @@ describe("a history longer than its limit", () => {
     });
     next.answer(await next.line(), { stopReason: "end_turn" });
     expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
+  });
+
+  test("keeps the long lists of models and options for clients that load it, and for forks", async () => {
+    setLimits({ historyChars: HISTORY_CHARS, segmentChars: 20000 });
+    const workspace = workspaceName();
+    const host = await Host.join(workspace);
+    const client = await Client.open(workspace);
+    const opening = client.newSession();
+    const agent = await host.agent();
+    const availableModels = Array.from({ length: 500 }, (_, i) => ({
+      modelId: `m${i}`,
+      name: "M".repeat(40),
+    }));
+    const options = availableModels.map(({ modelId: value, name }) => ({ value, name }));
+    const configOptions = [{ id: "llm", name: "LLM", type: "select", currentValue: "m1", options }];
+    const setup = { models: { currentModelId: "m400", availableModels }, configOptions };
+    agent.answer(await agent.line(), { sessionId: "agent-session", ...setup });
+    const sessionId = await opening;
+    const load = { sessionId, cwd: "/", mcpServers: [] };
+    expect((await client.request("session/load", load)).response.result).toEqual(setup);
+    for (let i = 0; i < 30; i += 1) agent.items(updateText("x".repeat(4000)));
+    await agent.durable();
+    await archive(sessionId);
+    expect(await firstStored(sessionId)).toBeGreaterThan(10);
+    await evictDurableObject(session(sessionId));
+    const other = await Client.open(workspace);
+    expect((await other.request("session/load", load)).response.result).toEqual(setup);
+    const { response } = await other.request("session/fork", load);
+    expect(response.result).toMatchObject(setup);
   });
 
   test("[I4] folds to the same state without a snapshot, by replaying the archive too", async () => {

@@ -163,6 +163,33 @@ describe("the credentials of MCP servers", () => {
     expect(kept).toHaveLength(4);
   });
 
+  test("of a client that loads the session reach the next process in place of the first ones", async () => {
+    const opened = await open({ sessionCapabilities: { resume: {} } });
+    const { workspace, sessionId } = opened;
+    const editor = await Client.open(workspace);
+    const kept = () =>
+      runInDurableObject(sessionStub(sessionId), (_, { storage }) =>
+        storage.sql.exec("SELECT * FROM concealed_value").toArray(),
+      );
+    // Each launch of an editor has another token; only the last one is kept beside the first servers.
+    for (const launch of ["one", "two"]) {
+      const headers = [{ name: "Authorization", value: `${MARK}-${launch}` }];
+      const mcpServers = [{ type: "http", name: "web", url: "https://mcp.test/", headers }];
+      const { response } = await editor.request("session/load", { sessionId, cwd: "/", mcpServers });
+      expect(response.result).toMatchObject({
+        _meta: { "acp-edge/opening": { mcpServers: "next process" } },
+      });
+    }
+    expect(await kept()).toHaveLength(3);
+    await evictDurableObject(sessionStub(sessionId));
+    const { request } = await restarted(opened, "again");
+    expect(request).toMatchObject({
+      method: "session/resume",
+      params: { cwd: "/workspace", mcpServers: [{ headers: [{ value: `${MARK}-two` }] }] },
+    });
+    expect(await everything(workspace, sessionId)).not.toContain(MARK);
+  });
+
   test("belong to a fork that named them", async () => {
     const { workspace, client, host, sessionId } = await open();
     const forked = await client.request("session/fork", opening({ sessionId }));

@@ -14,7 +14,7 @@ import type { ConnectionInfo, LocalAnswer } from "./local-answer.ts";
 /** `session/fork`: opens a session with the history of another, up to an event or to its end. */
 export async function forkForClient(
   env: Env,
-  { connection, caller, subscriptions, reserve }: ConnectionInfo,
+  { connection, caller, subscriptions, login, reserve }: ConnectionInfo,
   frame: Frame,
 ): Promise<LocalAnswer> {
   const canonical = translateOpening(frame);
@@ -32,6 +32,7 @@ export async function forkForClient(
   const order = {
     ...{ v: RPC_VERSION, sessionId, from, at: at ?? null },
     ...{ connection, caller, opening: JSON.stringify(opening), subscriptions },
+    ...(login && { login }),
   };
   const fork = await callObject(
     () => sessionObject(env, caller.tenant, sessionId),

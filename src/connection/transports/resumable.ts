@@ -47,11 +47,11 @@ export class ResumableClient {
     const client = new ResumableState(parts, this.#stored);
     this.#client = client;
     this.#routed = client.handedOver;
-    const { env, lifetime, limits } = parts;
+    const { env, lifetime, logins, limits } = parts;
     this.#intake = new Intake({
       client,
       admission: new Admission(env, client, limits),
-      router: new Router(env, client, lifetime, limits),
+      router: new Router(env, client, lifetime, logins, limits),
       limits,
     });
   }
@@ -357,8 +357,9 @@ export class ResumableClient {
   }
 
   /** Relays a login or logout that the agent of session `from` has accepted. */
-  async relay(from: string, raw: string): Promise<void> {
-    if (this.#stored.exists) await relayToOthers(this.#parts.env, this.#client, from, raw);
+  async relay(from: string, raw: string, agent?: string): Promise<void> {
+    if (this.#stored.exists)
+      await relayToOthers(this.#parts.env, this.#client, this.#parts.logins, from, raw, agent);
   }
 }
 

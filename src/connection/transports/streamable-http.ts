@@ -37,7 +37,7 @@ export class HttpClient {
   #routing: Promise<void> = Promise.resolve();
 
   constructor(parts: ConnectionParts) {
-    const { ctx, env, store, lifetime, limits } = parts;
+    const { ctx, env, store, lifetime, logins, limits } = parts;
     this.#parts = parts;
     this.#stored = new StoredClient(parts);
     const client = new HttpState(store, this.#stored);
@@ -46,7 +46,7 @@ export class HttpClient {
     this.#intake = new Intake({
       client,
       admission: new Admission(env, client, limits),
-      router: new Router(env, client, lifetime, limits),
+      router: new Router(env, client, lifetime, logins, limits),
       limits,
     });
   }
@@ -338,8 +338,9 @@ export class HttpClient {
   }
 
   /** Relays a login or logout that the agent of session `from` has accepted. */
-  async relay(from: string, raw: string): Promise<void> {
-    if (this.#stored.exists) await relayToOthers(this.#parts.env, this.#client, from, raw);
+  async relay(from: string, raw: string, agent?: string): Promise<void> {
+    if (this.#stored.exists)
+      await relayToOthers(this.#parts.env, this.#client, this.#parts.logins, from, raw, agent);
   }
 
   /** A frame that answers a request on the connection's own stream. Settling puts the answer there, once. */

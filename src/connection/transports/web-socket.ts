@@ -13,6 +13,7 @@ import type { Client, Exchange } from "../client.ts";
 import { relayToOthers, wakeSessions } from "../client-sessions.ts";
 import { Intake, type IntakeResult } from "../intake.ts";
 import { checkLiveness, type LivenessCheck, touch } from "../liveness.ts";
+import type { Logins } from "../logins.ts";
 import { AgentControl, PING, PONG } from "../methods/control-frames.ts";
 import { Router } from "../router.ts";
 import type { ConnectionParts } from "../stored-client.ts";
@@ -24,6 +25,7 @@ export class SocketClient {
   readonly #ctx: DurableObjectState;
   readonly #env: Env;
   readonly #limits: Limits;
+  readonly #logins: Logins;
   readonly #ws: WebSocket;
   readonly #client: SocketState;
   readonly #intake: Intake;
@@ -32,10 +34,11 @@ export class SocketClient {
   /** Frames are routed in the order in which they came, also while one waits for the workspace. */
   #routing: Promise<void> = Promise.resolve();
 
-  constructor({ ctx, env, lifetime, limits }: SocketParts, ws: WebSocket, client: SocketState) {
+  constructor({ ctx, env, lifetime, logins, limits }: SocketParts, ws: WebSocket, client: SocketState) {
     this.#ctx = ctx;
     this.#env = env;
     this.#limits = limits;
+    this.#logins = logins;
     this.#ws = ws;
     this.#client = client;
     // The client may have left before the answer was there.
@@ -53,7 +56,7 @@ export class SocketClient {
     this.#intake = new Intake({
       client,
       admission: new Admission(env, client, limits),
-      router: new Router(env, client, lifetime, limits),
+      router: new Router(env, client, lifetime, logins, limits),
       limits,
       takeControl: async (value) => (await control?.receive(value)) ?? false,
       takeOwn: (frame) => (isPong(frame) ? this.#resume() : undefined),
@@ -204,8 +207,8 @@ export class SocketClient {
   }
 
   /** Relays a login or logout that the agent of session `from` has accepted. */
-  relay(from: string, raw: string): Promise<void> {
-    return relayToOthers(this.#env, this.#client, from, raw);
+  relay(from: string, raw: string, agent?: string): Promise<void> {
+    return relayToOthers(this.#env, this.#client, this.#logins, from, raw, agent);
   }
 
   /**
@@ -243,7 +246,7 @@ export class SocketClient {
   }
 }
 
-type SocketParts = Pick<ConnectionParts, "ctx" | "env" | "lifetime" | "limits">;
+type SocketParts = Pick<ConnectionParts, "ctx" | "env" | "lifetime" | "logins" | "limits">;
 
 /** Whether the client already has a page that ends there, or the page belongs to an earlier attachment. */
 function isBehind(end: EventCursor, cursor: EventCursor): boolean {

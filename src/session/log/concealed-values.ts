@@ -27,10 +27,10 @@ export class ConcealedValues {
 
   /**
    * The reason why the credentials of a frame cannot be kept; undefined if they can. Of a response, `asked` is the
-   * method of the agent's request.
+   * method of the agent's request. A load or resume is kept only if it `brings` members of the opening.
    */
-  refusalFor(frame: Frame, asked?: string): RpcError | undefined {
-    if (!isKept(frame, asked)) return undefined;
+  refusalFor(frame: Frame, asked?: string, brings = false): RpcError | undefined {
+    if (!isKept(frame, asked) && !brings) return undefined;
     const { count, chars } = measureValues(frame.raw, asked);
     if (count === 0) return undefined;
     const { credentialCount, credentialChars } = this.#limits;
@@ -56,12 +56,16 @@ export class ConcealedValues {
    * As `conceal`, but the credentials are kept only by `keep`: a frame that is refused must leave none behind. An answer
    * to a form is kept with its sequence number, until the agent has the answer.
    */
-  prepare(frame: Frame, asked?: string): { readonly frame: Frame; readonly keep?: (seq?: number) => void } {
+  prepare(
+    frame: Frame,
+    asked?: string,
+    brings = false,
+  ): { readonly frame: Frame; readonly keep?: (seq?: number) => void } {
     if (!mayHaveCredentials(frame.value, asked)) return { frame };
     const { raw, values } = conceal(frame.raw, () => crypto.randomUUID(), asked);
     if (Object.keys(values).length === 0) return { frame };
     const concealed = mustReadFrame(raw);
-    if (!isKept(frame, asked)) return { frame: concealed };
+    if (!isKept(frame, asked) && !brings) return { frame: concealed };
     const keep = (seq?: number) => this.#keep(values, frame.kind === "response" ? seq : undefined);
     return { frame: concealed, keep };
   }
@@ -94,6 +98,16 @@ export class ConcealedValues {
       `DELETE FROM concealed_value
         WHERE substr(reference, 1, instr(reference || '/', '/') - 1) NOT IN (SELECT value FROM json_each(?))`,
       needed,
+    );
+  }
+
+  /** Forgets the credentials of frames that no process will get any more. */
+  forget(frames: readonly Frame[]): void {
+    const references = JSON.stringify(frames.flatMap(({ raw }) => referencesIn(raw)));
+    this.#sql.exec(
+      `DELETE FROM concealed_value
+        WHERE substr(reference, 1, instr(reference || '/', '/') - 1) IN (SELECT value FROM json_each(?))`,
+      references,
     );
   }
 
@@ -130,7 +144,7 @@ function partName(reference: string, part: number): string {
   return part === 0 ? reference : `${reference}/${part}`;
 }
 
-/** No agent sees a frame that the gateway answers itself, so its credentials are never needed again. */
+/** No agent sees a frame that the gateway answers itself, so its credentials are needed only if it brings members. */
 function isKept({ method = "", value }: Frame, asked?: string): boolean {
   return mayHaveCredentials(value, asked) && method !== "session/load" && method !== "session/resume";
 }

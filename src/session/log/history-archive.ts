@@ -145,9 +145,16 @@ export class HistoryArchive {
 const ARCHIVE_FROM = 0.9;
 const ARCHIVE_DOWN_TO = 0.6;
 
-/** The events of the past that the session needs: the request that opened it, and the answers to keyed prompts. */
-function neededAtHand({ identity, prompts }: SessionState): number[] {
-  return [identity?.request ?? [], prompts.flatMap(({ answer }) => answer ?? [])].flat();
+/** The events of the past that the session needs: its opening, its login, long lists, answers to keyed prompts. */
+function neededAtHand({ identity, brought, login, prompts, report }: SessionState): number[] {
+  const lists = [report.modes?.available, report.models?.available, report.configOptions];
+  return [
+    lists.flatMap((list) => list?.seq ?? []),
+    identity?.request ?? [],
+    Object.values(brought ?? {}),
+    login ?? [],
+    prompts.flatMap(({ answer }) => answer ?? []),
+  ].flat();
 }
 
 /** The last event before any request, queued prompt or turn that is still open. */

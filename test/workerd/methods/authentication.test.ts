@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import type { Json } from "../../fixtures/json.ts";
-import { events, sessionStub, workspaceName } from "../fixtures.ts";
+import { events, eventsText, sessionStub, workspaceName } from "../fixtures.ts";
 import type { Agent } from "../peers/agent.ts";
 import { Client } from "../peers/client.ts";
 import { Host } from "../peers/host.ts";
@@ -132,6 +132,92 @@ describe("authenticate and logout", () => {
     expect(await a.line()).toMatchObject({ method: "session/prompt" });
     a.answer({ id: a.delivered }, { stopReason: "end_turn" });
     expect((await client.until(turn)).before).toEqual([]);
+  });
+
+  /** The process wants a login before it opens the session, and gets one. Returns the login. */
+  async function logsIn(agent: Agent, method = "session/new"): Promise<Json> {
+    const refused = await agent.line();
+    expect(refused.method).toBe(method);
+    agent.items(JSON.stringify({ jsonrpc: "2.0", id: refused.id, error: required }));
+    const given = await agent.line();
+    expect(given.method).toBe("authenticate");
+    agent.answer(given, {});
+    const again = await agent.line();
+    expect(again.method).toBe(method);
+    agent.answer(again, { sessionId: "agent-session" });
+    return given;
+  }
+
+  test("ACP-SESSION-002: reach every later process of the connection, with its credentials", async () => {
+    const { host, client, workspace } = await connected();
+    const params = { methodId: "key", _meta: { apiKey: "k-4711" } };
+    const id = client.call("authenticate", params);
+    const agent = await host.agent();
+    await answered(client, agent, id);
+    const first = client.call("session/new", opening);
+    await agent.openSession();
+    await client.until(first);
+    const second = client.call("session/new", opening);
+    const other = await host.agent();
+    await evictDurableObject(sessionStub(other.sessionId));
+    expect((await logsIn(other)).params).toEqual(params);
+    expect((await client.until(second)).response.result).toMatchObject({ sessionId: other.sessionId });
+    for (const { sessionId } of [agent, other])
+      expect(await eventsText(workspace, sessionId)).not.toContain("k-4711");
+    // The process of the same session, after its end.
+    const turn = client.call("session/prompt", { sessionId: other.sessionId, prompt: [] });
+    await other.line();
+    other.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
+    expect((await client.until(turn)).response.error).toBeDefined();
+    await evictDurableObject(sessionStub(other.sessionId));
+    const next = client.call("session/prompt", { sessionId: other.sessionId, prompt: [] });
+    const restarted = await host.agent();
+    expect((await logsIn(restarted)).params).toEqual(params);
+    restarted.answer(await restarted.line(), { stopReason: "end_turn" });
+    expect((await client.until(next)).response.result).toEqual({ stopReason: "end_turn" });
+  });
+
+  test("reach the process of a session that the client loads, or forks", async () => {
+    const { host, client, workspace } = await connected();
+    const before = client.call("session/new", opening);
+    const old = await host.agent();
+    await old.openSession();
+    await client.until(before);
+    old.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
+    await old.durable();
+    const editor = await Client.open(workspace);
+    const id = editor.call("authenticate", login);
+    await answered(editor, await host.agent(), id);
+    const { sessionId } = old;
+    await editor.request("session/load", { sessionId, ...opening });
+    const turn = editor.call("session/prompt", { sessionId, prompt: [] });
+    const agent = await host.agent();
+    expect((await logsIn(agent)).params).toEqual(login);
+    agent.answer(await agent.line(), { stopReason: "end_turn" });
+    await editor.until(turn);
+    const forked = await editor.request("session/fork", { sessionId, ...opening });
+    const fork = forked.response.result as { sessionId: string };
+    const forkTurn = editor.call("session/prompt", { ...fork, prompt: [] });
+    const another = await host.agent();
+    expect((await logsIn(another)).params).toEqual(login);
+    another.answer(await another.line(), { stopReason: "end_turn" });
+    await editor.until(forkTurn);
+  });
+
+  test("end with a logout: a later process gets no login", async () => {
+    const { host, client } = await connected();
+    const id = client.call("authenticate", login);
+    const agent = await host.agent();
+    await answered(client, agent, id);
+    const first = client.call("session/new", opening);
+    await agent.openSession();
+    await client.until(first);
+    await answered(client, agent, client.call("logout", {}));
+    const second = client.call("session/new", opening);
+    const other = await host.agent();
+    const request = await other.line();
+    other.items(JSON.stringify({ jsonrpc: "2.0", id: request.id, error: required }));
+    expect((await client.until(second)).response.error).toMatchObject(required);
   });
 
   test("leave no process behind: one without a session ends with its client", async () => {

@@ -4,11 +4,12 @@ import { gatewayNotice } from "../../../protocol/extensions.ts";
 import { type Frame, paramsOf, type ResponseFrame, resultOf, rewrite } from "../../../protocol/frame.ts";
 import { type JsonObject, recordOf } from "../../../protocol/json-value.ts";
 import { allowsEverything, checkOpening, type OpeningRefusal } from "../../../protocol/opening-rules.ts";
-import { rebasePath } from "../../../protocol/rebase-path.ts";
-import type { RequestToAgent, SessionState } from "../state/state.ts";
+import type { RequestToAgent, Run, SessionState } from "../state/state.ts";
 import { answerRoute } from "./answers.ts";
 import type { Batch } from "./batch.ts";
-import { drainQueue, dropQueued } from "./queue.ts";
+import { directoriesThere, withBrought } from "./brought-members.ts";
+import { dropQueued } from "./queue.ts";
+import { restoreSettings } from "./settings.ts";
 import { failRunning } from "./turns.ts";
 
 /** Starts of agent processes: requested, asked to open the session, or unavailable. `process-end.ts` has their ends. */
@@ -41,11 +42,9 @@ export function openAgentSession(batch: Batch, method = openingMethod(batch.stat
   const { identity, run, awaitingAgent, context } = batch.state;
   if (identity?.request == null || !run) return;
   const { frame } = batch.frameAt(identity.request);
-  const checked = allowsEverything(run.opening)
-    ? undefined
-    : checkOpening(paramsOf(frame), run.opening, run.root);
-  if (checked && "refusal" in checked) return refuseOpening(batch, checked.refusal);
-  const given = checked?.params;
+  const checked = checkedParams(batch, paramsOf(frame), run);
+  if ("refusal" in checked) return refuseOpening(batch, checked.refusal);
+  const given = checked.params;
   const id = String(batch.nextSeq);
   if (method === "session/new") {
     const raw = given
@@ -64,6 +63,23 @@ export function openAgentSession(batch: Batch, method = openingMethod(batch.stat
     sessionId: context.acpSessionId,
   };
   batch.frame("gateway", "out", openingRequest(id, method, params));
+}
+
+/**
+ * The parameters for the process, if they are not exactly those of the client's `session/new`. Members that another
+ * client brought later and that the workspace does not allow are left out, and clients are told.
+ */
+function checkedParams(
+  batch: Batch,
+  own: JsonObject,
+  { opening, root }: Run,
+): { params: JsonObject | undefined } | { refusal: OpeningRefusal } {
+  const params = withBrought(batch, own, root);
+  if (allowsEverything(opening)) return { params: params === own ? undefined : params };
+  const checked = checkOpening(params, opening, root);
+  if (!("refusal" in checked) || params === own) return checked;
+  tell(batch, "session.opening_refused", checked.refusal.message);
+  return checkOpening(own, opening, root);
 }
 
 function openingRequest(id: string, method: string, params: JsonObject): string {
@@ -94,19 +110,6 @@ function tellDropped(batch: Batch): void {
   const names = checked.dropped.map((name) => clip(name, 100)).slice(0, 20);
   const message = `The agent did not get ${names.join(", ")}: the workspace's setting openingMeta does not name them`;
   tell(batch, "session.meta_dropped", message);
-}
-
-/**
- * The client's additional directories with the host's paths. A directory within the client's `cwd` is part of the
- * workspace. Any other path stays as it is, because the host may have a directory of that name.
- */
-function directoriesThere(params: JsonObject, root: string): unknown[] | undefined {
-  const { cwd, additionalDirectories: given } = params;
-  if (typeof cwd !== "string" || cwd === "/" || !Array.isArray(given)) return undefined;
-  const there = given.map((path: unknown) =>
-    typeof path === "string" ? rebasePath(path, cwd, root) : undefined,
-  );
-  return there.some((path) => path !== undefined) ? given.map((path, i) => there[i] ?? path) : undefined;
 }
 
 function openingMethod({ context, run, fork }: SessionState): string {
@@ -140,6 +143,8 @@ export function agentSessionOpened(
   const isLong = (frame.sessionId?.length ?? 0) > batch.limits.idChars;
   const failed = anew ? frame.sessionId === undefined || isLong : "error" in frame.value;
   if (failed) {
+    const login = loginFor(batch, frame);
+    if (login) return logIn(batch, frame, re, pending, login);
     batch.frame("agent", "in", frame, answerRoute(re, pending));
     // Some agents advertise session/load and fail to do it: a new agent session is better than none.
     if (pending.method !== "session/new") return openAgentSession(batch, "session/new");
@@ -165,7 +170,32 @@ export function agentSessionOpened(
     if (previous !== null && pending.method === "session/new") tellRebound(batch);
   }
   logAgentSessionId(batch, frame);
-  drainQueue(batch);
+  restoreSettings(batch);
+}
+
+/** The login for a process that does not open the session without one, and has not got one yet. */
+function loginFor(batch: Batch, { value }: ResponseFrame): Frame | undefined {
+  const { login, run } = batch.state;
+  if (recordOf(value.error).code !== ErrorCode.authRequired || login === undefined || run?.login)
+    return undefined;
+  return batch.findFrame(login)?.frame;
+}
+
+/** Gives the process the login. The request to open the session is made again when the process has answered. */
+function logIn(batch: Batch, frame: ResponseFrame, re: number, pending: RequestToAgent, login: Frame): void {
+  // The client that waits gets the answer to the next request.
+  batch.frame(
+    "agent",
+    "in",
+    frame,
+    pending.id === undefined ? answerRoute(re, pending) : { stop: "gateway" },
+  );
+  batch.frame("gateway", "out", rewrite(login, { id: String(batch.nextSeq) }));
+}
+
+/** The process has answered the login that it was given. Without one it refuses again, and the client learns why. */
+export function loggedIn({ state }: Batch, request: number): boolean {
+  return state.agent === "starting" && state.run?.login === request;
 }
 
 /** Some adapters report the id that their harness has for the session. The id is for people; nothing depends on it. */

@@ -1,5 +1,6 @@
 import { type Caller, mayAnswer, type Role, roleOf } from "../../../protocol/caller.ts";
 import { ErrorCode, errorResponse, type RpcError, resultResponse } from "../../../protocol/errors.ts";
+import { MetaKey } from "../../../protocol/extensions.ts";
 import {
   type Frame,
   type NotificationFrame,
@@ -11,9 +12,11 @@ import {
 import { parseClientRequestId } from "../../../protocol/ids.ts";
 import { recordOf, textOf } from "../../../protocol/json-value.ts";
 import { methodTooLong } from "../../../protocol/jsonrpc-faults.ts";
+import { allowsEverything, checkOpening } from "../../../protocol/opening-rules.ts";
 import { isReaderRequest } from "../../../protocol/reader-messages.ts";
+import { currentSetup } from "../read/current-setup.ts";
 import { badCursor } from "../read/replay.ts";
-import { currentSetup } from "../state/agent-settings.ts";
+import type { BroughtMember } from "../state/brought-members.ts";
 import { openAgentSession, requestProcess } from "./agent-process.ts";
 import { cancelRequestsOfAgent, clientAnswer } from "./agent-requests.ts";
 import { refuseClient, refusedAnswer } from "./answers.ts";
@@ -46,7 +49,13 @@ export function open(batch: Batch, connection: string, frame: Frame, identity: O
 }
 
 /** `answering` are the connections that the agent's requests are put to. */
-export type ClientInput = { connection: string; caller: Caller; answering: readonly string[] };
+export type ClientInput = {
+  connection: string;
+  caller: Caller;
+  answering: readonly string[];
+  /** The members of a load or resume that are not those of the session, see `broughtBy`. */
+  brings?: readonly BroughtMember[];
+};
 
 /** The caller drops frames that a connection sends twice after losing touch with the session. */
 export function clientFrame(batch: Batch, client: ClientInput, frame: Frame, newTurnId: NewTurnId): void {
@@ -106,14 +115,14 @@ function isUnknownMethod({ value }: ResponseFrame): boolean {
 
 function clientRequest(
   batch: Batch,
-  { connection, caller }: ClientInput,
+  { connection, caller, brings = [] }: ClientInput,
   frame: RequestFrame,
   newTurnId: NewTurnId,
 ): void {
   switch (frame.method) {
     case "session/load":
     case "session/resume":
-      return attach(batch, connection, frame, roleOf(caller));
+      return attach(batch, connection, frame, roleOf(caller), brings);
     case "session/close":
       return closeFor(batch, connection, frame);
     case "session/prompt":
@@ -163,17 +172,32 @@ function cancelRequest(batch: Batch, connection: string, frame: Frame): void {
   if (queued) dropQueued(batch, queued, { code: ErrorCode.requestCancelled, message: "Request cancelled" });
 }
 
-/** Passes on a login or logout that the client gave another process of the same agent: it holds in all of them. */
+/**
+ * Passes on a login or logout that the client gave another process of the same agent: it holds in all of them. A process
+ * that is yet to open the session gets the login when it asks for one.
+ */
 export function relayLogin(batch: Batch, frame: Frame): void {
-  const { run, awaitingAgent } = batch.state;
-  if (!run?.initialized || run.stopping) return;
-  const full = Object.keys(awaitingAgent).length >= batch.limits.openRequests;
+  const { run, agent, awaitingAgent } = batch.state;
+  const isServing = run?.initialized && !run.stopping && agent !== "starting";
+  if (!isServing || Object.keys(awaitingAgent).length >= batch.limits.openRequests)
+    return keepLogin(batch, frame);
+  batch.frame("gateway", "out", rewrite(frame, { id: String(batch.nextSeq) }));
+}
+
+/** Keeps a login of the client for the next process that asks for one. */
+export function keepLogin(batch: Batch, frame: Frame): void {
   const raw = rewrite(frame, { id: String(batch.nextSeq) });
-  batch.frame("gateway", "out", raw, full ? { stop: "gateway" } : {});
+  batch.frame("gateway", "out", raw, { stop: "gateway" });
 }
 
 /** Attaches a client. The answer has the modes and settings that session/new would have told. */
-function attach(batch: Batch, connection: string, frame: RequestFrame, role: Role): void {
+function attach(
+  batch: Batch,
+  connection: string,
+  frame: RequestFrame,
+  role: Role,
+  brings: readonly BroughtMember[],
+): void {
   const replay = frame.method === "session/load";
   const problem = badCursor(frame, batch.nextSeq);
   const stop = role === "observer" ? "reader" : "gateway";
@@ -184,8 +208,22 @@ function attach(batch: Batch, connection: string, frame: RequestFrame, role: Rol
     batch.frame("gateway", "in", error, back);
     return;
   }
-  batch.fact("gateway", "session.loaded", { connection, request: seq, replay, role });
-  batch.frame("gateway", "in", resultResponse(frame.idText, currentSetup(batch.state.report)), back);
+  const refusal = brings.length > 0 ? openingRefusal(batch, frame) : undefined;
+  const isTaken = role === "controller" && brings.length > 0 && refusal === undefined;
+  const taken = isTaken ? { brings: [...brings] } : {};
+  batch.fact("gateway", "session.loaded", { connection, request: seq, replay, role, ...taken });
+  const fate = refusal ?? (batch.state.run ? "next process" : undefined);
+  const told = Object.fromEntries(brings.map((member) => [member, fate]));
+  const meta = brings.length > 0 && fate !== undefined ? { _meta: { [MetaKey.opening]: told } } : {};
+  const result = { ...currentSetup(batch.state.report, (at) => batch.findFrame(at)), ...meta };
+  batch.frame("gateway", "in", resultResponse(frame.idText, result), back);
+}
+
+/** Why the workspace does not allow what a client brings along, as far as a process says so. */
+function openingRefusal({ state: { run } }: Batch, frame: RequestFrame): string | undefined {
+  if (!run || allowsEverything(run.opening)) return undefined;
+  const checked = checkOpening(paramsOf(frame), run.opening, run.root);
+  return "refusal" in checked ? checked.refusal.message : undefined;
 }
 
 function closeFor(batch: Batch, connection: string, frame: RequestFrame): void {

@@ -25,7 +25,8 @@ import { ioOf, isUnknownIo } from "../../../protocol/methods.ts";
 import type { Route } from "../events/event.ts";
 import { chunkText } from "../state/fold-frame.ts";
 import type { SessionState } from "../state/state.ts";
-import { agentSessionOpened, isOpening, openAgentSession, tell } from "./agent-process.ts";
+import { isSetter } from "../state/wanted-settings.ts";
+import { agentSessionOpened, isOpening, loggedIn, openAgentSession, tell } from "./agent-process.ts";
 import { cancelledByAgent, logClientOperation, openToClients } from "./agent-requests.ts";
 import { recordWithViolations } from "./agent-violations.ts";
 import { answerRoute } from "./answers.ts";
@@ -36,6 +37,7 @@ import { rulingOn } from "./policy.ts";
 import { processEnded } from "./process-end.ts";
 import { drainForProcess, isForProcess } from "./queue.ts";
 import { idTooLong, tooLarge, tooMany } from "./request-limits.ts";
+import { restoreSettings, shownSettings, tellChanges } from "./settings.ts";
 import { endTurn } from "./turns.ts";
 
 /** Decisions about the items of a run: frames of the agent, and events of its host. */
@@ -325,11 +327,15 @@ function agentAnswer(batch: Batch, frame: ResponseFrame): void {
     return;
   }
   if (isOpening(pending)) return agentSessionOpened(batch, frame, seq, pending);
-  batch.frame("agent", "in", frame, answerRoute(seq, pending));
-  noteUnreadable(batch, frame, pending.method);
   const { method, connection } = pending;
+  const shown = isSetter(method) ? shownSettings(state) : undefined;
+  batch.frame("agent", "in", frame, answerRoute(seq, pending));
+  noteUnreadable(batch, frame, method);
+  if (shown) tellChanges(batch, shown, connection);
+  if (shown && connection === undefined && state.wanted) restoreSettings(batch);
   if (isForProcess(method) && connection !== undefined && "result" in frame.value)
     batch.fact("gateway", "agent.login", { request: seq, method, connection });
+  if (loggedIn(batch, seq)) return openAgentSession(batch);
   if (pending.method === "session/prompt") endTurn(batch, seq, pending, frame);
 }
 

@@ -5,7 +5,7 @@ import { requestProcess } from "./agent-process.ts";
 import { refuseClient } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import { badPromptKey, promptKey } from "./idempotency-key.ts";
-import { isForProcess, laterMembersRefusal, promptRefusal } from "./queue.ts";
+import { isForProcess, isRestoring, laterMembersRefusal, promptRefusal } from "./queue.ts";
 import { tooMany } from "./request-limits.ts";
 
 /** Prompts of clients: each runs at once, waits in the queue, or repeats a prompt that has run. */
@@ -61,7 +61,9 @@ export function dispatch(batch: Batch, connection: string, frame: Frame, turnId:
   const context = turnId === null ? state.context : { ...state.context, turnId };
   const waits = isForProcess(frame.method)
     ? !state.run?.initialized || state.run.stopping
-    : state.agent !== "ready" || (turnId !== null && (state.turn !== null || state.queue.length > 0));
+    : state.agent !== "ready" ||
+      isRestoring(state) ||
+      (turnId !== null && (state.turn !== null || state.queue.length > 0));
   const seq = batch.frame(
     "client",
     "out",

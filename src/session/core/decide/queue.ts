@@ -3,6 +3,7 @@ import { type Frame, paramsOf } from "../../../protocol/frame.ts";
 import type { Limits } from "../../../protocol/limits.ts";
 import { allowsEverything, checkLaterMembers } from "../../../protocol/opening-rules.ts";
 import type { Queued, SessionState } from "../state/state.ts";
+import { isSetter } from "../state/wanted-settings.ts";
 import { settle } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 
@@ -31,13 +32,23 @@ export function drainForProcess(batch: Batch): void {
     batch.fact("gateway", "queue.dequeued", { seq, turnId });
 }
 
+/** Whether the process is being given the settings of the process before it. */
+export function isRestoring({ wanted, awaitingAgent }: SessionState): boolean {
+  return (
+    wanted !== undefined &&
+    Object.values(awaitingAgent).some(
+      ({ method, connection }) => connection === undefined && isSetter(method),
+    )
+  );
+}
+
 /** Sends waiting frames in order. A prompt goes when no turn is running. */
 export function drainQueue(batch: Batch): void {
   const { state } = batch;
   if (state.run?.draining && !state.run.stopping && state.turn === null) return stopForDrain(batch);
   for (;;) {
     const next = state.queue.find((item) => item.turnId === null || state.turn === null);
-    if (!next || state.agent !== "ready") return;
+    if (!next || state.agent !== "ready" || isRestoring(state)) return;
     const { seq, turnId } = next;
     const refusal = state.run && laterMembersRefusal(state.run, batch.frameAt(seq).frame);
     if (refusal) {

@@ -76,7 +76,7 @@ export function foldResult(
     case "session/set_model":
       return setModel(report, choice);
     case "session/set_config_option":
-      if (isRecord(result)) setConfigOptions(report, result.configOptions);
+      if (isRecord(result)) setConfigOptions(report, result.configOptions, seq);
       return;
     case "session/set_title":
       if (isRecord(result)) setInfo(report.info, { title: result.title }, seq);
@@ -109,7 +109,7 @@ export function foldUpdate(report: AgentReport, update: unknown, seq: number, at
     case "current_mode_update":
       return setMode(report, idOf(update.currentModeId));
     case "config_option_update":
-      return setConfigOptions(report, update.configOptions);
+      return setConfigOptions(report, update.configOptions, seq);
     case "session_info_update":
       return setInfo(report.info, update, seq);
     case "usage_update":

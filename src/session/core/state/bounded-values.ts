@@ -10,8 +10,11 @@ import { STATE_BUDGET } from "./state-budget.ts";
 /** A value as it was sent. Without `value` it was too long to keep; event `seq` has it. */
 export type Bounded = { seq: number; chars: number; value?: unknown };
 
-/** A list as it was sent. A list that is too long is cut, and its items are reduced to the essential members. */
-export type BoundedList = { items: Item[]; total: number; truncated: boolean };
+/**
+ * A list as it was sent. A list that is too long is cut, and its items are reduced to the essential members; event `seq`
+ * has the whole list.
+ */
+export type BoundedList = { items: Item[]; total: number; truncated: boolean; seq?: number };
 
 export type Item = Readonly<Record<string, unknown>>;
 
@@ -26,6 +29,7 @@ export function boundList(
   value: unknown,
   maxChars: number,
   essentials: readonly string[],
+  seq?: number,
 ): BoundedList | undefined {
   if (!Array.isArray(value)) return undefined;
   const total = value.length;
@@ -40,7 +44,7 @@ export function boundList(
     if (chars > maxChars) break;
     items.push(item);
   }
-  return { items, total, truncated: true };
+  return { items, total, truncated: true, ...(seq !== undefined && { seq }) };
 }
 
 function reduce(entry: Item, essentials: readonly string[]): Item {

@@ -11,6 +11,7 @@ import { STATE_BUDGET } from "./state-budget.ts";
 import { foldPermissionToolCall } from "./tool-calls.ts";
 import { addTurn, countUpdate, findTurn } from "./turn-history.ts";
 import type { Violations } from "./violations.ts";
+import { noteSetting, settingName } from "./wanted-settings.ts";
 
 /** Folds the frames of clients, agents and the gateway. */
 
@@ -21,7 +22,10 @@ export function applyFrame(state: SessionState, event: FrameEvent): void {
   if (event.direction === "out") {
     if (frame.method === "session/prompt") rememberPrompt(state, frame, event);
     if (frame.kind === "response" && route.re !== undefined) settleRequestOfAgent(state, event, route.re);
+    if (event.source === "gateway") foldLogin(state, frame.method, seq);
     if (frame.kind === "request" && !isAnsweredHere(route)) {
+      if (event.source === "gateway" && frame.method === "authenticate" && state.agent === "starting")
+        if (state.run) state.run.login = seq;
       if (frame.method === "session/prompt") acceptPrompt(state, event);
       state.awaitingAgent[seq] = requestToAgent(state, frame, route);
       if (route.re !== undefined) delete state.awaitingAgent[route.re];
@@ -36,6 +40,12 @@ export function applyFrame(state: SessionState, event: FrameEvent): void {
   if (route.stop === "replay") state.lastReplayed = chunkText(frame);
   if (frame.method === "session/update") applyAgentUpdate(state, event);
   if (before) countInTurn(state, before);
+}
+
+/** The gateway has a login of the client from another process, or this process has accepted one. A logout ends it. */
+function foldLogin(state: SessionState, method: string | undefined, seq: number): void {
+  if (method === "authenticate") state.login = seq;
+  if (method === "logout") delete state.login;
 }
 
 /** Whether no agent gets the request, or has got it already. */
@@ -77,8 +87,11 @@ function applyAnswer(state: SessionState, { frame, route, source, seq }: FrameEv
   const { run } = state;
   if (route.re !== undefined) {
     const pending = state.awaitingAgent[route.re];
-    if (pending && source === "agent" && "result" in frame.value)
+    if (pending && source === "agent" && "result" in frame.value) {
       foldResult(state.report, pending.method, pending.choice, frame.value.result, seq);
+      noteSetting(state.wanted, "held", pending.setting);
+      if (pending.connection !== undefined) foldLogin(state, pending.method, route.re);
+    }
     delete state.awaitingAgent[route.re];
     const prompt = state.prompts.find((known) => known.seq === route.re);
     if (prompt) prompt.answer ??= seq;
@@ -119,6 +132,9 @@ function requestToAgent(state: SessionState, frame: RequestFrame, route: Route):
     route.connection === undefined ? { method } : { method, connection: route.connection, id: frame.idText };
   const choice = choiceIn(method, frame.value.params);
   if (choice !== undefined) pending.choice = choice;
+  const setting = route.connection === undefined ? settingName(method, frame.value.params) : undefined;
+  if (setting !== undefined) pending.setting = setting;
+  noteSetting(state.wanted, "asked", setting);
   return pending;
 }
 

@@ -7,6 +7,7 @@ import type { SESSION_FACTS } from "../events/facts/session-facts.ts";
 import { countPerson } from "./people.ts";
 import { type SessionIdentity, type SessionState, stopRun } from "./state.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
+import { lostSettings, nextSetting } from "./wanted-settings.ts";
 
 /** Folds what happened to the session itself, and to the agent's session behind it. */
 export function foldSessionFact(state: SessionState, event: FactEvent<keyof typeof SESSION_FACTS>): void {
@@ -23,15 +24,16 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
     case "session.created":
     case "session.rebound":
       state.context = event.context;
-      state.agent = "ready";
       state.fork = null;
-      return;
+      return agentOpened(state);
     case "session.loaded":
       // With a method a process continued the session; otherwise a client attached, and opened it unless it looks on.
-      if (event.payload.method !== undefined) state.agent = "ready";
+      if (event.payload.method !== undefined) agentOpened(state);
       else if (event.payload.role !== "observer") {
         state.closed = false;
         state.closedAt = null;
+        for (const member of event.payload.brings ?? [])
+          state.brought = { ...state.brought, [member]: event.payload.request };
       }
       return;
     case "session.agent_session_id.updated":
@@ -43,11 +45,22 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
       return stopRun(state);
     case "log.archived":
       return foldArchived(state, event.payload);
+    case "agent.settings.restored":
+      delete state.wanted;
+      return;
     case "agent.login":
       return;
     default:
       assertNever(event);
   }
+}
+
+/** A process that has the settings of the process before needs to be asked for none. */
+function agentOpened(state: SessionState): void {
+  state.agent = "ready";
+  const { report, wanted } = state;
+  if (wanted && !nextSetting(report, wanted) && lostSettings(report, wanted).length === 0)
+    delete state.wanted;
 }
 
 /** A log from elsewhere may say anything: no more can be archived than there is. */
@@ -69,6 +82,9 @@ function foldImport(state: SessionState, payload: Facts["session.imported"]): vo
   state.archivedChars = 0;
   state.archivedUpTo = 0;
   state.policy = ASK_ALWAYS;
+  // The values of the login, and those of members that clients brought, stay where they were given.
+  delete state.login;
+  delete state.brought;
   // A fork that is moved before its agent has run is still a fork.
   if (whole !== undefined) state.fork = { whole };
   // A fork is made where the original's files are; the files of any other import are elsewhere.

@@ -3,9 +3,11 @@ import type { OpeningRules } from "../../../protocol/opening-rules.ts";
 import { ASK_ALWAYS, type PermissionPolicy } from "../../../protocol/permission-policy.ts";
 import type { Context } from "../events/event.ts";
 import { type AgentReport, initialAgentReport } from "./agent-report.ts";
+import type { BroughtMembers } from "./brought-members.ts";
 import type { Permission } from "./pending-permission.ts";
 import { initialTurnHistory, type TurnHistory } from "./turn-history.ts";
 import type { Violations } from "./violations.ts";
+import type { WantedSettings } from "./wanted-settings.ts";
 
 /**
  * The state of a session, a fold over its log. `apply` is the only writer and depends on nothing but the event, so a log
@@ -64,6 +66,12 @@ export type SessionState = {
   prompts: KeyedPrompt[];
   /** Modes, commands, plans, tool calls and the like, as the agent reported them. */
   report: AgentReport;
+  /** Members of the opening that came after the client's `session/new`. */
+  brought?: BroughtMembers;
+  /** The `authenticate` that the agent, or another process of the same agent, accepted last. */
+  login?: number;
+  /** The settings of the process before, until they hold in this one or clients are told. */
+  wanted?: WantedSettings;
   /** Violations since the turn began or the last one ended, by kind. */
   violations: Partial<Record<keyof Violations, number>>;
   lastError: string | null;
@@ -106,6 +114,8 @@ export type Run = {
   canLoad: boolean;
   canResume: boolean;
   canFork: boolean;
+  /** The `authenticate` that the process got because it refused to open the session without a login. */
+  login?: number;
   /** The process has been told to end: its end is no failure. */
   stopping: boolean;
   /** The host is draining: no further turn begins in this process. */
@@ -131,6 +141,8 @@ export type RequestToAgent = {
   id?: string;
   /** The requested mode or model, where the answer alone does not name it. */
   choice?: string;
+  /** The mode, model or option that the gateway sets, by its name in `WantedSettings`. */
+  setting?: string;
   /** Further clients that sent the same request and wait for the same answer. */
   also?: { connection: string; id: string }[];
 };

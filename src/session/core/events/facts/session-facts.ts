@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { members, scalars } from "../../../../protocol/allow-list.ts";
+import { BROUGHT_MEMBERS } from "../../state/brought-members.ts";
 import { PERSON } from "../visible-parts.ts";
 import { fact, hidden, NUMBER_OR_NULL, SEQ, SYNTHETIC, shown, TEXT, TEXT_OR_NULL } from "./definition.ts";
 
@@ -86,7 +87,7 @@ export const SESSION_FACTS = {
   }),
   "session.loaded": fact({
     meaning:
-      "A new process continued the agent session (`acpSessionId`, `method`), or a client attached (`connection`, `request`, `replay`, `role`).",
+      "A new process continued the agent session (`acpSessionId`, `method`), or a client attached (`connection`, `request`, `replay`, `role`); `brings` names the members of its request that the next process gets.",
     source: "gateway",
     listed: "soon",
     opensAgentSession: true,
@@ -97,8 +98,12 @@ export const SESSION_FACTS = {
       request: SEQ.optional(),
       replay: z.boolean().optional(),
       role: z.enum(["controller", "observer"]).optional(),
+      brings: z.array(z.enum(BROUGHT_MEMBERS)).optional(),
     },
-    visible: { ...shown("method", "connection", "request", "replay", "role"), acpSessionId: "hidden" },
+    visible: {
+      ...shown("method", "connection", "request", "replay", "role"),
+      ...hidden("acpSessionId", "brings"),
+    },
   }),
   "session.agent_session_id.updated": fact({
     meaning: "The agent told the id that its harness has for the session.",
@@ -123,6 +128,14 @@ export const SESSION_FACTS = {
     listed: "never",
     payload: { request: SEQ, method: TEXT, connection: TEXT },
     visible: shown("request", "method", "connection"),
+  }),
+  "agent.settings.restored": fact({
+    meaning:
+      "A new process was asked for the mode, model and options of the process before; `lost` of them do not hold, and every client was told.",
+    source: "gateway",
+    listed: "never",
+    payload: { lost: z.number().int().nonnegative() },
+    visible: shown("lost"),
   }),
   "log.archived": fact({
     meaning:

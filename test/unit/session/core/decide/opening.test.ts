@@ -2,9 +2,18 @@ import { describe, expect, test } from "vitest";
 import { ErrorCode } from "../../../../../src/protocol/errors.ts";
 import { mustReadFrame, paramsOf } from "../../../../../src/protocol/frame.ts";
 import type { OpeningRules } from "../../../../../src/protocol/opening-rules.ts";
-import { open } from "../../../../../src/session/core/decide/client-frames.ts";
+import { broughtBy } from "../../../../../src/session/core/decide/brought-members.ts";
+import { clientFrame, open } from "../../../../../src/session/core/decide/client-frames.ts";
 import { isFrame, type LogEvent } from "../../../../../src/session/core/events/event.ts";
-import { SessionScript, startProcess } from "../session-script.ts";
+import {
+  callerWith,
+  type Json,
+  lastMessage,
+  message,
+  openSession,
+  SessionScript,
+  startProcess,
+} from "../session-script.ts";
 
 const STRICT: OpeningRules = { mcpServers: "http", additionalDirectories: "root", openingMeta: [] };
 
@@ -68,4 +77,77 @@ test("an opening in a workspace that allows everything keeps the client's text",
     opened(params, { mcpServers: "all", additionalDirectories: "all", openingMeta: "all" }).log,
   );
   expect(request?.frame.raw).toContain('"x":1.0,"_meta":{"k":1e2}');
+});
+
+describe("a client that loads the session with MCP servers or directories", () => {
+  const RESUMES = { sessionCapabilities: { resume: {} } };
+  const server = (url: string) => ({ type: "http", name: "x", url, headers: [] });
+
+  /** A load with these members, taken as the session's object takes it. */
+  function load(script: SessionScript, params: Json): LogEvent[] {
+    const { sessionId } = script.state;
+    const frame = mustReadFrame(
+      message({ id: 9, method: "session/load", params: { sessionId, cwd: "/e", ...params } }),
+    );
+    const caller = callerWith();
+    return script.step((batch) => {
+      const brings = broughtBy(batch, frame, (raw) => mustReadFrame(raw));
+      clientFrame(batch, { connection: "c2", caller, answering: [], brings }, frame, () => "turn");
+    });
+  }
+
+  /** The parameters of the next process. */
+  function next(script: SessionScript): Json {
+    script.exit();
+    script.prompt("go");
+    return lastMessage(startProcess(script, `run-${script.log.length}`, RESUMES)).params as Json;
+  }
+
+  test("has them in the next process, and is told so while a process runs", () => {
+    const script = openSession({}, { capabilities: RESUMES });
+    const mcpServers = [server("http://localhost:1")];
+    const events = load(script, { mcpServers, additionalDirectories: ["/e/lib", "/opt"] });
+    expect(lastMessage(events).result).toEqual({
+      _meta: { "acp-edge/opening": { mcpServers: "next process", additionalDirectories: "next process" } },
+    });
+    expect(next(script)).toMatchObject({ mcpServers, additionalDirectories: ["/host/root/lib", "/opt"] });
+    const newer = [server("http://localhost:2")];
+    script.exit();
+    // Without a process there is nothing to tell.
+    expect(lastMessage(load(script, { mcpServers: newer })).result).toEqual({});
+    expect(next(script)).toMatchObject({
+      mcpServers: newer,
+      additionalDirectories: ["/host/root/lib", "/opt"],
+    });
+  });
+
+  test("takes none away by having none, and changes nothing by bringing the same", () => {
+    const script = openSession({}, { capabilities: RESUMES });
+    const mcpServers = [server("http://localhost:1")];
+    load(script, { mcpServers });
+    const { brought } = script.state;
+    expect(lastMessage(load(script, { mcpServers })).result).toEqual({});
+    expect(lastMessage(load(script, { mcpServers: [] })).result).toEqual({});
+    expect(script.state.brought).toEqual(brought);
+    expect(next(script)).toMatchObject({ mcpServers });
+  });
+
+  test("is told what the workspace does not allow, and the session goes on without it", () => {
+    const mcpServers = [{ name: "x", command: "/bin/sh", args: [], env: [] }];
+    const { script, log } = opened('{"cwd":"/e","mcpServers":[]}', STRICT);
+    script.answer(toAgent(log)[0]?.seq ?? 0, { sessionId: "agent-session" });
+    const { _meta } = lastMessage(load(script, { mcpServers })).result as { _meta: Json };
+    expect(_meta["acp-edge/opening"]).toEqual({ mcpServers: expect.stringContaining("no commands") });
+    expect(script.state.brought).toBeUndefined();
+    script.exit();
+    // Without a process the rules are not known.
+    load(script, { mcpServers });
+    expect(script.state.brought).toBeDefined();
+    script.prompt("go");
+    const events = startProcess(script, "run-2");
+    expect(JSON.stringify(events.filter(isFrame).map(({ frame }) => frame.raw))).toContain(
+      "session.opening_refused",
+    );
+    expect(lastMessage(events).params).toEqual({ cwd: "/host/root", mcpServers: [] });
+  });
 });

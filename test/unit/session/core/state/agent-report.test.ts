@@ -1,13 +1,15 @@
 import type { NewSessionResponse, SessionUpdate } from "@agentclientprotocol/sdk";
 import type { SessionUpdate as UnstableUpdate } from "@agentclientprotocol/sdk/unstable";
 import { describe, expect, test } from "vitest";
+import { mustReadFrame } from "../../../../../src/protocol/frame.ts";
+import { currentSetup } from "../../../../../src/session/core/read/current-setup.ts";
 import {
   type AgentReport,
   foldResult,
   foldUpdate,
   initialAgentReport,
 } from "../../../../../src/session/core/state/agent-report.ts";
-import { choiceIn, currentSetup, foldSetup } from "../../../../../src/session/core/state/agent-settings.ts";
+import { choiceIn, foldSetup } from "../../../../../src/session/core/state/agent-settings.ts";
 import { STATE_BUDGET } from "../../../../../src/session/core/state/state-budget.ts";
 import { foldPermissionToolCall } from "../../../../../src/session/core/state/tool-calls.ts";
 
@@ -27,6 +29,9 @@ function call(acp: AgentReport, id = "t") {
 
 const text = (content: string) => ({ type: "text" as const, text: content });
 const output = (content: string) => [{ type: "content" as const, content: text(content) }];
+
+/** A log that has nothing. */
+const nowhere = () => undefined;
 
 describe("a tool call", () => {
   test("is merged from sparse updates", () => {
@@ -226,15 +231,15 @@ describe("the answer that opens an agent session", () => {
     expect(acp.modes?.current).toBe("ask");
     expect(acp.meta).toEqual({ seq: 3, chars: 15, value: { vendor: true } });
     const { modes, models, configOptions } = setup;
-    expect(currentSetup(acp)).toEqual({ modes, models, configOptions });
+    expect(currentSetup(acp, nowhere)).toEqual({ modes, models, configOptions });
   });
 
   test("leaves members it does not mention, because updates may have come before it", () => {
     const acp = after({ sessionUpdate: "current_mode_update", currentModeId: "plan" });
     foldSetup(acp, { sessionId: "s", modes: null }, 3);
     expect(acp.modes?.current).toBe("plan");
-    expect(currentSetup(acp)).toEqual({ modes: { currentModeId: "plan", availableModes: [] } });
-    expect(currentSetup(initialAgentReport())).toEqual({});
+    expect(currentSetup(acp, nowhere)).toEqual({ modes: { currentModeId: "plan", availableModes: [] } });
+    expect(currentSetup(initialAgentReport(), nowhere)).toEqual({});
   });
 
   test("keeps names of over-long lists, and never half a list", () => {
@@ -247,7 +252,48 @@ describe("the answer that opens an agent session", () => {
     expect(acp.models?.available).toMatchObject({ total: 3000, truncated: true });
     expect(acp.models?.available.items[1]).toEqual({ modelId: "m1", name: "Model 1" });
     expect(JSON.stringify(acp.models).length).toBeLessThan(STATE_BUDGET.modelsChars + 100);
-    expect(currentSetup(acp)).toEqual({});
+    expect(currentSetup(acp, nowhere)).toEqual({});
+  });
+
+  test("has over-long lists whole for the next client, with the present choices", () => {
+    const acp = initialAgentReport();
+    const availableModels = Array.from({ length: 500 }, (_, i) => ({
+      modelId: `m${i}`,
+      name: "M".repeat(100),
+    }));
+    const options = availableModels.map(({ modelId: value, name }) => ({ value, name }));
+    const option = {
+      id: "model",
+      name: "Model",
+      category: "model",
+      type: "select",
+      currentValue: "m1",
+      options,
+    };
+    const result = { models: { currentModelId: "m1", availableModels }, configOptions: [option] };
+    foldSetup(acp, result, 3);
+    const log = [result, { configOptions: [{ ...option, currentValue: "m400" }] }].map((told) => ({
+      frame: mustReadFrame(JSON.stringify({ jsonrpc: "2.0", id: 1, result: told })),
+    }));
+    const find = (seq: number) => log[seq - 3];
+    expect(currentSetup(acp, find)).toEqual(result);
+    foldResult(acp, "session/set_config_option", undefined, log[1]?.frame.value.result, 4);
+    expect(currentSetup(acp, find)).toEqual({
+      models: { currentModelId: "m400", availableModels },
+      configOptions: [{ ...option, currentValue: "m400" }],
+    });
+    const update = {
+      sessionUpdate: "config_option_update",
+      configOptions: [{ ...option, currentValue: "m9" }],
+    };
+    foldUpdate(acp, update, 5, 0);
+    const raw = JSON.stringify({
+      jsonrpc: "2.0",
+      method: "session/update",
+      params: { sessionId: "s", update },
+    });
+    log.push({ frame: mustReadFrame(raw) });
+    expect(currentSetup(acp, find)).toMatchObject({ configOptions: [{ currentValue: "m9", options }] });
   });
 
   test("is followed by the choices of clients, whether or not the agent sends an update", () => {
