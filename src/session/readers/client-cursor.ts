@@ -14,6 +14,7 @@ import {
   type ReadSpan,
   renderFrames,
   startOf,
+  withBegunPrompts,
   withinSpan,
 } from "./delivery.ts";
 import type { Presence } from "./presence.ts";
@@ -214,7 +215,9 @@ export class ClientCursor {
     // Without an await in between, a page that finds no room is garbage before the next reader reads.
     const read = pending instanceof Promise ? await pending.catch(goneHistory) : pending;
     const gone = read instanceof HistoryGone ? read : undefined;
-    const events = read instanceof HistoryGone ? [] : withinSpan(read, at.span);
+    const begun =
+      read instanceof HistoryGone ? [] : withBegunPrompts(withinSpan(read, at.span), at.span, log);
+    const events = begun instanceof Promise ? await begun : begun;
     const last = gone?.last ?? events.at(-1)?.seq;
     if (last === undefined) return "nothing";
     const offered = offeredWith(events, at.span, this.connection, log);

@@ -36,8 +36,9 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
   if (!isFrame(event))
     return replay || !viewer.subscriptions.agent || !isFact(event) ? [] : agentStatusNotice(event);
   if (event.direction === "out") {
-    // A prompt that was refused, or that repeats another, is not part of the conversation.
-    const said = event.frame.method === "session/prompt" && event.route.stop !== "gateway";
+    // A prompt that was refused, or that repeats another, is not part of the conversation. A prompt that waits is not
+    // part of it yet: readers of the log get it where its turn begins.
+    const said = event.frame.method === "session/prompt" && !isUnsaid(event);
     return said && (replay || !isViewer(viewer, event.route.connection)) ? promptEcho(event, sessionId) : [];
   }
   if (replay && (event.frame.method !== "session/update" || isNotice(event.frame))) return [];
@@ -136,6 +137,10 @@ function directoryOf({ method, spans }: Frame, sessionId: string, path: string |
   if (path === undefined) return {};
   if (method !== "terminal/create") return { path };
   return spans.cwd ? { cwd: path } : { sessionId: `${JSON.stringify(sessionId)},"cwd":${path}` };
+}
+
+function isUnsaid({ route: { stop } }: FrameEvent): boolean {
+  return stop === "gateway" || stop === "held";
 }
 
 /** A prompt as clients see it that did not send it. */
