@@ -85,7 +85,7 @@ export type Route = {
    * - `host`: the host serves the request.
    * - `sent`: the host has sent the frame already.
    * - `stray`: nobody waits for the frame.
-   * - `declined`: the client does not know the method, and another client may know it.
+   * - `declined`: the client answered with an error, and another client may still answer.
    * - `replay`: the agent repeats an event that the log has.
    * - `duplicate`: the agent repeats an event within such a replay.
    */
