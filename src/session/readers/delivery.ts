@@ -1,8 +1,8 @@
 import type { EventCursor } from "../../protocol/cursor.ts";
 import type { FrameMark } from "../../protocol/rpc.ts";
 import { charsOf, isFrame, type LogEvent } from "../core/events/event.ts";
-import { asBegun, leavingQueue } from "../core/read/begun-prompts.ts";
 import { forClient } from "../core/read/for-client.ts";
+import { asReleased, releasedBy } from "../core/read/held-frames.ts";
 import { redacted } from "../core/read/redaction/redaction.ts";
 import { type Attachment, admits, mergeChunks, type RenderedFrames } from "../core/read/replay.ts";
 import type { PageRoom } from "./page-room.ts";
@@ -97,10 +97,10 @@ export function withinSpan(events: LogEvent[], { until = Number.POSITIVE_INFINIT
 }
 
 /**
- * A page of events with the prompts whose turns begin in it. The page ends before a prompt that would make it too large.
+ * A page of events with the frames whose wait ends in it. The page ends before a frame that would make it too large.
  * Only a page of one event waits for the archive.
  */
-export function withBegunPrompts(
+export function withReleased(
   events: LogEvent[],
   { seq, as }: ReadSpan,
   log: LogReader,
@@ -109,13 +109,13 @@ export function withBegunPrompts(
   const page: LogEvent[] = [];
   let chars = 0;
   for (const event of events) {
-    const leaving = leavingQueue(event);
-    const held = leaving === undefined ? undefined : log.eventAt(leaving);
-    if (leaving !== undefined && !held)
+    const released = releasedBy(event);
+    const held = released === undefined ? undefined : log.eventAt(released);
+    if (released !== undefined && !held)
       return page.length > 0
         ? page
-        : log.archivedAt(leaving).then((archived) => [asBegun(event, archived, attachment)]);
-    const read = asBegun(event, held, attachment);
+        : log.archivedAt(released).then((archived) => [asReleased(event, archived, attachment)]);
+    const read = asReleased(event, held, attachment);
     chars += charsOf(read);
     if (read !== event && page.length > 0 && chars > log.pageChars) return page;
     page.push(read);

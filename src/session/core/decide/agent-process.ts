@@ -161,11 +161,19 @@ export function agentSessionOpened(
       { acpSessionId, previous },
       now,
     );
+    releaseEarlyUpdates(batch, acpSessionId);
     if (previous === null) tellDropped(batch);
     if (previous !== null && pending.method === "session/new") tellRebound(batch);
   }
   logAgentSessionId(batch, frame);
   drainQueue(batch);
+}
+
+/** Clients know the session now, and get the updates that came before the answer. */
+function releaseEarlyUpdates(batch: Batch, acpSessionId: string): void {
+  for (const frame of batch.state.run?.earlyUpdates ?? [])
+    if (batch.findFrame(frame)?.frame.sessionId === acpSessionId)
+      batch.fact("gateway", "session.update_released", { frame });
 }
 
 /** Some adapters report the id that their harness has for the session. The id is for people; nothing depends on it. */

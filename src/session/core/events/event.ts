@@ -79,7 +79,7 @@ export type Route = {
   readonly path?: string;
   /**
    * The reason why a frame does not reach the other side:
-   * - `held`: the frame waits until a queue.dequeued names it.
+   * - `held`: the frame waits until a queue.dequeued or a session.update_released names it.
    * - `gateway`: the gateway answers the frame.
    * - `reader`: a reader's request, or its answer. Neither counts as activity or as history.
    * - `host`: the host serves the request.

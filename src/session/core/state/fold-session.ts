@@ -34,6 +34,8 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
         state.closedAt = null;
       }
       return;
+    case "session.update_released":
+      return dropEarlyUpdate(state, event.payload.frame);
     case "session.agent_session_id.updated":
       state.context = event.context;
       return;
@@ -48,6 +50,10 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
     default:
       assertNever(event);
   }
+}
+
+function dropEarlyUpdate({ run }: SessionState, frame: number): void {
+  if (run?.earlyUpdates) run.earlyUpdates = run.earlyUpdates.filter((seq) => seq !== frame);
 }
 
 /** A log from elsewhere may say anything: no more can be archived than there is. */
