@@ -17,7 +17,7 @@ import { redactInitializeResult } from "../protocol/initialize-result.ts";
 import { recordOf } from "../protocol/json-value.ts";
 import type { Limits } from "../protocol/limits.ts";
 import { offeredIo } from "../protocol/methods.ts";
-import { PATH_CHARS, pathOf } from "../protocol/reader-messages.ts";
+import { isAbsolutePath, PATH_CHARS, pathOf } from "../protocol/reader-messages.ts";
 import { type Result, rpcErrorOf, unknownSession } from "../protocol/refusal.ts";
 import type { ReceivedFrames } from "../protocol/rpc.ts";
 import { RPC_VERSION } from "../protocol/versions.ts";
@@ -314,7 +314,8 @@ function visibleTo({ redacted }: Caller, answer: string | null): Record<string, 
 }
 
 function checkNewSession(params: unknown): RpcError | undefined {
-  if (pathOf(recordOf(params).cwd) !== undefined) return undefined;
-  const message = `params.cwd must be a string of at most ${PATH_CHARS} characters`;
+  const cwd = pathOf(recordOf(params).cwd);
+  if (cwd !== undefined && isAbsolutePath(cwd)) return undefined;
+  const message = `params.cwd must be an absolute path of at most ${PATH_CHARS} characters`;
   return { code: ErrorCode.invalidParams, message };
 }

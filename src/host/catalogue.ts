@@ -3,6 +3,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { z } from "zod";
 import { reasonOf } from "../node/log.ts";
 import { OFFER_LIMITS } from "../protocol/host-wire.ts";
+import { schemaFault } from "../protocol/schema-fault.ts";
 
 /**
  * The agents that a host knows. The format is that of the public ACP registry, so that entries, and even its whole
@@ -73,7 +74,7 @@ function readEntries(file: string): CatalogueEntry[] {
     throw new Error(`the catalogue ${file} cannot be read: ${reasonOf(error)}`);
   }
   const read = z.array(ENTRY).safeParse(entriesIn(content));
-  if (!read.success) throw new Error(`the catalogue ${file} is invalid: ${z.prettifyError(read.error)}`);
+  if (!read.success) throw new Error(`the catalogue ${file} is invalid: ${schemaFault(read.error)}`);
   return read.data.map((entry) => ({
     ...entry,
     ...(entry.command && { command: resolvePaths(entry.command, file) }),

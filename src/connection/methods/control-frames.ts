@@ -50,13 +50,13 @@ export class AgentControl {
 
   /** Replaces the agent in use, which stops. An agent that the workspace does not have changes nothing. */
   async #select(agentType: string): Promise<void> {
-    const { caller, workspace: id, initialized } = this.#client.state;
+    const { caller, workspace: id } = this.#client.state;
     const callWorkspace = <R>(call: (workspace: WorkspaceObject) => R, timeoutMs?: number) =>
       callObject(() => workspaceObject(this.#env, caller.tenant, id), call, { timeoutMs });
     const { agents } = await callWorkspace((workspace) => workspace.view(caller, id));
     const refused = unavailableReason(agents, agentType);
     if (refused !== undefined) return this.#say(agentStatus("error", agentType, refused));
-    this.#say(agentStatus(initialized ? "restarting" : "starting", agentType));
+    this.#say(agentStatus("starting", agentType));
     await this.#leaveSessions();
     this.#client.change({ agent: agentType, initialized: false });
     // Resolves when an agent that is starting has answered `initialize`.

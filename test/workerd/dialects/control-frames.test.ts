@@ -92,7 +92,7 @@ describe("a control frame", () => {
     while (heard.at(-1)?.status !== "ready");
     const statuses = heard.filter(({ type }) => type === "agent_status");
     expect(statuses).toEqual([
-      { type: "agent_status", status: "restarting", agentType: "two" },
+      { type: "agent_status", status: "starting", agentType: "two" },
       { type: "agent_status", status: "ready", agentType: "two" },
     ]);
     expect(heard).toContainEqual({ jsonrpc: "2.0", id: 3, result: { stopReason: "cancelled" } });

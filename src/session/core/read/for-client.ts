@@ -1,6 +1,6 @@
 import type { Subscriptions } from "../../../protocol/client-subscriptions.ts";
 import { notification } from "../../../protocol/errors.ts";
-import { type AgentStatusNotice, ExtensionMethod } from "../../../protocol/extensions.ts";
+import { type AgentStatusNotice, ExtensionMethod, MetaKey } from "../../../protocol/extensions.ts";
 import { type Frame, paramsOf, type Rewrite, rewrite } from "../../../protocol/frame.ts";
 import { clientRequestId } from "../../../protocol/ids.ts";
 import { recordOf } from "../../../protocol/json-value.ts";
@@ -90,9 +90,10 @@ function asksClient({ frame }: FrameEvent): boolean {
   return frame.kind === "request" || frame.method === "$/cancel_request";
 }
 
-/** A notice concerns the moment, so a replay leaves it out. */
+/** A notice, of the agent or of the gateway, concerns the moment, so a replay leaves it out. */
 function isNotice(frame: Frame): boolean {
-  return recordOf(paramsOf(frame).update).sessionUpdate === "notice";
+  const { sessionUpdate, _meta } = recordOf(paramsOf(frame).update);
+  return sessionUpdate === "notice" || recordOf(_meta)[MetaKey.noticeEvent] !== undefined;
 }
 
 /** Whether the event is a notification of the agent about a session that is not this one, for instance a sub-agent's. */
