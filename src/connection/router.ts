@@ -63,16 +63,17 @@ export class Router {
       { timeoutMs: this.#limits.agentStartMs + RESPONSE_MS },
     );
     if (!selected.ok) return answer(errorResponse(id, rpcErrorOf(selected.refusal)));
-    const { agent, initialize } = selected.value;
+    const { agent, initialize, modes, closeWithLastClient } = selected.value;
     this.#client.change({
       initialized: true,
       agent,
       dialect,
       serves: offeredIo(offer),
       abilities: abilitiesOf(offer),
+      ...(state.control && { closes: closeWithLastClient === true }),
     });
     const result = initializeResult(visibleTo(state.caller, initialize));
-    answer(resultResponse(id, answered(result)));
+    answer(resultResponse(id, answered(result, { modes })));
   }
 
   route(frame: Frame, exchange: Exchange): Promise<void> {

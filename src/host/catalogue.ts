@@ -45,6 +45,8 @@ const ENTRY = z
     requires: z.array(z.union([NEED, z.array(NEED).min(1)])).optional(),
     /** Further variables that the agent receives if they are set. */
     accepts: z.array(VARIABLE).optional(),
+    /** Other names by which clients know the agent. */
+    aliases: z.array(z.string().min(1).max(OFFER_LIMITS.idChars)).max(OFFER_LIMITS.aliases).optional(),
     notes: z.string().optional(),
   })
   .refine(({ distribution, command }) => distribution || command, "has neither a distribution nor a command");

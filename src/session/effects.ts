@@ -47,6 +47,7 @@ export class Effects {
     if (state.agent === "ready" && traits.some((fact) => fact.opensAgentSession)) {
       deadlines.clear("agent-start");
       deadlines.setUnlessSet("idle", Date.now() + this.#limits.idleMs);
+      this.#ctx.waitUntil(this.#processes.reportModes(state));
     }
     for (const { stopsProcess } of traits) if (stopsProcess !== undefined) link.stop(stopsProcess);
     if (!state.run && state.agent !== "starting" && traits.some((fact) => fact.freesPlacement))
