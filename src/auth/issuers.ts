@@ -3,6 +3,7 @@ import { SCOPES, type Scope } from "../protocol/caller.ts";
 import { isRecord, type JsonObject } from "../protocol/json-value.ts";
 import { readLimits } from "../protocol/limits.ts";
 import { isPattern } from "../protocol/name-pattern.ts";
+import { schemaFault } from "../protocol/schema-fault.ts";
 import { isSecureUrl } from "../protocol/secure-url.ts";
 import { HOST_ISSUER, HOST_ISSUER_SCOPES, isSameKey, publicHostKey } from "./host-issuer.ts";
 import { inlineKeys, type KeySet, RemoteKeys } from "./keys.ts";
@@ -142,7 +143,7 @@ function read<T>(name: string, schema: z.ZodType<T>, text: string): T {
   }
   const checked = schema.safeParse(value);
   if (checked.success) return checked.data;
-  throw new AuthConfigError(`${name}: ${z.prettifyError(checked.error)}`);
+  throw new AuthConfigError(`${name}: ${schemaFault(checked.error)}`);
 }
 
 /** Only asymmetric algorithms: the gateway verifies tokens, and must not be able to sign them. */

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { type Caller, hostTokenProblem, isHost, isScope, type Scope } from "../protocol/caller.ts";
 import { isPattern, matchesPattern } from "../protocol/name-pattern.ts";
 import { accepted, type Result, refused } from "../protocol/refusal.ts";
+import { schemaFault } from "../protocol/schema-fault.ts";
 import type { Issuer, Naming } from "./issuers.ts";
 import type { TokenRefusal } from "./token-refusal.ts";
 
@@ -22,7 +23,7 @@ export function readRights(
     expires: payload.exp,
     jti: payload.jti,
   });
-  if (!read.success) return refused({ reason: z.prettifyError(read.error) });
+  if (!read.success) return refused({ reason: schemaFault(read.error) });
   const { jti, host, ...rights } = read.data;
   if (onlyScopes && !isWithin(rights.scopes, onlyScopes))
     return refused({ reason: `this issuer may grant ${onlyScopes.join(", ")} alone` });

@@ -8,6 +8,7 @@ export const EXIT = {
   notFound: 5,
   turn: 6,
   interrupted: 130,
+  terminated: 143,
 } as const;
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
@@ -23,7 +24,8 @@ export const EXIT_HELP = `Exit codes:
   7    host: the gateway speaks another version of the host link
   8    host: another host took over this host's name while it was out of reach
   9    host: agents cannot be isolated as demanded
-  130  interrupted`;
+  130  interrupted by Ctrl-C
+  143  ended by SIGTERM; connect ends with 0, because editors end their agents so`;
 
 /** Ends the command with a message and an exit code. */
 export class CliError extends Error {

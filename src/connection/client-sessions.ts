@@ -60,16 +60,19 @@ export async function releaseFinished(env: Env, client: Client): Promise<void> {
   );
 }
 
-/** Detaches a client that is gone. Its turns go on, and its permission requests stay open. */
+/**
+ * Detaches a client that is gone. Its turns go on, and its permission requests stay open, unless the workspace lets such
+ * a client close its sessions.
+ */
 export function detachFrom(
   env: Env,
-  { caller, connection }: ClientState,
+  { caller, connection, closes }: ClientState,
   sessions: readonly string[],
 ): Promise<void>[] {
   return sessions.map((id) =>
     callObject(
       () => sessionObject(env, caller.tenant, id),
-      (session) => session.detach(connection),
+      (session) => session.detach(connection, closes === true),
     ),
   );
 }

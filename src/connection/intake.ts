@@ -3,7 +3,7 @@ import type { ClientState } from "../protocol/client-state.ts";
 import { clipMessage } from "../protocol/clipped-text.ts";
 import { ErrorCode, errorResponse, INTERNAL_ERROR, type RpcError } from "../protocol/errors.ts";
 import { type Frame, type FrameFault, isFault, type RequestFrame, readFrame } from "../protocol/frame.ts";
-import { FAULTS, isIdTooLong, methodTooLong } from "../protocol/jsonrpc-faults.ts";
+import { FAULTS, isIdTooLong, methodTooLong, wrongVersion } from "../protocol/jsonrpc-faults.ts";
 import type { Limits } from "../protocol/limits.ts";
 import { readHead } from "../protocol/message-head.ts";
 import type { Client, Exchange } from "./client.ts";
@@ -191,7 +191,7 @@ export function inspect(
   if (isFault(read)) return { kind: "fault", fault: read.fault, idText: askedBy(read, idChars) };
   if (read.kind === "invalid") return { kind: "invalid", frame: read };
   if (isIdTooLong(read, idChars)) return { kind: "id-too-long" };
-  const error = methodTooLong(read, idChars);
+  const error = methodTooLong(read, idChars) ?? wrongVersion(read);
   if (error) return { kind: "refused", frame: read, error };
   // A second `initialize` takes the same way: the router refuses it.
   if (isInitialize(read)) return { kind: "initialize", frame: read };

@@ -17,7 +17,7 @@ import { redactInitializeResult } from "../protocol/initialize-result.ts";
 import { recordOf } from "../protocol/json-value.ts";
 import type { Limits } from "../protocol/limits.ts";
 import { offeredIo } from "../protocol/methods.ts";
-import { PATH_CHARS, pathOf } from "../protocol/reader-messages.ts";
+import { isAbsolutePath, PATH_CHARS, pathOf } from "../protocol/reader-messages.ts";
 import { type Result, rpcErrorOf, unknownSession } from "../protocol/refusal.ts";
 import type { Login, ReceivedFrames } from "../protocol/rpc.ts";
 import { RPC_VERSION } from "../protocol/versions.ts";
@@ -66,16 +66,17 @@ export class Router {
       { timeoutMs: this.#limits.agentStartMs + RESPONSE_MS },
     );
     if (!selected.ok) return answer(errorResponse(id, rpcErrorOf(selected.refusal)));
-    const { agent, initialize } = selected.value;
+    const { agent, initialize, modes, closeWithLastClient } = selected.value;
     this.#client.change({
       initialized: true,
       agent,
       dialect,
       serves: offeredIo(offer),
       abilities: abilitiesOf(offer),
+      ...(state.control && { closes: closeWithLastClient === true }),
     });
     const result = initializeResult(visibleTo(state.caller, initialize));
-    answer(resultResponse(id, answered(result)));
+    answer(resultResponse(id, answered(result, { modes })));
   }
 
   route(frame: Frame, exchange: Exchange): Promise<void> {
@@ -332,7 +333,8 @@ function visibleTo({ redacted }: Caller, answer: string | null): Record<string, 
 }
 
 function checkNewSession(params: unknown): RpcError | undefined {
-  if (pathOf(recordOf(params).cwd) !== undefined) return undefined;
-  const message = `params.cwd must be a string of at most ${PATH_CHARS} characters`;
+  const cwd = pathOf(recordOf(params).cwd);
+  if (cwd !== undefined && isAbsolutePath(cwd)) return undefined;
+  const message = `params.cwd must be an absolute path of at most ${PATH_CHARS} characters`;
   return { code: ErrorCode.invalidParams, message };
 }

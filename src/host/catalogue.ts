@@ -3,6 +3,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { z } from "zod";
 import { reasonOf } from "../node/log.ts";
 import { OFFER_LIMITS } from "../protocol/host-wire.ts";
+import { schemaFault } from "../protocol/schema-fault.ts";
 
 /**
  * The agents that a host knows. The format is that of the public ACP registry, so that entries, and even its whole
@@ -44,6 +45,8 @@ const ENTRY = z
     requires: z.array(z.union([NEED, z.array(NEED).min(1)])).optional(),
     /** Further variables that the agent receives if they are set. */
     accepts: z.array(VARIABLE).optional(),
+    /** Other names by which clients know the agent. */
+    aliases: z.array(z.string().min(1).max(OFFER_LIMITS.idChars)).max(OFFER_LIMITS.aliases).optional(),
     notes: z.string().optional(),
   })
   .refine(({ distribution, command }) => distribution || command, "has neither a distribution nor a command");
@@ -73,7 +76,7 @@ function readEntries(file: string): CatalogueEntry[] {
     throw new Error(`the catalogue ${file} cannot be read: ${reasonOf(error)}`);
   }
   const read = z.array(ENTRY).safeParse(entriesIn(content));
-  if (!read.success) throw new Error(`the catalogue ${file} is invalid: ${z.prettifyError(read.error)}`);
+  if (!read.success) throw new Error(`the catalogue ${file} is invalid: ${schemaFault(read.error)}`);
   return read.data.map((entry) => ({
     ...entry,
     ...(entry.command && { command: resolvePaths(entry.command, file) }),

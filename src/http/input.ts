@@ -1,12 +1,13 @@
 import type { Context } from "hono";
-import { z } from "zod";
+import type { z } from "zod";
+import { schemaFault } from "../protocol/schema-fault.ts";
 import { RefusalException } from "./refusal-response.ts";
 
 /** Validates the input of a request before any object is asked. */
 export function parse<T>(schema: z.ZodType<T>, input: unknown): T {
   const result = schema.safeParse(input);
   if (result.success) return result.data;
-  throw new RefusalException({ reason: "invalid", message: z.prettifyError(result.error) });
+  throw new RefusalException({ reason: "invalid", message: schemaFault(result.error) });
 }
 
 export function parseQuery<T>(c: Context, schema: z.ZodType<T>): T {

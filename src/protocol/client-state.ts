@@ -30,6 +30,10 @@ export const CLIENT_STATE = z.object({
    * earlier build made ids from the connection's id: `hasPublicIds` says that such sessions may exist.
    */
   sessionIds: z.object({ secret: z.string(), hasPublicIds: z.literal(true).optional() }).optional(),
+  /** The name by which the client chose its agent with a control frame. */
+  agentType: z.string().optional(),
+  /** The client closes its sessions when it leaves, as the workspace decided when the client initialized. */
+  closes: z.boolean().optional(),
   /** The last session that the client asked for, opened or not. */
   opening: z.string().optional(),
 });

@@ -7,9 +7,15 @@ export function clip(text: string, maxChars: number): string {
   return JSON.parse(JSON.stringify(text.slice(0, end))) as string;
 }
 
-/** A message for people or for logs. It may quote input of any length, and shows only the beginning. */
+/**
+ * A message for people or for logs, on one line. It may quote input of any length and any number of lines, and shows
+ * only the beginning.
+ */
 export function clipMessage(text: string): string {
-  return text.length <= MESSAGE_CHARS ? text : `${clip(text, MESSAGE_CHARS)}…`;
+  const shown = text.length <= MESSAGE_CHARS ? text : `${clip(text, MESSAGE_CHARS)}…`;
+  return shown.replace(LINE_BREAKS, " ");
 }
+
+const LINE_BREAKS = /[\t ]*[\r\n\u0085\u2028\u2029][\s\u0085]*/gu;
 
 const MESSAGE_CHARS = 2000;

@@ -73,11 +73,14 @@ export type AgentOffer = {
   reason?: string | undefined;
   description?: string | undefined;
   version?: string | undefined;
+  /** Other names by which clients know the agent. */
+  aliases?: readonly string[] | undefined;
 };
 
 /** Limits of the offers of one host. The gateway refuses longer lists and texts, so the host shortens them. */
 export const OFFER_LIMITS = {
   agents: 100,
+  aliases: 10,
   idChars: 100,
   nameChars: 200,
   textChars: 1000,

@@ -25,6 +25,12 @@ export function methodTooLong(
   return { code: ErrorCode.invalidRequest, message: `The method exceeds ${maxChars} characters` };
 }
 
+/** The refusal of a message of another protocol than JSON-RPC 2.0. A response is taken: the agent waits for it. */
+export function wrongVersion({ kind, value }: Frame): RpcError | undefined {
+  if (kind === "response" || value.jsonrpc === "2.0") return undefined;
+  return { code: ErrorCode.invalidRequest, message: 'The member jsonrpc must be "2.0"' };
+}
+
 /** Whether the frame's id, or the session id in it, has more than `idChars` characters. */
 export function isIdTooLong({ idText, sessionId }: Frame, idChars: number): boolean {
   // The text of a string id includes its quotes.

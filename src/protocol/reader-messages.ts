@@ -34,6 +34,11 @@ export function pathOf(value: unknown): string | undefined {
   return typeof value === "string" && value.length <= PATH_CHARS ? value : undefined;
 }
 
+/** Whether a path is absolute, on the system of whoever wrote it. */
+export function isAbsolutePath(path: string): boolean {
+  return /^(?:\/|[A-Za-z]:[\\/]|\\\\)/u.test(path);
+}
+
 /** Longer than any id of a connection. */
 const CONNECTION_ID_CHARS = 64;
 

@@ -92,7 +92,8 @@ export function rpcErrorOf(refusal: Refusal): RpcError {
 }
 
 export function unknownSession(sessionId: string): Refusal {
-  return { reason: "not-found", message: "Unknown session", data: { sessionId } };
+  const data = { sessionId, details: "Session not found" };
+  return { reason: "not-found", message: "Unknown session", data };
 }
 
 /** The request was answered or withdrawn, never existed, or belongs to a session that the caller may not see. */

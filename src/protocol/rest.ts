@@ -236,6 +236,8 @@ export type AgentInfo = {
   reason: string | null;
   description: string | null;
   version: string | null;
+  /** Other names by which clients may choose the agent. */
+  aliases?: readonly string[];
   /** The agent was started before, so its capabilities are known. */
   ready: boolean;
   /** Why the last start of the agent failed. */

@@ -100,6 +100,8 @@ export type PlacementAnswer = {
   webhookTypes: WebhookMessageType[];
   /** The workspace knows the session from now on. */
   enrolled?: true;
+  /** The ids of the modes last known of the agent: the session reports other ones. */
+  modes?: readonly string[];
 };
 
 /**
@@ -228,7 +230,14 @@ export type TurnMark = {
 // ---- Connection → workspace
 
 /** The agent of a connection; `initialize` is the agent's response to that method as JSON, if it is known. */
-export type SelectedAgent = { agent: string; initialize: string | null };
+export type SelectedAgent = {
+  agent: string;
+  initialize: string | null;
+  /** The ids of the modes last known of the agent in the workspace. */
+  modes?: readonly string[];
+  /** The workspace's setting of this name. */
+  closeWithLastClient?: boolean;
+};
 
 // ---- Workspace → session
 

@@ -55,6 +55,8 @@ const SETTINGS = z.strictObject({
   clientIo: z.enum(["host", "client"]),
   /** Null: the workspace starts no container. */
   container: CONTAINER.nullable(),
+  /** A client of `/agent/ws` that leaves closes its sessions, unless another client is attached to them. */
+  closeWithLastClient: z.boolean(),
   ...OPENING_SETTINGS,
 });
 export type Settings = z.infer<typeof SETTINGS>;

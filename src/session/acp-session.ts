@@ -183,9 +183,9 @@ export class AcpSession extends DurableObject<Env> {
     (await this.#session())?.clients.wake(connection);
   }
 
-  /** Detaches a client that is gone. */
-  async detach(connection: string): Promise<void> {
-    await (await this.#session())?.detach(connection);
+  /** Detaches a client that is gone. With `closes` the session closes if no other client is attached. */
+  async detach(connection: string, closes = false): Promise<void> {
+    await (await this.#session())?.detach(connection, closes);
   }
 
   /** Detaches a client that has read a closed session to its end. False: more may follow. */

@@ -49,6 +49,7 @@ export class Effects {
       deadlines.clear("agent-start");
       deadlines.setUnlessSet("idle", Date.now() + this.#limits.idleMs);
       if (isRestoring(state)) deadlines.set("settings", Date.now() + this.#limits.settingsMs);
+      this.#ctx.waitUntil(this.#processes.reportModes(state));
     }
     for (const { stopsProcess } of traits) if (stopsProcess !== undefined) link.stop(stopsProcess);
     if (!state.run && state.agent !== "starting" && traits.some((fact) => fact.freesPlacement))

@@ -143,12 +143,15 @@ export class LoadedSession {
   }
 
   /** Detaches a client that is gone. The client decides nothing by that: its turn goes on, its permissions stay open. */
-  async detach(connection: string): Promise<void> {
+  async detach(connection: string, closes = false): Promise<void> {
     const { clients } = this.#parts;
+    const role = clients.present().find((client) => client.connection === connection)?.role;
     clients.detach(connection);
     // No other client knows of a session that was never opened.
     if (this.#state.identity?.request === null && clients.isEmpty) await this.#delete();
     else this.#clientGone(connection);
+    // The workspace wants the process to end with the last client, as older web clients expect.
+    if (closes && role === "controller" && clients.isEmpty) this.clients.close(connection);
   }
 
   /** The agent's requests to the client's files end. A process without any client is kept for a shorter time. */

@@ -11,6 +11,7 @@ export function defaultSettings({ hostGraceMs }: Pick<Limits, "hostGraceMs">): S
     hostGraceMs,
     clientIo: "host",
     container: null,
+    closeWithLastClient: false,
     mcpServers: null,
     additionalDirectories: null,
     openingMeta: null,

@@ -82,6 +82,11 @@ export class WorkspaceState extends DurableObject<Env> {
     return this.#workspace.agents.select(wanted, { mayStart: roleOf(caller) === "controller" });
   }
 
+  /** A session reports the modes of its agent, which differ from those that it was told with its placement. */
+  reportModes(agent: string, modes: readonly string[]): void {
+    this.#workspace.modes.set(agent, modes);
+  }
+
   view(caller: Caller, id: string): WorkspaceView {
     checkRight(this.ctx.id, caller, "session:read", "session:prompt");
     return this.#workspace.view(id);

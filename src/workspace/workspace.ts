@@ -15,6 +15,7 @@ import type { PlacementAnswer, PlacementRequest, ProcessPlacement } from "../pro
 import type { HostTokenName } from "../protocol/subject-rpc.ts";
 import type { HandedMessage, WebhookMessageType } from "../protocol/webhook-messages.ts";
 import type { SettingsChange } from "../protocol/workspace-settings.ts";
+import { AgentModes } from "./agents/modes.ts";
 import { AgentOffers } from "./agents/offers.ts";
 import { AgentSelection } from "./agents/selection.ts";
 import type { WorkspaceCallbacks } from "./callbacks.ts";
@@ -44,6 +45,7 @@ import { EFFECTS_RETRY_MS, type WorkspaceDeadline } from "./workspace-deadline.t
  */
 export class Workspace {
   readonly store: WorkspaceStore;
+  readonly modes: AgentModes;
   readonly secrets: WorkspaceSecrets;
   readonly webhooks: Webhooks;
   readonly hosts: HostConnections;
@@ -71,6 +73,7 @@ export class Workspace {
     const { sql } = ctx.storage;
     const store = new WorkspaceStore(ctx.storage, limits);
     const offers = new AgentOffers(sql, store);
+    const modes = new AgentModes(store);
     const sockets = new HostSockets(ctx, limits.probeMs);
     const registry = new HostRegistry(sql, store, () => sockets.signs());
     const placements = new Placements(sql, store);
@@ -106,6 +109,7 @@ export class Workspace {
     this.#outbox = outbox;
     this.#index = new WorkspaceIndexWriter(env, store);
     this.store = store;
+    this.modes = modes;
     this.sessions = new NameList(ctx.storage.kv, "session:");
     this.reindex = new WorkspaceReindex({
       ...{ index: env.INDEX, store, sessions: this.sessions, timers: deadlines },
@@ -122,7 +126,8 @@ export class Workspace {
     this.watchers = new ViewWatchers(ctx, limits.watchersPerWorkspace, (id) => JSON.stringify(this.view(id)));
     this.agents = new AgentSelection({
       agents: () => scheduler.agents(),
-      defaultAgent: () => store.settings().defaultAgent,
+      settings: () => store.settings(),
+      modesOf: (agent) => modes.of(agent),
       sockets,
       onDemand,
       maxWaitMs: limits.agentStartMs,
@@ -149,13 +154,14 @@ export class Workspace {
     const { sessionId: session, agent, processRequest, home } = request;
     this.store.create(request);
     const { policy } = this.store.settings();
-    const webhookTypes = this.webhooks.wanted();
     const reason = agent === "" ? undefined : unavailableReason(this.#scheduler.agents(), agent);
+    const modes = this.modes.of(agent);
+    const answer = { policy, webhookTypes: this.webhooks.wanted(), enrolled: true, modes } as const;
     this.sessions.add(session);
-    if (reason !== undefined) return { unavailable: reason, policy, webhookTypes, enrolled: true };
+    if (reason !== undefined) return { unavailable: reason, ...answer };
     this.#placements.request({ session, agent, processRequest, home });
     this.#runAfter("process-request");
-    return { unavailable: null, policy, webhookTypes, enrolled: true };
+    return { unavailable: null, ...answer };
   }
 
   /** The session has no process any more and needs none. Its host may have room for a waiting session. */

@@ -21,7 +21,7 @@ describe("the help text", () => {
   );
 
   test("lists the exit codes", async () => {
-    expect((await acpEdge(["--help"], emptyEnvironment())).stdout).toContain("130  interrupted");
+    expect((await acpEdge(["--help"], emptyEnvironment())).stdout).toContain("130  interrupted by Ctrl-C");
   });
 
   test.each([

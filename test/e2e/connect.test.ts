@@ -99,12 +99,15 @@ test("a log that cannot be written does not disturb the editor", async () => {
   expect(stdout).toContain('"id":1,"result"');
 });
 
-test("Ctrl-C ends connect with its own exit code", async () => {
+test.each([
+  ["SIGINT", 130],
+  ["SIGTERM", 0],
+] as const)("%s ends connect with its own exit code", async (signal, code) => {
   const child = bridge([gateway.wsUrl], { ACP_EDGE_TOKEN: gateway.token });
   const ended = ending(child);
   const answered = once(child.stdout, "data");
   child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n');
   await answered;
-  child.kill("SIGINT");
-  expect(await ended).toMatchObject({ code: 130, stderr: "" });
+  child.kill(signal);
+  expect(await ended).toMatchObject({ code, stderr: "" });
 });

@@ -392,7 +392,7 @@ describe("an unknown session", () => {
     expect(response.error).toEqual({
       code: -32002,
       message: "Unknown session",
-      data: { sessionId: unknown },
+      data: { sessionId: unknown, details: "Session not found" },
     });
     const tables = await runInDurableObject(sessionStub(unknown), (_, state) =>
       state.storage.sql.exec("SELECT name FROM sqlite_master").toArray(),

@@ -39,7 +39,8 @@ async function connect(url: string | undefined, options: ConnectOptions): Promis
   });
   // An editor may keep stdin open forever.
   process.stdin.destroy();
-  if (interrupted.aborted) process.exitCode = EXIT.interrupted;
+  // Editors end their agents with SIGTERM, which is no failure.
+  if (interrupted.reason === "SIGINT") process.exitCode = EXIT.interrupted;
   if (end) throw end;
 }
 

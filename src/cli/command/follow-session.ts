@@ -34,10 +34,11 @@ export function watchCommand(): Command {
     .option("--after <seq>", "start after this event; 0 starts at the beginning", parseWholeNumber)
     .action(async (id: string, options: LiveOptions) => {
       const view = new Conversation(stdout, stdout);
+      const waiting: WaitingPrompts = new Map();
       const lastTurn = ({ turns, log }: SessionView) => (turns.recent.at(-1)?.prompt ?? log.lastSeq + 1) - 1;
       await follow(id, options, lastTurn, (line, event) => {
         if (options.json) process.stdout.write(`${line}\n`);
-        else show(view, event);
+        else show(view, event, waiting);
       });
       view.endLine();
     });
@@ -99,17 +100,30 @@ function factText(payload: object): string {
   return Object.keys(payload).length === 0 ? "" : printable(brief(JSON.stringify(payload), 100));
 }
 
-/** Shows the events that belong to the conversation. A frame that was stopped does not belong to it. */
-function show(view: Conversation, { kind, payload }: LogLine): void {
+/** Prompts in the queue, by their event. */
+type WaitingPrompts = Map<unknown, ContentBlock[] | undefined>;
+
+/**
+ * Shows the events that belong to the conversation. A frame that was stopped does not belong to it; a prompt that waited
+ * belongs where its turn begins.
+ */
+function show(view: Conversation, { seq, kind, payload }: LogLine, waiting: WaitingPrompts): void {
   const { message, stop } = payload;
   const { dim, red, yellow } = stdout.colours;
   if (kind === "turn.failed")
     return view.note(red(`the turn failed: ${brief(String(payload.reason ?? ""), 200)}`));
+  if (kind === "queue.dequeued") {
+    const blocks = waiting.get(payload.seq);
+    if (waiting.delete(payload.seq) && payload.dropped === undefined) showPrompt(view, blocks);
+    return;
+  }
   if (message?.method === "session/prompt") {
     const blocks = message.params?.prompt as ContentBlock[] | undefined;
-    return view.prompt((blocks ?? []).map(contentText).join("\n"));
+    if (stop === "held") waiting.set(seq, blocks);
+    else if (stop === undefined) showPrompt(view, blocks);
+    return;
   }
-  if (stop !== undefined && stop !== "held") return;
+  if (stop !== undefined) return;
   if (message?.method === "session/update") return view.update(message.params?.update as SessionUpdate);
   if (message?.method === "session/request_permission") {
     const { title } = (message.params?.toolCall ?? {}) as { title?: string };
@@ -117,4 +131,8 @@ function show(view: Conversation, { kind, payload }: LogLine): void {
   }
   const stopReason = (message?.result as { stopReason?: string } | undefined)?.stopReason;
   if (stopReason) view.note(dim(`— ${brief(stopReason)}`));
+}
+
+function showPrompt(view: Conversation, blocks: readonly ContentBlock[] = []): void {
+  view.prompt(blocks.map(contentText).join("\n"));
 }

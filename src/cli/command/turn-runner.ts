@@ -49,7 +49,7 @@ export class TurnRunner {
   async run(text: string): Promise<ExitCode> {
     const target = targetOf(this.#options);
     process.on("SIGINT", () => this.#interrupt());
-    process.on("SIGTERM", () => process.exit(EXIT.interrupted));
+    process.on("SIGTERM", () => process.exit(EXIT.terminated));
     const app = client({ name: "acp-edge" })
       .onNotification("*", () => {})
       .onRequest(methods.client.session.requestPermission, ({ params, signal }) =>

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { configDirectory } from "../../node/config-directory.ts";
+import { schemaFault } from "../../protocol/schema-fault.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { writePrivateJson } from "./private-json.ts";
 
@@ -45,7 +46,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   }
   const result = CONFIG.safeParse(parseJson(text, path));
   if (result.success) return result.data;
-  throw new CliError(`${path} is invalid: ${z.prettifyError(result.error)}`, EXIT.usage);
+  throw new CliError(`${path} is invalid: ${schemaFault(result.error)}`, EXIT.usage);
 }
 
 export function writeConfig(config: Config, env: NodeJS.ProcessEnv): void {

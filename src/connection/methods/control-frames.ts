@@ -1,6 +1,6 @@
 import { callObject, RESPONSE_MS } from "../../durable/object-call.ts";
 import { sessionObject, type WorkspaceObject, workspaceObject } from "../../durable/objects.ts";
-import { unavailableReason } from "../../protocol/agent-availability.ts";
+import { agentNamed, unavailableReason } from "../../protocol/agent-availability.ts";
 import type { Caller } from "../../protocol/caller.ts";
 import { type AgentStatusNotice, ExtensionMethod } from "../../protocol/extensions.ts";
 import type { Limits } from "../../protocol/limits.ts";
@@ -50,15 +50,15 @@ export class AgentControl {
 
   /** Replaces the agent in use, which stops. An agent that the workspace does not have changes nothing. */
   async #select(agentType: string): Promise<void> {
-    const { caller, workspace: id, initialized } = this.#client.state;
+    const { caller, workspace: id } = this.#client.state;
     const callWorkspace = <R>(call: (workspace: WorkspaceObject) => R, timeoutMs?: number) =>
       callObject(() => workspaceObject(this.#env, caller.tenant, id), call, { timeoutMs });
     const { agents } = await callWorkspace((workspace) => workspace.view(caller, id));
     const refused = unavailableReason(agents, agentType);
     if (refused !== undefined) return this.#say(agentStatus("error", agentType, refused));
-    this.#say(agentStatus(initialized ? "restarting" : "starting", agentType));
+    this.#say(agentStatus("starting", agentType));
     await this.#leaveSessions();
-    this.#client.change({ agent: agentType, initialized: false });
+    this.#client.change({ agent: agentType, agentType, initialized: false });
     // Resolves when an agent that is starting has answered `initialize`.
     const startMs = this.#limits.agentStartMs + RESPONSE_MS;
     await callWorkspace((workspace) => workspace.selectAgent(caller, agentType), startMs);
@@ -83,7 +83,8 @@ export class AgentControl {
     if (!frame.includes(ExtensionMethod.agentStatus)) return false;
     const { method, params } = JSON.parse(frame) as { method?: unknown; params?: AgentStatusNotice };
     if (method !== ExtensionMethod.agentStatus || !params) return false;
-    this.#say(agentStatus(params.status, this.#client.state.agent ?? "", params.error));
+    const { agentType, agent } = this.#client.state;
+    this.#say(agentStatus(params.status, agentType ?? agent ?? "", params.error));
     return true;
   }
 }
@@ -110,7 +111,7 @@ function agentStatus(status: AgentStatus, agentType: string, error?: string): st
 /** The status of a chosen agent: ready if a host is connected that has not failed to start the agent. */
 function statusIn(view: WorkspaceView, agentType: string, { redacted }: Caller): string {
   const { id, hosts, agents, container } = view;
-  const agent = agents.find((one) => one.id === agentType);
+  const agent = agentNamed(agents, agentType);
   // A container starts with the first session that needs it.
   const isServed = container !== null || hosts.some(({ state }) => state !== "gone");
   if (!isServed || !agent)

@@ -6,8 +6,9 @@ import { ErrorCode } from "../../protocol/errors.ts";
 import { MetaKey } from "../../protocol/extensions.ts";
 import type { Frame } from "../../protocol/frame.ts";
 import { isUuid } from "../../protocol/ids.ts";
-import { PATH_CHARS } from "../../protocol/reader-messages.ts";
+import { isAbsolutePath, PATH_CHARS } from "../../protocol/reader-messages.ts";
 import { rpcErrorOf, unknownSession } from "../../protocol/refusal.ts";
+import { schemaFault } from "../../protocol/schema-fault.ts";
 import { RPC_VERSION } from "../../protocol/versions.ts";
 import type { ConnectionInfo, LocalAnswer } from "./local-answer.ts";
 
@@ -20,8 +21,7 @@ export async function forkForClient(
   const canonical = translateOpening(frame);
   if ("refuse" in canonical) return { error: canonical.refuse };
   const read = PARAMS.safeParse(canonical.frame.value.params);
-  if (!read.success)
-    return { error: { code: ErrorCode.invalidParams, message: z.prettifyError(read.error) } };
+  if (!read.success) return { error: { code: ErrorCode.invalidParams, message: schemaFault(read.error) } };
   const { sessionId: from, _meta, ...params } = read.data;
   if (!isUuid(from)) return { error: rpcErrorOf(unknownSession(from)) };
   const { [MetaKey.at]: at, ...meta } = _meta ?? {};
@@ -46,6 +46,6 @@ export async function forkForClient(
 
 const PARAMS = z.looseObject({
   sessionId: z.string(),
-  cwd: z.string().max(PATH_CHARS),
+  cwd: z.string().max(PATH_CHARS).refine(isAbsolutePath, "must be an absolute path"),
   _meta: z.looseObject({ [MetaKey.at]: z.number().int().min(1).nullish() }).nullish(),
 });

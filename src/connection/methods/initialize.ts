@@ -12,7 +12,9 @@ const OWN_CAPABILITIES = {
 export function initializeResult(agent: Record<string, unknown> | null): Record<string, unknown> {
   const own = recordOf(agent?.agentCapabilities);
   return {
-    ...(agent ?? { agentInfo: { name: "acp-edge", version } }),
+    ...agent,
+    // ACP asks every agent to name itself; the gateway answers for an agent that does not.
+    agentInfo: agent?.agentInfo ?? { name: "acp-edge", version },
     protocolVersion: 1,
     agentCapabilities: {
       ...own,

@@ -6,6 +6,7 @@ import { ErrorCode, type RpcError } from "../../protocol/errors.ts";
 import { MetaKey } from "../../protocol/extensions.ts";
 import { type Refusal, rpcErrorOf } from "../../protocol/refusal.ts";
 import type { SessionSummary } from "../../protocol/rest.ts";
+import { schemaFault } from "../../protocol/schema-fault.ts";
 
 /** `session/list` for every agent: sessions of the caller's workspaces, from the gateway's own index. */
 export async function listForClient(
@@ -14,8 +15,7 @@ export async function listForClient(
   params: unknown,
 ): Promise<{ result: unknown } | { error: RpcError }> {
   const read = PARAMS.safeParse(params ?? {});
-  if (!read.success)
-    return { error: { code: ErrorCode.invalidParams, message: z.prettifyError(read.error) } };
+  if (!read.success) return { error: { code: ErrorCode.invalidParams, message: schemaFault(read.error) } };
   const cwd = read.data.cwd ?? undefined;
   const listed = await listSessions(index, caller, PAGE, {
     cursor: read.data.cursor ?? undefined,

@@ -9,7 +9,7 @@ const VERSION_CHARS = 100;
 /** The agents of this host as the gateway lists them: without secrets, and with the reason why one is unavailable. */
 export function agentOffers(agents: readonly OfferedAgent[], environment: AgentEnvironment): AgentOffer[] {
   return agents.map((agent) => {
-    const { id, name, default: isDefault, description, version } = agent;
+    const { id, name, default: isDefault, description, version, aliases } = agent;
     const reason = environment.unavailableReason(agent);
     return {
       id,
@@ -19,6 +19,7 @@ export function agentOffers(agents: readonly OfferedAgent[], environment: AgentE
       ...(reason !== undefined && { reason: reason.slice(0, OFFER_LIMITS.textChars) }),
       ...(description !== undefined && { description: description.slice(0, DESCRIPTION_CHARS) }),
       ...(version !== undefined && { version: version.slice(0, VERSION_CHARS) }),
+      ...(aliases !== undefined && { aliases }),
     };
   });
 }

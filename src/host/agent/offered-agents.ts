@@ -12,6 +12,7 @@ export type OfferedAgent = {
   missing?: string;
   description?: string | undefined;
   version?: string | undefined;
+  aliases?: readonly string[] | undefined;
   /** Variables that the agent always receives, with these values. */
   env?: Readonly<Record<string, string>>;
   requires?: readonly Need[] | undefined;
@@ -61,7 +62,7 @@ export function offeredAgents(options: AgentOptions, machine: Machine): OfferedA
 }
 
 function fromEntry(entry: CatalogueEntry, machine: Machine): Omit<OfferedAgent, "default"> {
-  const { id, name, version, description, requires, accepts } = entry;
+  const { id, name, version, description, requires, accepts, aliases } = entry;
   return {
     id,
     name,
@@ -69,6 +70,7 @@ function fromEntry(entry: CatalogueEntry, machine: Machine): Omit<OfferedAgent, 
     description,
     requires,
     accepts,
+    aliases,
     command: [],
     ...findInstallation(entry, machine),
   };

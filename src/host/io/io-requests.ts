@@ -1,8 +1,9 @@
-import { z } from "zod";
+import type { z } from "zod";
 import type { Timing } from "../../node/timing.ts";
 import { ErrorCode, errorResponse, resultResponse } from "../../protocol/errors.ts";
 import { isFault, readFrame } from "../../protocol/frame.ts";
 import type { Limits } from "../../protocol/limits.ts";
+import { schemaFault } from "../../protocol/schema-fault.ts";
 import type { ProcessGroup, ProcessGroupListener } from "../os/process-group.ts";
 import { IoFault, toRpcError } from "./io-fault.ts";
 import { createParams, type TerminalContext, Terminals, terminalParams } from "./terminals.ts";
@@ -154,7 +155,7 @@ function checked<Schema extends z.ZodType>(
 ): Handler {
   return (params) => {
     const parsed = schema.safeParse(params);
-    if (!parsed.success) throw new IoFault(ErrorCode.invalidParams, z.prettifyError(parsed.error));
+    if (!parsed.success) throw new IoFault(ErrorCode.invalidParams, schemaFault(parsed.error));
     return handle(parsed.data);
   };
 }

@@ -49,7 +49,11 @@ function protocolsOf(headers: Headers): string[] {
   return (headers.get("Sec-WebSocket-Protocol") ?? "").split(",").map((name) => name.trim());
 }
 
-/** Our subprotocol, if the client offers it. A browser fails a socket whose offers are all ignored. */
+/**
+ * Our subprotocol, if the client offers it, or else the first one that is no token: a client fails a socket whose offers
+ * are all ignored.
+ */
 export function agreedProtocol(headers: Headers): string | undefined {
-  return protocolsOf(headers).find((name) => name === SUBPROTOCOL);
+  const offered = protocolsOf(headers).filter((name) => name !== "" && !name.startsWith(TOKEN_PROTOCOL));
+  return offered.find((name) => name === SUBPROTOCOL) ?? offered[0];
 }

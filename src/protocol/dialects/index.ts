@@ -2,7 +2,7 @@ import type { RpcError } from "../errors.ts";
 import type { Frame } from "../frame.ts";
 import { type JsonObject, recordOf } from "../json-value.ts";
 import { containerDataModel, hasContainerNames } from "./container-data-model.ts";
-import type { Dialect } from "./dialect.ts";
+import type { Dialect, KnownOfAgent } from "./dialect.ts";
 import { withStdioServers } from "./local-mcp-servers.ts";
 import { InvalidParams } from "./message.ts";
 import type { Translation } from "./requests.ts";
@@ -39,13 +39,17 @@ function detect(offered: unknown): DialectName | null {
 export function readOffer(offer: unknown): {
   dialect: DialectName | null;
   offer: unknown;
-  answered: (result: JsonObject) => JsonObject;
+  answered: (result: JsonObject, known: KnownOfAgent) => JsonObject;
 } {
   const dialect = detect(offer);
   if (dialect === null) return { dialect, offer, answered: (result) => result };
   const { initialize, initialized } = DIALECTS[dialect];
   const offered = recordOf(offer);
-  return { dialect, offer: initialize(offered), answered: (result) => initialized(result, offered) };
+  return {
+    dialect,
+    offer: initialize(offered),
+    answered: (result, known) => initialized(result, offered, known),
+  };
 }
 
 /** A client's frame in canonical ACP, or the permission answer that the frame is, or the reason to refuse it. */

@@ -1,7 +1,7 @@
 import { MetaKey } from "../extensions.ts";
 import type { Frame } from "../frame.ts";
 import { isRecord, type JsonObject, recordOf } from "../json-value.ts";
-import type { Dialect } from "./dialect.ts";
+import type { Dialect, KnownOfAgent } from "./dialect.ts";
 import { withMeta, without } from "./message.ts";
 import { askPermission } from "./permission.ts";
 import { type Translation, translateRequest } from "./requests.ts";
@@ -16,14 +16,14 @@ function initialize(params: JsonObject): JsonObject {
 
 /**
  * `capabilities` is this dialect's name for `agentCapabilities`. The workspace's host has terminals for every agent.
- * Canonical modes belong to a session, so most agents name none before the first one.
+ * Canonical modes belong to a session, so they are those of the agent's last session in the workspace.
  */
-function initialized(result: JsonObject, offered: JsonObject): JsonObject {
+function initialized(result: JsonObject, offered: JsonObject, { modes = [] }: KnownOfAgent): JsonObject {
   const agentCapabilities = recordOf(result.agentCapabilities);
   return {
     ...result,
     protocolVersion: offered.protocolVersion,
-    capabilities: { modes: [], terminal: true, extensions: {}, ...agentCapabilities },
+    capabilities: { modes, terminal: true, extensions: {}, ...agentCapabilities },
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Limits } from "../../protocol/limits.ts";
-import { historyCharsOf, isFrame } from "../core/events/event.ts";
+import { historyCharsOf, isFrame, type LogEvent } from "../core/events/event.ts";
 import type { SessionState } from "../core/state/state.ts";
 import { archiveKey, readArchive, writeArchive } from "./archive-files.ts";
 import type { ArchivedSegment } from "./event-log.ts";
@@ -41,6 +41,16 @@ export class HistoryArchive {
   read<T>(after: number, use: () => T): T | Promise<T> {
     const segment = this.#journal.log.missingSegment(after);
     return segment ? this.#readSegment(segment, use) : use();
+  }
+
+  /** A single event; undefined if the archive has lost it. */
+  async eventAt(seq: number): Promise<LogEvent | undefined> {
+    try {
+      return await this.read(seq - 1, () => this.#journal.log.read(seq - 1, 0)[0]);
+    } catch (error) {
+      if (error instanceof HistoryGone) return undefined;
+      throw error;
+    }
   }
 
   async #readSegment<T>(segment: ArchivedSegment, use: () => T): Promise<T> {

@@ -1,3 +1,4 @@
+import { recordOf, textOf } from "../../protocol/json-value.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { ProcessPlacement } from "../../protocol/rpc.ts";
 import { unavailable } from "../core/decide/agent-process.ts";
@@ -14,6 +15,8 @@ export class ProcessRequests {
   readonly #limits: Limits;
   readonly #parts: Parts;
   readonly #record: Recorder;
+  /** The agent's modes as the workspace knows them; undefined after an eviction. */
+  #knownModes: readonly string[] | undefined;
 
   constructor(context: SessionContext, parts: Parts, record: Recorder) {
     this.#context = context;
@@ -62,6 +65,7 @@ export class ProcessRequests {
     const { journal, deadlines, enrolment, webhooks } = this.#parts;
     if (!journal.state || !answer) return;
     const { unavailable: reason, policy, webhookTypes, enrolled } = answer;
+    this.#knownModes = answer.modes ?? [];
     const isLatest = journal.state.processRequest === processRequest;
     if (isLatest) deadlines.clear("place");
     if (enrolled) enrolment.markDone(state);
@@ -71,6 +75,22 @@ export class ProcessRequests {
       // The answer says nothing about a later request, nor about a process that has come meanwhile.
       if (reason !== null && isLatest && batch.state.agent === "starting") unavailable(batch, reason);
     });
+  }
+
+  /** Tells the workspace the agent's modes, unless it knows them. A report that is lost is made by the next session. */
+  async reportModes(state: SessionState): Promise<void> {
+    const { identity, sessionId } = state;
+    const { modes } = state.report;
+    const known = this.#knownModes;
+    const ids = modes?.available.items.flatMap((mode) => textOf(recordOf(mode).id) ?? []) ?? [];
+    if (!identity || !known || ids.length === 0 || ids.join("\n") === known.join("\n")) return;
+    this.#knownModes = ids;
+    const { agent } = identity;
+    try {
+      await callWorkspace(this.#context, state, (workspace) => workspace.reportModes(agent, ids));
+    } catch (error) {
+      console.warn("modes not reported", { sessionId, error: String(error) });
+    }
   }
 
   /** Where the workspace has placed the requested process; null if on no host. */

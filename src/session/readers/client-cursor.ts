@@ -15,6 +15,7 @@ import {
   renderFrames,
   startOf,
   withinSpan,
+  withReleased,
 } from "./delivery.ts";
 import type { Presence } from "./presence.ts";
 
@@ -214,7 +215,8 @@ export class ClientCursor {
     // Without an await in between, a page that finds no room is garbage before the next reader reads.
     const read = pending instanceof Promise ? await pending.catch(goneHistory) : pending;
     const gone = read instanceof HistoryGone ? read : undefined;
-    const events = read instanceof HistoryGone ? [] : withinSpan(read, at.span);
+    const page = read instanceof HistoryGone ? [] : withReleased(withinSpan(read, at.span), at.span, log);
+    const events = page instanceof Promise ? await page : page;
     const last = gone?.last ?? events.at(-1)?.seq;
     if (last === undefined) return "nothing";
     const offered = offeredWith(events, at.span, this.connection, log);

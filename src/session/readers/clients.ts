@@ -68,7 +68,8 @@ export class Clients {
       pageChars: limits.deliverChars,
       replayChunkChars: limits.replayChunkChars,
       after: (seq) => archive.read(seq, () => journal.after(seq, limits.deliverChars)),
-      eventAt: (seq) => journal.eventAt(seq),
+      eventAt: (seq) => journal.eventAt(seq) ?? journal.log.read(seq - 1, 0)[0],
+      archivedAt: (seq) => archive.eventAt(seq),
       room: new PageRoom(limits.pagesInFlightChars, () => scheduler.wait(limits.pageWaitMs)),
     };
     if (journal.state) this.restore();

@@ -1,7 +1,8 @@
 import type { EventCursor } from "../../protocol/cursor.ts";
 import type { FrameMark } from "../../protocol/rpc.ts";
-import { isFrame, type LogEvent } from "../core/events/event.ts";
+import { charsOf, isFrame, type LogEvent } from "../core/events/event.ts";
 import { forClient } from "../core/read/for-client.ts";
+import { asReleased, releasedBy } from "../core/read/held-frames.ts";
 import { redacted } from "../core/read/redaction/redaction.ts";
 import { type Attachment, admits, mergeChunks, type RenderedFrames } from "../core/read/replay.ts";
 import type { PageRoom } from "./page-room.ts";
@@ -15,7 +16,10 @@ export type LogReader = {
   readonly replayChunkChars: number;
   /** The events after `seq`, up to about a page; from the archive, if they are there. Rejects with `HistoryGone`. */
   after(seq: number): LogEvent[] | Promise<LogEvent[]>;
+  /** An event that is at hand: in storage, or in the archived segment that is held. */
   eventAt(seq: number): LogEvent | undefined;
+  /** An event in the archive; undefined if the archive has lost it. */
+  archivedAt(seq: number): Promise<LogEvent | undefined>;
   /** The room that all clients of the session share. */
   readonly room: PageRoom;
 };
@@ -90,6 +94,33 @@ export function isAnswer(event: LogEvent): boolean {
 export function withinSpan(events: LogEvent[], { until = Number.POSITIVE_INFINITY }: ReadSpan): LogEvent[] {
   const last = events.at(-1);
   return last && last.seq > until ? events.filter(({ seq }) => seq <= until) : events;
+}
+
+/**
+ * A page of events with the frames whose wait ends in it. The page ends before a frame that would make it too large.
+ * Only a page of one event waits for the archive.
+ */
+export function withReleased(
+  events: LogEvent[],
+  { seq, as }: ReadSpan,
+  log: LogReader,
+): LogEvent[] | Promise<LogEvent[]> {
+  const attachment = as === undefined ? seq : 0;
+  const page: LogEvent[] = [];
+  let chars = 0;
+  for (const event of events) {
+    const released = releasedBy(event);
+    const held = released === undefined ? undefined : log.eventAt(released);
+    if (released !== undefined && !held)
+      return page.length > 0
+        ? page
+        : log.archivedAt(released).then((archived) => [asReleased(event, archived, attachment)]);
+    const read = asReleased(event, held, attachment);
+    chars += charsOf(read);
+    if (read !== event && page.length > 0 && chars > log.pageChars) return page;
+    page.push(read);
+  }
+  return page;
 }
 
 /** The cursor of a client that attached and has got nothing yet. */

@@ -66,6 +66,7 @@ function agentOf(
     reason: available.length > 0 ? null : (all.find(({ reason }) => reason !== null)?.reason ?? null),
     description: offers[0]?.description ?? null,
     version: offers[0]?.version ?? null,
+    aliases: [...new Set(offers.flatMap(({ aliases }) => aliases))],
     ready: initialize !== null,
     error: started || isUntried ? null : (offers.find(({ error }) => error !== null)?.error ?? null),
     initialize,

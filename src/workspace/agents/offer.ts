@@ -9,6 +9,8 @@ export type Offer = {
   reason: string | null;
   description: string | null;
   version: string | null;
+  /** Other names by which clients know the agent. */
+  aliases: readonly string[];
   /** The agent's response to `initialize` as JSON, once it was started. */
   initialize: string | null;
   /** Why the agent's last start failed. */

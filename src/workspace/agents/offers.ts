@@ -2,7 +2,11 @@ import type { AgentOffer } from "../../protocol/host-wire.ts";
 import type { WorkspaceStore } from "../store.ts";
 import type { Offer } from "./offer.ts";
 
-type Row = Omit<Offer, "isDefault" | "available"> & { isDefault: number; available: number };
+type Row = Omit<Offer, "isDefault" | "available" | "aliases"> & { isDefault: number; available: number };
+
+/** The aliases of agents by host and agent. They are a value of the store: release 0.1.0 has no column for them. */
+type Aliases = Record<string, Record<string, readonly string[]>>;
+const ALIASES = "agent-aliases";
 
 /** The agents that each host offers. Every placement and every selection reads all offers, so they are kept in memory. */
 export class AgentOffers {
@@ -18,7 +22,7 @@ export class AgentOffers {
 
   all(): readonly Offer[] {
     if (!this.#store.exists) return [];
-    this.#all ??= this.#sql.exec<Row>("SELECT * FROM offer ORDER BY host, id").toArray().map(offerOf);
+    this.#all ??= this.#read("SELECT * FROM offer ORDER BY host, id");
     return this.#all;
   }
 
@@ -42,12 +46,26 @@ export class AgentOffers {
         before.get(id)?.initialize ?? null,
       );
     }
+    const named = agents.flatMap(({ id, aliases = [] }) => (aliases.length > 0 ? [[id, aliases]] : []));
+    this.#setAliases(host, Object.fromEntries(named));
   }
 
   /** The host is forgotten. */
   remove(host: string): void {
     this.#all = undefined;
     this.#sql.exec("DELETE FROM offer WHERE host = ?", host);
+    this.#setAliases(host, {});
+  }
+
+  #aliases(): Aliases {
+    return this.#store.get<Aliases>(ALIASES) ?? {};
+  }
+
+  #setAliases(host: string, aliases: Aliases[string]): void {
+    const { [host]: before = {}, ...others } = this.#aliases();
+    if (JSON.stringify(before) === JSON.stringify(aliases)) return;
+    this.#all = undefined;
+    this.#store.set(ALIASES, Object.keys(aliases).length > 0 ? { ...others, [host]: aliases } : others);
   }
 
   setInitialized(host: string, id: string, initialize: string): void {
@@ -75,10 +93,18 @@ export class AgentOffers {
   }
 
   #ofHost(host: string): Offer[] {
-    return this.#sql.exec<Row>("SELECT * FROM offer WHERE host = ?", host).toArray().map(offerOf);
+    return this.#read("SELECT * FROM offer WHERE host = ?", host);
+  }
+
+  #read(query: string, ...bindings: string[]): Offer[] {
+    const aliases = this.#aliases();
+    return this.#sql
+      .exec<Row>(query, ...bindings)
+      .toArray()
+      .map((row) => offerOf(row, aliases[row.host]?.[row.id] ?? []));
   }
 }
 
-function offerOf(row: Row): Offer {
-  return { ...row, isDefault: row.isDefault === 1, available: row.available === 1 };
+function offerOf(row: Row, aliases: readonly string[]): Offer {
+  return { ...row, isDefault: row.isDefault === 1, available: row.available === 1, aliases };
 }

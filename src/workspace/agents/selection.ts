@@ -1,13 +1,16 @@
-import { availableIds, unavailableReason } from "../../protocol/agent-availability.ts";
+import { agentNamed, availableIds, unavailableReason } from "../../protocol/agent-availability.ts";
 import { accepted, type Result, refused } from "../../protocol/refusal.ts";
 import type { SelectedAgent } from "../../protocol/rpc.ts";
+import type { Settings } from "../../protocol/workspace-settings.ts";
 import type { OnDemandHost } from "../container/on-demand-host.ts";
 import { type HostSockets, sendControl } from "../hosts/sockets.ts";
 import type { Agent } from "./agents.ts";
 
 type Parts = {
   agents: () => Agent[];
-  defaultAgent: () => string | null;
+  settings: () => Pick<Settings, "defaultAgent" | "closeWithLastClient">;
+  /** The ids of the modes last known of an agent. */
+  modesOf: (agent: string) => readonly string[];
   sockets: HostSockets;
   onDemand: OnDemandHost;
   /** How long a selection waits for an agent whose capabilities are not known yet. */
@@ -29,17 +32,21 @@ export class AgentSelection {
    * started, and the selection waits a while for the agent to report its capabilities. A reader gets what is known.
    */
   async select(wanted: string | null, { mayStart }: { mayStart: boolean }): Promise<Result<SelectedAgent>> {
-    const { sockets, onDemand, defaultAgent, maxWaitMs } = this.#parts;
+    const { sockets, onDemand, settings, maxWaitMs } = this.#parts;
     const deadline = Date.now() + maxWaitMs;
     for (let isWarmed = false; ; ) {
       const agents = this.#parts.agents();
-      const agent = agents.find((one) => (wanted === null ? one.default : one.id === wanted));
+      const agent = wanted === null ? agents.find((one) => one.default) : agentNamed(agents, wanted);
       const message = unavailableReason(agents, agent?.id ?? wanted ?? "");
       if (message !== undefined && (agent || wanted !== null))
         return refused({ reason: "no-agent", message, agents: availableIds(agents) });
       const isLate = !mayStart || Date.now() >= deadline;
       if (!agent && (isLate || !onDemand.isComing))
-        return accepted({ agent: wanted ?? defaultAgent() ?? "", initialize: null });
+        return accepted({
+          agent: wanted ?? settings().defaultAgent ?? "",
+          initialize: null,
+          ...this.#forClient(""),
+        });
       if (!agent) {
         onDemand.request();
         await this.#nextReport(deadline);
@@ -53,9 +60,16 @@ export class AgentSelection {
         sendControl(socket.ws, { t: "warm", agent: agent.id });
       isWarmed = true;
       if (agent.initialize || agent.error || !socket || isLate)
-        return accepted({ agent: agent.id, initialize: agent.initialize });
+        return accepted({ agent: agent.id, initialize: agent.initialize, ...this.#forClient(agent.id) });
       await this.#nextReport(deadline);
     }
+  }
+
+  /** What clients of older forms are told beside the agent's own answer. */
+  #forClient(agent: string): Omit<SelectedAgent, "agent" | "initialize"> {
+    const { closeWithLastClient } = this.#parts.settings();
+    const modes = this.#parts.modesOf(agent);
+    return { ...(modes.length > 0 && { modes }), ...(closeWithLastClient && { closeWithLastClient }) };
   }
 
   /** A host has reported something: waiting selections look again. */

@@ -20,6 +20,7 @@ const OFFERS = z
       reason: text.optional(),
       description: text.optional(),
       version: text.optional(),
+      aliases: z.array(id).max(OFFER_LIMITS.aliases).optional(),
     }),
   )
   .max(OFFER_LIMITS.agents);

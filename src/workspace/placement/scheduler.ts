@@ -1,3 +1,4 @@
+import { agentNamed } from "../../protocol/agent-availability.ts";
 import { type Agent, agentsOf } from "../agents/agents.ts";
 import type { AgentOffers } from "../agents/offers.ts";
 import type { OnDemandHost } from "../container/on-demand-host.ts";
@@ -66,11 +67,16 @@ export class PlacementScheduler {
     return this.#needsContainer(waiting, candidates) ? onDemand.describe() : decision.waitsFor;
   }
 
-  /** A session that was opened before the workspace knew any agent gets the default agent. */
+  /**
+   * A session that was opened before the workspace knew any agent gets the default agent, or the agent that its client
+   * knows by another name.
+   */
   #withAgent(placement: Placement): Placement {
-    if (placement.agent !== "") return placement;
     const agents = this.agents();
-    const agent = agents.find((one) => one.default) ?? agents.find((one) => one.available);
+    const agent =
+      placement.agent === ""
+        ? (agents.find((one) => one.default) ?? agents.find((one) => one.available))
+        : agentNamed(agents, placement.agent);
     return agent ? { ...placement, agent: agent.id } : placement;
   }
 

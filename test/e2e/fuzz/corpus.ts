@@ -89,7 +89,7 @@ type Complete<T> = T extends readonly (infer Item)[]
 
 const OFFER: Complete<Extract<HostControl, { t: "offers" }>["agents"][number]> = {
   ...{ id: "demo", name: "Demo", default: true, available: false },
-  ...{ reason: "no", description: "d", version: "1" },
+  ...{ reason: "no", description: "d", version: "1", aliases: ["a"] },
 };
 
 export function hostHello(name: string) {

@@ -15,8 +15,8 @@ import { frameOf } from "./frames.ts";
 const ID_CHARS = 20;
 const INITIALIZED = { initialized: true };
 const UNINITIALIZED = { initialized: false };
-const INITIALIZE = { id: 1, method: "initialize", params: { protocolVersion: 1 } };
-const PROMPT = { id: 2, method: "session/prompt", params: { sessionId: "s" } };
+const INITIALIZE = { jsonrpc: "2.0", id: 1, method: "initialize", params: { protocolVersion: 1 } };
+const PROMPT = { jsonrpc: "2.0", id: 2, method: "session/prompt", params: { sessionId: "s" } };
 const EXCEEDED = { code: -32000, message: "No more prompts", data: { retryAfterMs: 5 } };
 
 describe("a message is", () => {
@@ -29,7 +29,9 @@ describe("a message is", () => {
     expect(inspect(frameOf(INITIALIZE), UNINITIALIZED, ID_CHARS).kind).toBe("initialize");
     expect(inspect(frameOf(INITIALIZE), INITIALIZED, ID_CHARS).kind).toBe("initialize");
     expect(inspect(frameOf({ ...INITIALIZE, id: null }), UNINITIALIZED, ID_CHARS).kind).toBe("uninitialized");
-    expect(inspect(frameOf({ method: "initialize" }), UNINITIALIZED, ID_CHARS).kind).toBe("uninitialized");
+    expect(inspect(frameOf({ jsonrpc: "2.0", method: "initialize" }), UNINITIALIZED, ID_CHARS).kind).toBe(
+      "uninitialized",
+    );
   });
 
   test("a fault under the id of the request that two parsers read differently, unless that id is too long", () => {
@@ -58,6 +60,15 @@ describe("a message is", () => {
     const long = { ...PROMPT, params: { sessionId: "s".repeat(ID_CHARS + 1) } };
     expect(inspect(frameOf(long), INITIALIZED, ID_CHARS).kind).toBe("id-too-long");
   });
+
+  test.each([undefined, "1.0", 2])(
+    "refused for the version %s of JSON-RPC, unless it is an answer",
+    (jsonrpc) => {
+      const request = inspect(frameOf({ ...PROMPT, jsonrpc }), INITIALIZED, ID_CHARS);
+      expect(request).toMatchObject({ kind: "refused", error: { code: -32600 } });
+      expect(inspect(frameOf({ jsonrpc, id: "s:1", result: {} }), INITIALIZED, ID_CHARS).kind).toBe("route");
+    },
+  );
 
   test("refused for a method that is too long, which is not repeated", () => {
     const method = "m".repeat(ID_CHARS + 1);

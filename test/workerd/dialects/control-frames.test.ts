@@ -2,7 +2,7 @@ import { exports } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import * as webGateway from "../../fixtures/dialects/web-gateway.ts";
 import type { Json } from "../../fixtures/json.ts";
-import { workspaceName } from "../fixtures.ts";
+import { get, send, workspaceName } from "../fixtures.ts";
 import { Client } from "../peers/client.ts";
 import { Host } from "../peers/host.ts";
 import { token } from "../tokens.ts";
@@ -92,7 +92,7 @@ describe("a control frame", () => {
     while (heard.at(-1)?.status !== "ready");
     const statuses = heard.filter(({ type }) => type === "agent_status");
     expect(statuses).toEqual([
-      { type: "agent_status", status: "restarting", agentType: "two" },
+      { type: "agent_status", status: "starting", agentType: "two" },
       { type: "agent_status", status: "ready", agentType: "two" },
     ]);
     expect(heard).toContainEqual({ jsonrpc: "2.0", id: 3, result: { stopReason: "cancelled" } });
@@ -199,5 +199,82 @@ describe("a control frame", () => {
     expect((await exports.default.fetch(`https://edge.test/agent/ws?token=${bearer}`)).status).toBe(426);
     const elsewhere = `https://edge.test/agent/ws?token=${bearer}&workspace=other`;
     expect((await exports.default.fetch(elsewhere, upgrade)).status).toBe(404);
+  });
+});
+
+describe("an agent that clients know by another name", () => {
+  const AGENTS = [{ id: "claude-acp", name: "Claude Code", default: true, aliases: ["claude-code"] }];
+
+  test("is chosen by its alias, which every status repeats, and runs under its own id", async () => {
+    const workspace = workspaceName();
+    const host = await Host.join(workspace, { initialize: false, agents: AGENTS });
+    host.send(JSON.stringify({ t: "agent", id: "claude-acp", initialize: { protocolVersion: 1 } }));
+    const client = await agentSocket(workspace);
+    client.send(webGateway.selectAgent);
+    expect([await client.takeJson(), await client.takeJson()]).toEqual([
+      { type: "agent_status", status: "starting", agentType: "claude-code" },
+      { type: "agent_status", status: "ready", agentType: "claude-code" },
+    ]);
+    const { agent, sessionId } = await openPrinted(
+      client,
+      host,
+      webGateway.initialize,
+      webGateway.newSession,
+    );
+    agent.items(JSON.stringify(["exit", { code: 1, signal: null, stderr: "" }]));
+    expect(await client.takeJson()).toMatchObject({ status: "error", agentType: "claude-code" });
+    const view = await (await get(`/api/sessions/${sessionId}`, await token({ workspace }))).json();
+    expect(view).toMatchObject({ agent: { name: "claude-acp" } });
+  });
+});
+
+test("the modes of an agent's last session are known when the next client initializes", async () => {
+  const workspace = workspaceName();
+  const host = await hostOf(workspace, ["one"]);
+  const modes = { currentModeId: "ask", availableModes: ["ask", "code"].map((id) => ({ id, name: id })) };
+  const first = await agentSocket(workspace);
+  const opened = await openPrinted(first, host, webGateway.initialize, webGateway.newSession, { modes });
+  expect(opened.initialized.result).toMatchObject({ capabilities: { modes: [] } });
+  await expect
+    .poll(async () => {
+      const { response } = await sendPrinted(await agentSocket(workspace), webGateway.initialize);
+      return (response.result as { capabilities: Json }).capabilities.modes;
+    })
+    .toEqual(["ask", "code"]);
+});
+
+describe("a client that leaves", () => {
+  async function left(closeWithLastClient: boolean, isAccompanied: boolean) {
+    const workspace = workspaceName();
+    const bearer = await token({ workspace, scopes: ["session:read", "workspace:admin"] });
+    const set = await send("PUT", `/api/workspaces/${workspace}`, bearer, { closeWithLastClient });
+    expect(await set.json()).toMatchObject({ closeWithLastClient });
+    const host = await hostOf(workspace, ["one"]);
+    const client = await agentSocket(workspace);
+    const opened = await openPrinted(client, host, webGateway.initialize, webGateway.newSession);
+    const other = await Client.open(workspace);
+    const { sessionId } = opened;
+    if (isAccompanied) await other.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    client.socket.close(1000);
+    const closed = async () => {
+      const response = await get(`/api/sessions/${sessionId}`, await token({ workspace }));
+      const { lifecycle, clients } = (await response.json()) as { lifecycle: Json; clients: Json[] };
+      return { closed: lifecycle.closed, attached: clients.length };
+    };
+    return { ...opened, closed };
+  }
+
+  test("ends the agent if it was the last one and the workspace says so", async () => {
+    const { agent, closed } = await left(true, false);
+    expect(await agent.stopped()).toBe("closed");
+    expect(await closed()).toMatchObject({ closed: true });
+  });
+
+  test.each([
+    [true, true],
+    [false, false],
+  ])("leaves the session as it is otherwise", async (closes, isAccompanied) => {
+    const { closed } = await left(closes, isAccompanied);
+    await expect.poll(closed).toEqual({ closed: false, attached: isAccompanied ? 1 : 0 });
   });
 });

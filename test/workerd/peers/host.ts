@@ -23,7 +23,7 @@ type JoinOptions = {
   instance?: string;
   capacity?: number;
   maxAgents?: number;
-  agents?: { id: string; name: string; default: boolean }[];
+  agents?: { id: string; name: string; default: boolean; aliases?: string[] }[];
 };
 
 /** `io` is the side that serves the files of the process, as the workspace decided. */

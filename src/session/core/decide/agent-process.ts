@@ -166,6 +166,7 @@ export function agentSessionOpened(
       { acpSessionId, previous },
       now,
     );
+    releaseEarlyUpdates(batch, acpSessionId);
     if (previous === null) tellDropped(batch);
     if (previous !== null && pending.method === "session/new") tellRebound(batch);
   }
@@ -196,6 +197,13 @@ function logIn(batch: Batch, frame: ResponseFrame, re: number, pending: RequestT
 /** The process has answered the login that it was given. Without one it refuses again, and the client learns why. */
 export function loggedIn({ state }: Batch, request: number): boolean {
   return state.agent === "starting" && state.run?.login === request;
+}
+
+/** Clients know the session now, and get the updates that came before the answer. */
+function releaseEarlyUpdates(batch: Batch, acpSessionId: string): void {
+  for (const frame of batch.state.run?.earlyUpdates ?? [])
+    if (batch.findFrame(frame)?.frame.sessionId === acpSessionId)
+      batch.fact("gateway", "session.update_released", { frame });
 }
 
 /** Some adapters report the id that their harness has for the session. The id is for people; nothing depends on it. */

@@ -10,7 +10,7 @@ import {
   rewrite,
 } from "../../../protocol/frame.ts";
 import { parseClientRequestId } from "../../../protocol/ids.ts";
-import { recordOf, textOf } from "../../../protocol/json-value.ts";
+import { textOf } from "../../../protocol/json-value.ts";
 import { methodTooLong } from "../../../protocol/jsonrpc-faults.ts";
 import { allowsEverything, checkOpening } from "../../../protocol/opening-rules.ts";
 import { isReaderRequest } from "../../../protocol/reader-messages.ts";
@@ -99,18 +99,18 @@ function answer(batch: Batch, { connection, caller, answering }: ClientInput, fr
     return;
   }
   const said = [connection, ...(pending.declined ?? [])];
-  // The answer of a client that does not know the method must not win over that of a client that does.
+  // A client that fails must not decide for a client that can answer. The error of the last one goes to the agent.
   const another = said.length < DECLINES && answering.some((other) => !said.includes(other));
-  if (isUnknownMethod(frame) && !pending.to && another)
+  if (isError(frame) && !pending.to && another)
     batch.frame("client", "out", frame, { connection, re: seq, stop: "declined" });
   else clientAnswer(batch, { connection, subject: caller.subject }, seq, pending, frame);
 }
 
-/** After so many clients that do not know a method, no client is expected to know it. */
+/** After so many errors no client is expected to answer. */
 const DECLINES = 50;
 
-function isUnknownMethod({ value }: ResponseFrame): boolean {
-  return recordOf(value.error).code === ErrorCode.methodNotFound;
+function isError({ value }: ResponseFrame): boolean {
+  return value.result === undefined && value.error !== undefined;
 }
 
 function clientRequest(

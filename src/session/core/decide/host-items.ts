@@ -25,6 +25,7 @@ import { ioOf, isUnknownIo } from "../../../protocol/methods.ts";
 import type { Route } from "../events/event.ts";
 import { chunkText } from "../state/fold-frame.ts";
 import type { SessionState } from "../state/state.ts";
+import { STATE_BUDGET } from "../state/state-budget.ts";
 import { isSetter } from "../state/wanted-settings.ts";
 import { agentSessionOpened, isOpening, loggedIn, openAgentSession, tell } from "./agent-process.ts";
 import { cancelledByAgent, logClientOperation, openToClients } from "./agent-requests.ts";
@@ -172,6 +173,7 @@ function agentNotification(batch: Batch, frame: NotificationFrame): void {
 }
 
 /**
+ * An update before the answer to session/new waits for that answer, because clients do not know the session before.
  * Updates between the gateway's session/load and its answer are the agent's memory of a conversation that the log has
  * already. They are logged as replay, and clients do not get them.
  */
@@ -182,10 +184,15 @@ function replayRoute(state: SessionState, frame: NotificationFrame): Route {
     (opening === "session/new" || opening === "session/fork") &&
     frame.sessionId !== state.context.acpSessionId
   )
-    return { early: true };
+    return isFull(state) ? { early: true } : { early: true, stop: "held" };
   if (opening !== "session/load") return {};
   const text = chunkText(frame);
   return { stop: text !== null && text === state.lastReplayed ? "duplicate" : "replay" };
+}
+
+/** Whether no more updates can wait for the answer that opens the agent session. */
+function isFull({ run }: SessionState): boolean {
+  return (run?.earlyUpdates?.length ?? 0) >= STATE_BUDGET.earlyUpdates;
 }
 
 function agentRequest(batch: Batch, frame: RequestFrame, clients: () => readonly IoClient[]): void {

@@ -79,13 +79,13 @@ export type Route = {
   readonly path?: string;
   /**
    * The reason why a frame does not reach the other side:
-   * - `held`: the frame waits until a queue.dequeued names it.
+   * - `held`: the frame waits until a queue.dequeued or a session.update_released names it.
    * - `gateway`: the gateway answers the frame.
    * - `reader`: a reader's request, or its answer. Neither counts as activity or as history.
    * - `host`: the host serves the request.
    * - `sent`: the host has sent the frame already.
    * - `stray`: nobody waits for the frame.
-   * - `declined`: the client does not know the method, and another client may know it.
+   * - `declined`: the client answered with an error, and another client may still answer.
    * - `replay`: the agent repeats an event that the log has.
    * - `duplicate`: the agent repeats an event within such a replay.
    */

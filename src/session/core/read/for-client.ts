@@ -1,6 +1,6 @@
 import type { Subscriptions } from "../../../protocol/client-subscriptions.ts";
 import { notification } from "../../../protocol/errors.ts";
-import { type AgentStatusNotice, ExtensionMethod } from "../../../protocol/extensions.ts";
+import { type AgentStatusNotice, ExtensionMethod, MetaKey } from "../../../protocol/extensions.ts";
 import { type Frame, paramsOf, type Rewrite, rewrite } from "../../../protocol/frame.ts";
 import { clientRequestId } from "../../../protocol/ids.ts";
 import { recordOf } from "../../../protocol/json-value.ts";
@@ -36,8 +36,9 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
   if (!isFrame(event))
     return replay || !viewer.subscriptions.agent || !isFact(event) ? [] : agentStatusNotice(event);
   if (event.direction === "out") {
-    // A prompt that was refused, or that repeats another, is not part of the conversation.
-    const said = event.frame.method === "session/prompt" && event.route.stop !== "gateway";
+    // A prompt that was refused, or that repeats another, is not part of the conversation. A prompt that waits is not
+    // part of it yet: readers of the log get it where its turn begins.
+    const said = event.frame.method === "session/prompt" && !isUnsaid(event);
     return said && (replay || !isViewer(viewer, event.route.connection)) ? promptEcho(event, sessionId) : [];
   }
   if (replay && (event.frame.method !== "session/update" || isNotice(event.frame))) return [];
@@ -89,9 +90,10 @@ function asksClient({ frame }: FrameEvent): boolean {
   return frame.kind === "request" || frame.method === "$/cancel_request";
 }
 
-/** A notice concerns the moment, so a replay leaves it out. */
+/** A notice, of the agent or of the gateway, concerns the moment, so a replay leaves it out. */
 function isNotice(frame: Frame): boolean {
-  return recordOf(paramsOf(frame).update).sessionUpdate === "notice";
+  const { sessionUpdate, _meta } = recordOf(paramsOf(frame).update);
+  return sessionUpdate === "notice" || recordOf(_meta)[MetaKey.noticeEvent] !== undefined;
 }
 
 /** Whether the event is a notification of the agent about a session that is not this one, for instance a sub-agent's. */
@@ -136,6 +138,10 @@ function directoryOf({ method, spans }: Frame, sessionId: string, path: string |
   if (path === undefined) return {};
   if (method !== "terminal/create") return { path };
   return spans.cwd ? { cwd: path } : { sessionId: `${JSON.stringify(sessionId)},"cwd":${path}` };
+}
+
+function isUnsaid({ route: { stop } }: FrameEvent): boolean {
+  return stop === "gateway" || stop === "held";
 }
 
 /** A prompt as clients see it that did not send it. */

@@ -164,7 +164,9 @@ function applyAgentRequest(state: SessionState, frame: RequestFrame, { route, se
 /** Runs for every chunk that the agent streams. Updates that it replays after a restart were counted before. */
 function applyAgentUpdate(state: SessionState, event: FrameEvent): void {
   const { frame, route, source, context } = event;
-  if (source === "gateway" || route.stop !== undefined) return;
+  if (source === "gateway" || (route.stop !== undefined && route.stop !== "held")) return;
+  if (route.stop === "held" && state.run)
+    state.run.earlyUpdates = [...(state.run.earlyUpdates ?? []), event.seq].slice(-STATE_BUDGET.earlyUpdates);
   if (frame.sessionId !== context.acpSessionId && context.acpSessionId !== null && state.agent === "ready")
     return;
   const { report, turn } = state;

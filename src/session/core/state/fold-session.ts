@@ -36,6 +36,8 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
           state.brought = { ...state.brought, [member]: event.payload.request };
       }
       return;
+    case "session.update_released":
+      return dropEarlyUpdate(state, event.payload.frame);
     case "session.agent_session_id.updated":
       state.context = event.context;
       return;
@@ -61,6 +63,10 @@ function agentOpened(state: SessionState): void {
   const { report, wanted } = state;
   if (wanted && !nextSetting(report, wanted) && lostSettings(report, wanted).length === 0)
     delete state.wanted;
+}
+
+function dropEarlyUpdate({ run }: SessionState, frame: number): void {
+  if (run?.earlyUpdates) run.earlyUpdates = run.earlyUpdates.filter((seq) => seq !== frame);
 }
 
 /** A log from elsewhere may say anything: no more can be archived than there is. */

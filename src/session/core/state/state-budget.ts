@@ -47,6 +47,9 @@ export const STATE_BUDGET = {
   /** Open permission requests whose options are kept. */
   permissions: 16,
 
+  /** Updates that wait for the answer that opens the agent session. */
+  earlyUpdates: 100,
+
   /** Terminals that clients serve, and the length of a terminal's id. */
   clientTerminals: 100,
   terminalIdChars: 200,

@@ -126,6 +126,8 @@ export type Run = {
   opening: OpeningRules;
   /** Terminals that clients have created, with the connection that has each. */
   terminals: { id: string; connection: string }[];
+  /** Updates that wait for the answer that opens the agent session. */
+  earlyUpdates?: number[];
   /** The host has been away for so long that clients were told; the session waits for it. */
   absent: boolean;
 };
@@ -158,7 +160,7 @@ export type RequestOfAgent = {
   since: number;
   /** The only connection the request was sent to. */
   to?: string;
-  /** Connections whose client does not know the method. */
+  /** Connections whose client answered with an error. */
   declined?: string[];
   /** No client was shown the request. */
   hidden?: true;

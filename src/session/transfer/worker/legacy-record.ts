@@ -1,5 +1,6 @@
 import { ulid } from "ulid";
 import { z } from "zod";
+import { schemaFault } from "../../../protocol/schema-fault.ts";
 import type { FactKind, Facts } from "../../core/events/catalogue.ts";
 import { type Context, envelope, type FactEvent } from "../../core/events/event.ts";
 import { ImportError } from "../import-error.ts";
@@ -62,7 +63,7 @@ function parseRecord(bytes: Uint8Array): LegacyRecord {
     throw new ImportError("this is a projection; a session is imported from its events", "record", 1);
   const checked = RECORD.safeParse(value);
   if (checked.success) return checked.data;
-  throw new ImportError(`not a session record: ${z.prettifyError(checked.error)}`, "record", 1);
+  throw new ImportError(`not a session record: ${schemaFault(checked.error)}`, "record", 1);
 }
 
 function eventsOf(record: LegacyRecord): FactEvent[] {

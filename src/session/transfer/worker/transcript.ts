@@ -183,11 +183,9 @@ export class Transcript {
   /** Writes the end of a turn once: at the answer to its prompt, or else at the fact that the turn has ended. */
   #turnEnded(prompt: unknown, line: string): void {
     if (!this.#running.delete(prompt)) return;
-    const queued = this.#queued.get(prompt);
-    this.#queued.delete(prompt);
-    // A prompt that never left the queue leaves the running turn as it is.
-    if (queued) this.#prompt(queued);
-    else this.#endTurn();
+    // A prompt that never left the queue is not part of the conversation, and leaves the running turn as it is.
+    if (this.#queued.delete(prompt)) return;
+    this.#endTurn();
     this.#page.paragraph(line);
     this.#page.leave();
   }

@@ -49,14 +49,14 @@ describe("initialize", () => {
       clientInfo: { name: "SAM Web Client", version: "1.0.0" },
       clientCapabilities: { terminal: true, fs: { readTextFile: true, writeTextFile: true } },
     });
-    const answer = readOffer(offered).answered(canonical);
+    const answer = readOffer(offered).answered(canonical, {});
     expect(answer).toMatchObject(json(webGateway.initializeResult).result as object);
     expect(answer).toMatchObject({ agentCapabilities: canonical.agentCapabilities, authMethods: [] });
   });
 
   test("echoes the version to the web gateway in the type that the client sent", () => {
     for (const protocolVersion of ["1", "0.9", 1])
-      expect(readOffer({ protocolVersion, capabilities: {} }).answered(canonical)).toMatchObject({
+      expect(readOffer({ protocolVersion, capabilities: {} }).answered(canonical, {})).toMatchObject({
         protocolVersion,
       });
   });
@@ -68,14 +68,14 @@ describe("initialize", () => {
       clientCapabilities: { fs: { readTextFile: true, writeTextFile: true } },
     });
     const agentInfo = { name: "Claude Code Container", version: "1.0.0" };
-    const answer = readOffer(offered).answered({ ...canonical, agentInfo });
+    const answer = readOffer(offered).answered({ ...canonical, agentInfo }, {});
     expect(answer).toMatchObject(json(container.initializeResult).result as object);
     expect(answer).toMatchObject({ agentCapabilities: { loadSession: true, githubIntegration: false } });
   });
 
   test("keeps, in the container data model, what an agent says about itself", () => {
     const agentCapabilities = { githubIntegration: true, editWorkspace: false };
-    expect(readOffer({ protocolVersion: "0.1" }).answered({ agentCapabilities })).toMatchObject({
+    expect(readOffer({ protocolVersion: "0.1" }).answered({ agentCapabilities }, {})).toMatchObject({
       agentCapabilities: { githubIntegration: true, editWorkspace: false, filesRead: true },
     });
   });
@@ -88,5 +88,14 @@ describe("initialize", () => {
       terminal: true,
       fs: { readTextFile: false, writeTextFile: true },
     });
+  });
+});
+
+test("the web gateway's capabilities name the modes last known of the agent, unless the agent names its own", () => {
+  const { answered } = readOffer(paramsOf(webGateway.initialize));
+  const modes = ["ask", "code"];
+  expect(answered({ agentCapabilities: {} }, { modes })).toMatchObject({ capabilities: { modes } });
+  expect(answered({ agentCapabilities: { modes: ["own"] } }, { modes })).toMatchObject({
+    capabilities: { modes: ["own"] },
   });
 });

@@ -190,6 +190,63 @@ describe("a client that attaches again", () => {
   });
 });
 
+describe("a prompt that waited", () => {
+  /** The prompt waits while the first answer goes on, and its turn begins before the second one. */
+  function queued(attachment = FROM_START, from = "other") {
+    const { cursor, log, port } = setUp([], attachment);
+    log.events.push(updateEvent(1), heldPrompt(2, "waited", from), updateEvent(3), dequeued(4, 2));
+    log.events.push(updateEvent(5));
+    return { cursor, log, port };
+  }
+
+  test("is shown where its turn begins", async () => {
+    const { cursor, log, port } = queued();
+    await pump(cursor, port, log);
+    expect(port.texts()).toEqual(["1", "3", "waited", "5"]);
+  });
+
+  test("is not shown to its sender, unless the sender attached again meanwhile", async () => {
+    const live = queued(FROM_START, CONNECTION);
+    await pump(live.cursor, live.port, live.log);
+    expect(live.port.texts()).toEqual(["1", "3", "5"]);
+    const again = queued({ seq: 3, start: 0, merge: true, offers: [] }, CONNECTION);
+    await pump(again.cursor, again.port, again.log);
+    expect(again.port.texts()).toEqual(["1", "3", "waited", "5"]);
+  });
+
+  test("is read from the archive, if it is there", async () => {
+    const { cursor, log, port } = queued();
+    log.archivedUpTo = 2;
+    await pump(cursor, port, log);
+    expect(port.texts()).toEqual(["1", "3", "waited", "5"]);
+    expect(cursor.position).toBe(5);
+  });
+
+  test("begins another page when it is too large for the page", async () => {
+    const { cursor, log, port } = queued();
+    log.events.splice(1, 1, heldPrompt(2, "x".repeat(1000), "other"));
+    await pump(cursor, port, log);
+    expect(port.pages.map(({ end }) => end.seq)).toEqual([2, 3, 5]);
+  });
+
+  test("is never shown when it was dropped", async () => {
+    const { cursor, log, port } = setUp([]);
+    log.events.push(heldPrompt(1, "waited", "other"), dequeued(2, 1, "cancelled"), updateEvent(3));
+    await pump(cursor, port, log);
+    expect(port.texts()).toEqual(["3"]);
+  });
+
+  test("is redacted for a reader of a redacted link", async () => {
+    const { log, port } = queued();
+    const file = { type: "resource", resource: { uri: "file:///secret", text: "hidden" } };
+    log.events.splice(1, 1, heldPrompt(2, "waited", "other", file));
+    const cursor = new ClientCursor(CONNECTION, FROM_START, { ...PRESENCE, redacted: true });
+    await pump(cursor, port, log);
+    expect(port.texts()).toEqual(["1", "3", "waited", "", "5"]);
+    expect(JSON.stringify(port.pages)).not.toContain("hidden");
+  });
+});
+
 describe("pages that are under way to several clients", () => {
   /** Three clients whose pages arrive when the test says so. */
   function threeClients(maxChars: number, patience: () => Promise<unknown>) {
@@ -283,6 +340,8 @@ class FakeLog implements LogReader {
   readonly pageChars = 10;
   readonly replayChunkChars = 1000;
   gone: { first: number; last: number } | undefined;
+  /** Events up to this one are not at hand. */
+  archivedUpTo = 0;
 
   add(seq: number): void {
     this.events.push(updateEvent(seq));
@@ -294,6 +353,14 @@ class FakeLog implements LogReader {
   }
 
   eventAt(at: number): LogEvent | undefined {
+    return at <= this.archivedUpTo ? undefined : this.#find(at);
+  }
+
+  async archivedAt(at: number): Promise<LogEvent | undefined> {
+    return this.#find(at);
+  }
+
+  #find(at: number): LogEvent | undefined {
     return this.events.find(({ seq }) => seq === at);
   }
 }
@@ -349,6 +416,19 @@ function updateEvent(seq: number): LogEvent {
 function permissionEvent(seq: number): LogEvent {
   const params = { sessionId: "agent", toolCall: { toolCallId: "t" }, options: [] };
   return frameEvent(seq, "in", { id: 9, method: "session/request_permission", params }, {});
+}
+
+function heldPrompt(seq: number, text: string, connection: string, ...more: object[]): LogEvent {
+  const params = { sessionId: SESSION, prompt: [{ type: "text", text }, ...more] };
+  return frameEvent(seq, "out", { id: "p", method: "session/prompt", params }, { connection, stop: "held" });
+}
+
+function dequeued(seq: number, prompt: number, dropped?: string): LogEvent {
+  return {
+    ...{ seq, at: 0, context: { acpSessionId: null, agentSessionId: null, turnId: null }, source: "gateway" },
+    kind: "queue.dequeued",
+    payload: { seq: prompt, turnId: "t", ...(dropped !== undefined && { dropped }) },
+  };
 }
 
 /** A client's request, and the agent's answer to it. */

@@ -28,7 +28,7 @@ function host(name: string, more: Partial<HostRecord> = {}): HostRecord {
 }
 
 function offer(on: string, id: string, more: Partial<Offer> = {}): Offer {
-  const about = { available: true, reason: null, description: null, version: null };
+  const about = { available: true, reason: null, description: null, version: null, aliases: [] };
   return { host: on, id, name: id, isDefault: false, ...about, initialize: null, error: null, ...more };
 }
 

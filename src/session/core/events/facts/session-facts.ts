@@ -105,6 +105,14 @@ export const SESSION_FACTS = {
       ...hidden("acpSessionId", "brings"),
     },
   }),
+  "session.update_released": fact({
+    meaning:
+      "Clients get the update `frame`, which the agent sent before it answered the request to open the agent session.",
+    source: "gateway",
+    listed: "never",
+    payload: { frame: SEQ },
+    visible: shown("frame"),
+  }),
   "session.agent_session_id.updated": fact({
     meaning: "The agent told the id that its harness has for the session.",
     source: "gateway",

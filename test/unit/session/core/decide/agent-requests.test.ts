@@ -40,10 +40,12 @@ describe("a permission request", () => {
     expect(brief(session.client({ id, result }, "c1"))).toEqual(["client out response stray"]);
   });
 
-  test("stays open when a client that does not know the method declines it", () => {
+  test.each([
+    { code: -32601, message: "Method not found" },
+    { code: -32603, message: "Terminal not found" },
+  ])("stays open when a client answers with the error $code and another may answer", (error) => {
     const { session, seq, id } = asking();
     session.answering = ["c1", "c2"];
-    const error = { code: -32601, message: "Method not found" };
     expect(brief(session.client({ id, error }, "c1"))).toEqual(["client out response declined"]);
     expect(session.state.awaitingClient[seq]?.declined).toEqual(["c1"]);
     expect(brief(session.client({ id, error }, "c2"))[0]).toBe("client out response");

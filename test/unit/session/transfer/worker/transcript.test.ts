@@ -187,7 +187,7 @@ describe("a transcript", () => {
     `);
   });
 
-  test("shows a queued prompt at its turn, and marks a prompt that never ran", () => {
+  test("shows a queued prompt at its turn, no prompt that was dropped, and marks a prompt that still waits", () => {
     const log = new Log();
     const first = log.prompt("first");
     log.note("turn.started", { turnId: "t1", prompt: first });
@@ -220,12 +220,6 @@ describe("a transcript", () => {
       ## Agent
 
       working on the first
-
-      ## User
-
-      third
-
-      > **Turn failed**: Taken out
 
       *Turn ended: end_turn.*
 
