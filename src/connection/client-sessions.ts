@@ -51,7 +51,7 @@ export function detachFrom(
   env: Env,
   { caller, connection }: ClientState,
   sessions: readonly string[],
-): Promise<void>[] {
+): Promise<unknown>[] {
   return sessions.map((id) =>
     callObject(
       () => sessionObject(env, caller.tenant, id),

@@ -1,6 +1,7 @@
 import { type Caller, roleOf } from "../protocol/caller.ts";
 import { hasMcpServers, longestValue, mayHaveCredentials } from "../protocol/concealment.ts";
 import { ErrorCode, forbidden, type RpcError } from "../protocol/errors.ts";
+import { ExtensionMethod } from "../protocol/extensions.ts";
 import type { Frame, RequestFrame } from "../protocol/frame.ts";
 import { parseClientRequestId } from "../protocol/ids.ts";
 import { isReaderRequest, readerRequest } from "../protocol/reader-messages.ts";
@@ -13,6 +14,8 @@ export type ClientRoute =
   | { readonly to: "all-sessions" }
   | { readonly to: "new-session"; readonly request: RequestFrame }
   | { readonly to: "deletion"; readonly request: RequestFrame }
+  /** The client leaves a session, or closes it. */
+  | { readonly to: "departure"; readonly request: RequestFrame }
   /** The connection answers the method itself. */
   | { readonly to: "local-method"; readonly method: LocalMethod; readonly request: RequestFrame }
   /** The agent's process, whichever session it runs for. */
@@ -56,6 +59,8 @@ function readerRoute(frame: Frame): ClientRoute {
   if (frame.kind !== "request") return NOWHERE;
   const reduced = readerRequest(frame);
   if (reduced?.sessionId !== undefined) return { to: "session", sessionId: reduced.sessionId, reduced };
+  if (frame.method === "session/detach" || frame.method === ExtensionMethod.detach)
+    return { to: "departure", request: frame };
   if (isReaderRequest(frame)) return { to: "refusal", error: NO_SESSION_ID };
   if (frame.method === "session/list") return { to: "local-method", method: frame.method, request: frame };
   return { to: "refusal", error: forbidden(frame.method) };
@@ -68,6 +73,10 @@ function connectionRoute(request: RequestFrame): ClientRoute | undefined {
       return { to: "new-session", request };
     case "session/delete":
       return { to: "deletion", request };
+    case "session/close":
+    case "session/detach":
+    case ExtensionMethod.detach:
+      return { to: "departure", request };
     case "session/list":
     case "session/fork":
       return { to: "local-method", method: request.method, request };
@@ -110,6 +119,9 @@ const CONNECTION_METHODS: ReadonlySet<string> = new Set([
   "session/new",
   "session/fork",
   "session/delete",
+  "session/close",
+  "session/detach",
+  ExtensionMethod.detach,
   "session/list",
   "authenticate",
   "logout",

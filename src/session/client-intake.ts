@@ -1,17 +1,27 @@
 import { newId } from "../durable/new-id.ts";
 import { type Caller, roleOf } from "../protocol/caller.ts";
+import { askedMeaning } from "../protocol/close-meaning.ts";
 import { ErrorCode, INTERNAL_ERROR } from "../protocol/errors.ts";
 import { type Frame, mustReadFrame, type ResponseFrame } from "../protocol/frame.ts";
 import { type AgentRequest, clientRequestId, parseClientRequestId } from "../protocol/ids.ts";
 import type { PermissionChoice, PermissionSummary } from "../protocol/permission.ts";
 import { readerRequest } from "../protocol/reader-messages.ts";
 import { accepted, type Refused, type Result, refused, unknownPermission } from "../protocol/refusal.ts";
-import type { ClientFrames, Forked, ForkOrder, OpenRequest, ReceivedFrames } from "../protocol/rpc.ts";
+import type {
+  ClientFrames,
+  Forked,
+  ForkOrder,
+  LeaveOrder,
+  Left,
+  OpenRequest,
+  ReceivedFrames,
+} from "../protocol/rpc.ts";
 import { takeCautiously } from "./cautious-taking.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
 import { openToClients } from "./core/decide/agent-requests.ts";
 import type { Batch } from "./core/decide/batch.ts";
 import { anticipate, clientFrame, open, refuseFrame, relayLogin } from "./core/decide/client-frames.ts";
+import { abandonRequests, endsSession } from "./core/decide/leaving.ts";
 import { choosePermission } from "./core/decide/permissions.ts";
 import { close } from "./core/decide/process-end.ts";
 import { dropQueued } from "./core/decide/queue.ts";
@@ -211,7 +221,8 @@ export class ClientIntake {
     const attachment = attachmentFor(frame, batch.nextSeq, isAttached, openToClients(batch.state));
     const presence = presenceOf(caller, batch.at, subscriptions, frame.value.params);
     if (attachment) clients.attach(connection, attachment, presence);
-    clientFrame(batch, { connection, caller, answering: clients.answering() }, frame, newTurnId);
+    const { as } = clients.attachmentOf(connection) ?? {};
+    clientFrame(batch, { connection, caller, answering: clients.answering(), as }, frame, newTurnId);
     const event = keep && batch.eventOf(frame);
     // No agent gets an answer that nobody waits for.
     if (event && (frame.kind !== "response" || event.route.stop === undefined)) keep(event.seq);
@@ -266,6 +277,44 @@ export class ClientIntake {
 
   // ---- attachments ------------------------------------------------------------------------------------
 
+  /**
+   * Detaches a client that leaves, or ends the session where that is the meaning of the client's `session/close`. An
+   * order that comes twice counts once.
+   */
+  async leave(connection: string, order: LeaveOrder): Promise<Result<Left>> {
+    const { caller, number, closes, frame, subscriptions } = order;
+    const { clients } = this.#parts;
+    const before = clients.departureOf(connection);
+    if (before?.number === number) return accepted({ ended: false, open: before.open });
+    const isTaken = frame !== null && number <= clients.lastReceived(connection);
+    if (isTaken) return accepted(ENDED);
+    if (closes && this.#endsSession(connection, frame)) {
+      const sender = { connection, caller, subscriptions };
+      const refusal = this.#refusalOf(sender);
+      if (refusal) return refusal;
+      if (frame === null) this.close(connection);
+      else this.#take(sender, [{ raw: frame, number }]);
+      return accepted(ENDED);
+    }
+    let open: Left["open"] = [];
+    let stopped: Promise<void> | undefined;
+    if (clients.has(connection))
+      this.#record((batch) => {
+        open = roleOf(caller) === "observer" ? [] : abandonRequests(batch, connection);
+        stopped = clients.leave(connection, { number, open });
+      });
+    await stopped;
+    return accepted({ ended: false, open });
+  }
+
+  #endsSession(connection: string, frame: string | null): boolean {
+    const { clients } = this.#parts;
+    const as = clients.attachmentOf(connection)?.as;
+    const names = as === undefined ? [connection] : [connection, as];
+    const asked = frame === null ? undefined : askedMeaning(mustReadFrame(frame));
+    return endsSession(this.#state, { names, controllers: clients.controllers() }, asked);
+  }
+
   /** The client has room again. Its connection says where the cursor goes on. */
   wake(connection: string): void {
     this.#parts.clients.wake(connection);
@@ -291,6 +340,8 @@ export class ClientIntake {
 
 /** The client that sends frames. */
 type FrameSender = Pick<ClientFrames, "connection" | "caller" | "subscriptions">;
+
+const ENDED: Left = { ended: true, open: [] };
 
 type NumberedFrame = { readonly raw: string; readonly number: number };
 

@@ -9,6 +9,8 @@ import { accepted, type Result, refused } from "../protocol/refusal.ts";
 import type {
   EventsPage,
   ImportOrder,
+  LeaveOrder,
+  Left,
   OpenRequest,
   RevokedSession,
   SegmentCursor,
@@ -149,6 +151,13 @@ export class LoadedSession {
     // No other client knows of a session that was never opened.
     if (this.#state.identity?.request === null && clients.isEmpty) await this.#delete();
     else this.#clientGone(connection);
+  }
+
+  /** Detaches a client that keeps its connection, or closes the session for it. */
+  async leave(connection: string, order: LeaveOrder): Promise<Result<Left>> {
+    const left = await this.clients.leave(connection, order);
+    if (left.ok && !left.value.ended && !this.#isDeleted) await this.detach(connection);
+    return left;
   }
 
   /** The agent's requests to the client's files end. A process without any client is kept for a shorter time. */

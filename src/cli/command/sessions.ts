@@ -4,6 +4,7 @@ import { Readable } from "node:stream";
 import { blob } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { Command, Option } from "commander";
+import { MetaKey } from "../../protocol/extensions.ts";
 import type { SessionSummary, SessionView } from "../../protocol/rest.ts";
 import { isolate, visibleLine } from "../../protocol/visible-text.ts";
 import { CliError, describeError, EXIT } from "../cli-error.ts";
@@ -167,7 +168,9 @@ function ending(name: string, summary: string, method: "session/close" | "sessio
           const id = await resolveSessionId(api, text);
           // In ACP, deleting an unknown session succeeds, but a user who names a session wants to know.
           await api.session(id);
-          await connection.agent.request(method, { sessionId: id });
+          // A person who names a session means the session, whoever else uses it.
+          const meant = method === "session/close" && { _meta: { [MetaKey.closeMeans]: "end" } };
+          await connection.agent.request(method, { sessionId: id, ...meant });
           done.push(id);
           if (!options.json) printNote(`${name === "rm" ? "deleted" : "closed"} ${id}`);
         }

@@ -43,6 +43,7 @@ const MISSING = "Missing Acp-Session-Id";
 const SESSION_SCOPED: ReadonlySet<string> = new Set([
   "session/cancel",
   "session/close",
+  "session/detach",
   "session/delete",
   "session/fork",
   "session/load",

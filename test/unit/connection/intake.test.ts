@@ -185,6 +185,7 @@ test("before initialize, a request is answered and anything else is ignored", ()
   const answers: string[] = [];
   const exchange: Exchange = {
     answer: (text) => answers.push(text),
+    tell: () => {},
     waitFor: () => {},
     undelivered: () => {},
   };
@@ -232,6 +233,7 @@ async function receive(intake: Intake, text: string): Promise<{ result: IntakeRe
   const answers: unknown[] = [];
   const exchange: Exchange = {
     answer: (answer) => answers.push(JSON.parse(answer)),
+    tell: () => {},
     waitFor: () => {},
     undelivered: () => {},
   };

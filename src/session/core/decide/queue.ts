@@ -68,10 +68,10 @@ export function stopForDrain(batch: Batch): void {
   if (run) batch.fact("gateway", "queue.owner.drained", { run: run.id, host: run.host });
 }
 
-/** Takes every prompt out of the queue, with the answer of a cancelled turn. */
-export function cancelQueued(batch: Batch): void {
+/** Takes prompts out of the queue, with the answer of a cancelled turn: all prompts, or those that `isMeant` names. */
+export function cancelQueued(batch: Batch, isMeant: (seq: number) => boolean = () => true): void {
   for (const { seq, turnId } of [...batch.state.queue]) {
-    if (turnId === null) continue;
+    if (turnId === null || !isMeant(seq)) continue;
     batch.fact("gateway", "queue.dequeued", { seq, turnId, dropped: "cancelled" });
     settle(batch, seq, { result: { stopReason: "cancelled" } });
     batch.fact("gateway", "turn.cancelled", { turnId, prompt: seq, stopReason: "cancelled" });

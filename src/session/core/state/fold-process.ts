@@ -85,6 +85,8 @@ function startRun(state: SessionState, hello: Facts["runtime.connected"], seq: n
     opening: hello.opening ?? OPEN_RULES,
     terminals: [],
   };
+  if (hello.closeMeans === undefined) delete state.closeMeans;
+  else state.closeMeans = hello.closeMeans;
   state.home = hello.host;
   state.lastReplayed = null;
 }

@@ -4,6 +4,7 @@ import { ASK_ALWAYS } from "../../../protocol/permission-policy.ts";
 import type { Facts } from "../events/catalogue.ts";
 import type { FactEvent } from "../events/event.ts";
 import type { SESSION_FACTS } from "../events/facts/session-facts.ts";
+import { withoutAsker } from "./askers.ts";
 import { countPerson } from "./people.ts";
 import { type SessionIdentity, type SessionState, stopRun } from "./state.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
@@ -34,6 +35,8 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
         state.closedAt = null;
       }
       return;
+    case "session.detached":
+      return foldDetached(state, event.payload);
     case "session.agent_session_id.updated":
       state.context = event.context;
       return;
@@ -47,6 +50,16 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
       return;
     default:
       assertNever(event);
+  }
+}
+
+function foldDetached(
+  { awaitingAgent }: SessionState,
+  { connection, requests }: Facts["session.detached"],
+): void {
+  for (const seq of requests) {
+    const request = awaitingAgent[seq];
+    if (request) awaitingAgent[seq] = withoutAsker(request, connection);
   }
 }
 

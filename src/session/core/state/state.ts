@@ -1,3 +1,4 @@
+import type { CloseMeaning } from "../../../protocol/close-meaning.ts";
 import type { IoServer } from "../../../protocol/methods.ts";
 import type { OpeningRules } from "../../../protocol/opening-rules.ts";
 import { ASK_ALWAYS, type PermissionPolicy } from "../../../protocol/permission-policy.ts";
@@ -60,6 +61,8 @@ export type SessionState = {
   awaitingClient: Record<string, RequestOfAgent>;
   /** The permissions that the workspace grants or refuses without asking a person. */
   policy: PermissionPolicy;
+  /** The meaning of a client's `session/close`, as the workspace last said; absent: `auto`. */
+  closeMeans?: CloseMeaning;
   /** Prompts that came with an idempotency key, the newest last. */
   prompts: KeyedPrompt[];
   /** Modes, commands, plans, tool calls and the like, as the agent reported them. */
@@ -123,6 +126,9 @@ export type Run = {
 export type Turn = { turnId: string; prompt: number; startedAt: number; cancelled: boolean };
 
 export type Queued = { seq: number; turnId: string | null };
+
+/** Stands for the connection of a client that left before its request was answered. */
+export const NOBODY = "";
 
 /** A request that the agent has to answer. Without a connection the gateway asked on its own account. */
 export type RequestToAgent = {

@@ -100,6 +100,14 @@ export const SESSION_FACTS = {
     },
     visible: { ...shown("method", "connection", "request", "replay", "role"), acpSessionId: "hidden" },
   }),
+  "session.detached": fact({
+    meaning:
+      "A client left the session before the agent had answered its `requests`. The requests go on, and the answers are for nobody.",
+    source: "gateway",
+    listed: "never",
+    payload: { connection: TEXT, requests: z.array(SEQ) },
+    visible: { connection: "scalar", requests: "hidden" },
+  }),
   "session.agent_session_id.updated": fact({
     meaning: "The agent told the id that its harness has for the session.",
     source: "gateway",

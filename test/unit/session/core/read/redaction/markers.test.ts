@@ -59,6 +59,7 @@ describe("a redacted reader", () => {
         "byKind",
         "chars",
         "clientIo",
+        "closeMeans",
         "code",
         "connection",
         "default",
