@@ -23,7 +23,13 @@ export type ClientRoute =
   | { readonly to: "refusal"; readonly error: RpcError }
   | { readonly to: "nowhere" };
 
-export type LocalMethod = "session/list" | "session/fork";
+export type LocalMethod =
+  | "session/list"
+  | "session/fork"
+  | "session/status"
+  | "session/set_title"
+  | "session/archive"
+  | "session/unarchive";
 
 /**
  * The route of a frame in canonical ACP. `named` is the session that the client names beside the frame. Ids need no
@@ -62,7 +68,8 @@ function readerRoute(frame: Frame): ClientRoute {
   if (frame.method === "session/detach" || frame.method === ExtensionMethod.detach)
     return { to: "departure", request: frame };
   if (isReaderRequest(frame)) return { to: "refusal", error: NO_SESSION_ID };
-  if (frame.method === "session/list") return { to: "local-method", method: frame.method, request: frame };
+  if (frame.method === "session/list" || frame.method === "session/status")
+    return { to: "local-method", method: frame.method, request: frame };
   return { to: "refusal", error: forbidden(frame.method) };
 }
 
@@ -79,6 +86,10 @@ function connectionRoute(request: RequestFrame): ClientRoute | undefined {
       return { to: "departure", request };
     case "session/list":
     case "session/fork":
+    case "session/status":
+    case "session/set_title":
+    case "session/archive":
+    case "session/unarchive":
       return { to: "local-method", method: request.method, request };
     case "authenticate":
     case "logout":
@@ -123,6 +134,10 @@ const CONNECTION_METHODS: ReadonlySet<string> = new Set([
   "session/detach",
   ExtensionMethod.detach,
   "session/list",
+  "session/status",
+  "session/set_title",
+  "session/archive",
+  "session/unarchive",
   "authenticate",
   "logout",
 ]);

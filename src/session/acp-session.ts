@@ -26,6 +26,7 @@ import type {
   SegmentPage,
   SessionOrigin,
 } from "../protocol/rpc.ts";
+import type { ChangedSession, SessionChange } from "../protocol/session-change.ts";
 import type { HostTokenName } from "../protocol/subject-rpc.ts";
 import { readable } from "../protocol/versions.ts";
 import type { WebhookMessageType } from "../protocol/webhook-messages.ts";
@@ -185,6 +186,17 @@ export class AcpSession extends DurableObject<Env> {
   /** Removes a prompt from the queue. */
   unqueue(caller: Caller, turnId: string): Promise<Result<undefined>> {
     return this.#steer(caller, ({ clients }) => clients.unqueue(turnId), NOT_QUEUED);
+  }
+
+  /** Changes the session's title, or its place in lists. `by` is the connection or the route of `caller`. */
+  change(caller: Caller, change: SessionChange, by: string): Promise<Result<ChangedSession>> {
+    const { subject } = caller;
+    return this.#steer(caller, ({ clients }) => clients.change(change, { by, subject }));
+  }
+
+  /** Whether a process has the session, in ACP's words. */
+  status(caller: Caller): Promise<Result<"open" | "saved">> {
+    return this.#read(caller, (session) => accepted(session.hasProcess ? "open" : "saved"));
   }
 
   /** Ends the work and the process; the history stays. */

@@ -16,6 +16,7 @@ import type {
   OpenRequest,
   ReceivedFrames,
 } from "../protocol/rpc.ts";
+import type { ChangedSession, SessionChange } from "../protocol/session-change.ts";
 import { takeCautiously } from "./cautious-taking.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
 import { openToClients } from "./core/decide/agent-requests.ts";
@@ -25,11 +26,13 @@ import { abandonRequests, endsSession } from "./core/decide/leaving.ts";
 import { choosePermission } from "./core/decide/permissions.ts";
 import { close } from "./core/decide/process-end.ts";
 import { dropQueued } from "./core/decide/queue.ts";
+import { type Changer, changeSession } from "./core/decide/session-change.ts";
 import { noteSkipped, skipFrame } from "./core/decide/skipped-frame.ts";
 import { charsOf } from "./core/events/event.ts";
 import { permissionSummary } from "./core/read/permission-summary.ts";
 import { attachmentFor } from "./core/read/replay.ts";
 import { currentSetup } from "./core/state/agent-settings.ts";
+import { titleOf } from "./core/state/session-title.ts";
 import type { SessionState } from "./core/state/state.ts";
 import type { Recorder } from "./log/journal.ts";
 import { presenceOf } from "./readers/presence.ts";
@@ -267,6 +270,11 @@ export class ClientIntake {
     const error = { code: ErrorCode.requestCancelled, message: "Taken out of the queue" };
     this.#record((batch) => dropQueued(batch, queued, error));
     return accepted();
+  }
+
+  change(change: SessionChange, changer: Changer): Result<ChangedSession> {
+    this.#record((batch) => changeSession(batch, change, changer));
+    return accepted({ title: titleOf(this.#state), archived: this.#state.archived ?? false });
   }
 
   close(by: string): Result<undefined> {

@@ -278,6 +278,10 @@ export class LoadedSession {
     return lastActiveAt(this.#state);
   }
 
+  get hasProcess(): boolean {
+    return this.#state.run !== null && !this.#state.run.stopping;
+  }
+
   setPolicy(policy: PermissionPolicy): void {
     this.#record((batch) => setPolicy(batch, policy));
   }

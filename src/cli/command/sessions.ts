@@ -6,6 +6,7 @@ import { pipeline } from "node:stream/promises";
 import { Command, Option } from "commander";
 import { MetaKey } from "../../protocol/extensions.ts";
 import type { SessionSummary, SessionView } from "../../protocol/rest.ts";
+import { ARCHIVE_FILTER, type ArchiveFilter } from "../../protocol/session-change.ts";
 import { isolate, visibleLine } from "../../protocol/visible-text.ts";
 import { CliError, describeError, EXIT } from "../cli-error.ts";
 import { ago, brief, table } from "../text-format.ts";
@@ -23,6 +24,11 @@ export function sessionsCommand(): Command {
     .addCommand(watchCommand())
     .addCommand(exporting())
     .addCommand(importing())
+    .addCommand(rename())
+    .addCommand(
+      archiving("archive", "Leave sessions out of lists; their work ends, their history stays", true),
+    )
+    .addCommand(archiving("unarchive", "List sessions again", false))
     .addCommand(ending("close", "Close sessions and keep their history", "session/close"))
     .addCommand(ending("rm", "Delete sessions and their history", "session/delete"));
 }
@@ -30,9 +36,12 @@ export function sessionsCommand(): Command {
 function ls(): Command {
   return gatewayCommand("ls", "List sessions, most recently used first")
     .option("--limit <n>", "maximum number of sessions", parseWholeNumber, 50)
-    .action(async (options: GatewayOptions & { limit: number }) => {
-      const { workspace, agent, ...rest } = options;
-      const page = await apiOf(rest).sessions(Math.min(Math.max(options.limit, 1), 200));
+    .addOption(
+      new Option("--archived <which>", "whether to list archived sessions").choices(ARCHIVE_FILTER.options),
+    )
+    .action(async (options: GatewayOptions & { limit: number; archived?: ArchiveFilter }) => {
+      const { workspace, agent, archived, ...rest } = options;
+      const page = await apiOf(rest).sessions(Math.min(Math.max(options.limit, 1), 200), undefined, archived);
       const sessions = page.sessions.filter(
         (session) =>
           (workspace === undefined || session.workspace === workspace) &&
@@ -152,6 +161,34 @@ async function openArchive(file: string) {
   } catch (error) {
     throw new CliError(`${file} cannot be read: ${describeError(error)}`, EXIT.usage);
   }
+}
+
+function rename(): Command {
+  return gatewayCommand("rename", "Give a session a title, in place of the agent's")
+    .argument("<session>", SESSION_HELP)
+    .argument("<title>", "the new title")
+    .action(async (text: string, title: string, options: GatewayOptions) => {
+      const api = apiOf(options);
+      const sessionId = await resolveSessionId(api, text);
+      const changed = await api.changeSession(sessionId, { title });
+      print(options, { sessionId, ...changed }, () => visibleLine(changed.title ?? ""));
+    });
+}
+
+function archiving(name: string, summary: string, archived: boolean): Command {
+  return gatewayCommand(name, summary)
+    .argument("<session...>", SESSION_HELP)
+    .action(async (ids: string[], options: GatewayOptions) => {
+      const api = apiOf(options);
+      const done: string[] = [];
+      for (const text of ids) {
+        const id = await resolveSessionId(api, text);
+        await api.changeSession(id, { archived });
+        done.push(id);
+        if (!options.json) printNote(`${name}d ${id}`);
+      }
+      if (options.json) print(options, { sessions: done }, () => "");
+    });
 }
 
 /** Closing and deleting are ACP methods, so the command does exactly what an editor would do. */

@@ -5,7 +5,10 @@ import { recordOf } from "../../protocol/json-value.ts";
 /** Capabilities that the gateway adds to every agent: it keeps the history and the index itself. */
 const OWN_CAPABILITIES = {
   loadSession: true,
-  sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, fork: {} },
+  sessionCapabilities: {
+    ...{ list: {}, resume: {}, close: {}, delete: {}, fork: {} },
+    ...{ title: {}, archive: {}, status: {} },
+  },
 };
 
 /** The gateway's answer to `initialize`: the agent's answer, with the session methods that the gateway provides. */

@@ -36,6 +36,7 @@ import { rulingOn } from "./policy.ts";
 import { processEnded } from "./process-end.ts";
 import { drainForProcess, isForProcess } from "./queue.ts";
 import { idTooLong, tooLarge, tooMany } from "./request-limits.ts";
+import { tellTitle } from "./session-change.ts";
 import { endTurn } from "./turns.ts";
 
 /** Decisions about the items of a run: frames of the agent, and events of its host. */
@@ -154,6 +155,7 @@ function agentNotification(batch: Batch, frame: NotificationFrame): void {
   }
   if (frame.method !== "$/cancel_request") {
     recordWithViolations(batch, () => batch.frame("agent", "in", frame, replayRoute(batch.state, frame)));
+    if (batch.state.title !== undefined && setsTitle(frame)) tellTitle(batch);
     return;
   }
   const span = frame.spans.requestId;
@@ -167,6 +169,11 @@ function agentNotification(batch: Batch, frame: NotificationFrame): void {
   const re = Number(key);
   batch.frame("agent", "in", frame, pending.to === undefined ? { re } : { re, to: pending.to });
   cancelledByAgent(batch, re, pending);
+}
+
+function setsTitle(frame: NotificationFrame): boolean {
+  const update = recordOf(paramsOf(frame).update);
+  return update.sessionUpdate === "session_info_update" && update.title !== undefined;
 }
 
 /**

@@ -44,6 +44,18 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
       state.closed = true;
       state.closedAt = event.at;
       return stopRun(state);
+    case "session.titled":
+      state.title = clip(event.payload.title, STATE_BUDGET.labelChars);
+      countPerson(state, event.payload.subject ?? undefined);
+      return;
+    case "session.archived":
+      state.archived = true;
+      countPerson(state, event.payload.subject ?? undefined);
+      return;
+    case "session.unarchived":
+      delete state.archived;
+      countPerson(state, event.payload.subject ?? undefined);
+      return;
     case "log.archived":
       return foldArchived(state, event.payload);
     case "agent.login":

@@ -29,6 +29,10 @@ export type SessionState = {
   archivedChars: number;
   closed: boolean;
   closedAt: number | null;
+  /** The title that a person gave the session: it holds, whatever the agent says. */
+  title?: string;
+  /** Lists leave the session out unless they are asked for archived ones. */
+  archived?: true;
   /**
    * Set in a copy of another session until its agent has run. The agent must not continue the original's agent session,
    * but may fork it if the copy is whole.

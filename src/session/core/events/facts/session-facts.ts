@@ -12,6 +12,9 @@ const IDENTITY = {
   /** The client's session/new; null while the client has only logged in. */
   request: NUMBER_OR_NULL,
 };
+/** Whoever changes the session: `by` is a connection or a route. */
+const CHANGER = { by: TEXT_OR_NULL, subject: TEXT_OR_NULL };
+const SHOWN_CHANGER = { by: "hidden", subject: PERSON } as const;
 const SHOWN_IDENTITY = {
   ...shown("workspace", "agent", "request"),
   tenant: "hidden",
@@ -123,6 +126,27 @@ export const SESSION_FACTS = {
     stopsProcess: "closed",
     payload: { by: TEXT_OR_NULL, synthetic: SYNTHETIC },
     visible: { by: "hidden", synthetic: "scalar" },
+  }),
+  "session.titled": fact({
+    meaning: "A person gave the session a title, which holds whatever title the agent tells.",
+    source: "gateway",
+    listed: "now",
+    payload: { title: TEXT, ...CHANGER },
+    visible: { title: "scalar", ...SHOWN_CHANGER },
+  }),
+  "session.archived": fact({
+    meaning: "A person put the session away: lists leave it out unless they are asked for archived sessions.",
+    source: "gateway",
+    listed: "now",
+    payload: CHANGER,
+    visible: SHOWN_CHANGER,
+  }),
+  "session.unarchived": fact({
+    meaning: "Lists have the session again.",
+    source: "gateway",
+    listed: "now",
+    payload: CHANGER,
+    visible: SHOWN_CHANGER,
   }),
   "agent.login": fact({
     meaning:

@@ -99,6 +99,7 @@ describe("a redacted reader", () => {
         "synthetic",
         "textPreview",
         "timeoutMs",
+        "title",
         "turnId",
         "until",
         "violation",
