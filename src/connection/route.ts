@@ -4,6 +4,7 @@ import { ErrorCode, forbidden, type RpcError } from "../protocol/errors.ts";
 import { ExtensionMethod } from "../protocol/extensions.ts";
 import type { Frame, RequestFrame } from "../protocol/frame.ts";
 import { parseClientRequestId } from "../protocol/ids.ts";
+import { isForProcess } from "../protocol/methods.ts";
 import { isReaderRequest, readerRequest } from "../protocol/reader-messages.ts";
 
 /** Where a client's frame goes. */
@@ -20,6 +21,8 @@ export type ClientRoute =
   | { readonly to: "local-method"; readonly method: LocalMethod; readonly request: RequestFrame }
   /** The agent's process, whichever session it runs for. */
   | { readonly to: "agent-process"; readonly request: RequestFrame }
+  /** The process of the client's newest session, if the client has a session. */
+  | { readonly to: "newest-session" }
   | { readonly to: "refusal"; readonly error: RpcError }
   | { readonly to: "nowhere" };
 
@@ -56,6 +59,8 @@ export function routeOf(frame: Frame, caller: Caller, named: string | undefined)
     return { to: "refusal", error: NO_SESSION_ID };
   if (named !== undefined) return { to: "session", sessionId: named };
   if (method === "$/cancel_request") return { to: "all-sessions" };
+  if (isForProcess(method))
+    return frame.kind === "request" ? { to: "agent-process", request: frame } : { to: "newest-session" };
   const message = `Method not found: ${method}`;
   return { to: "refusal", error: { code: ErrorCode.methodNotFound, message } };
 }

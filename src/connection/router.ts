@@ -101,6 +101,11 @@ export class Router {
         return this.#answerHere(route.method, route.request, exchange);
       case "agent-process":
         return this.#forwardToProcess(route.request, exchange);
+      case "newest-session": {
+        const newest = this.#client.sessions().at(-1);
+        if (newest !== undefined) this.#forward(newest, frame, exchange);
+        return;
+      }
       case "refusal":
         return this.#refuse(frame, exchange, route.error);
       case "nowhere":
@@ -249,9 +254,9 @@ export class Router {
   }
 
   /**
-   * A login concerns the agent, but an agent runs only for a session. The agent of the newest session gets the login,
-   * and the connection relays it to the others. Before the first session, a process is started for the login, and the
-   * next `session/new` opens its session there.
+   * A login, a provider or a method of the vendor concerns the agent, but an agent runs only for a session. The agent of
+   * the newest session gets the request; the connection relays logins to the others. Before the first session, a process
+   * is started for the request, and the next `session/new` opens its session there.
    */
   async #forwardToProcess(frame: RequestFrame, exchange: Exchange): Promise<void> {
     const newest = this.#client.sessions().at(-1);

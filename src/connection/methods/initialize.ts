@@ -19,11 +19,18 @@ export function initializeResult(agent: Record<string, unknown> | null): Record<
     protocolVersion: 1,
     agentCapabilities: {
       ...own,
+      ...(own.mcpCapabilities !== undefined && { mcpCapabilities: withoutAcp(own.mcpCapabilities) }),
       ...OWN_CAPABILITIES,
       sessionCapabilities: { ...recordOf(own.sessionCapabilities), ...OWN_CAPABILITIES.sessionCapabilities },
     },
     authMethods: agent?.authMethods ?? [],
   };
+}
+
+/** MCP over ACP needs the one client that has the server, and the agent talks to all clients of a session. */
+function withoutAcp(capabilities: unknown): Record<string, unknown> {
+  const { acp: _, ...rest } = recordOf(capabilities);
+  return rest;
 }
 
 /** The gateway speaks version 1. A client that offers another integer learns that from the answer. */

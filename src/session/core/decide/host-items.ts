@@ -21,7 +21,7 @@ import {
   UNREADABLE_ANSWER,
   unreadableAnswer,
 } from "../../../protocol/message-head.ts";
-import { ioOf, isUnknownIo } from "../../../protocol/methods.ts";
+import { ioOf, isLogin, isMcpMessage, isUnknownIo } from "../../../protocol/methods.ts";
 import type { Route } from "../events/event.ts";
 import { chunkText } from "../state/fold-frame.ts";
 import type { SessionState } from "../state/state.ts";
@@ -34,7 +34,7 @@ import { type IoClient, routeToClient } from "./client-files.ts";
 import { answerPermission, badPermissionRequest } from "./permissions.ts";
 import { rulingOn } from "./policy.ts";
 import { processEnded } from "./process-end.ts";
-import { drainForProcess, isForProcess } from "./queue.ts";
+import { drainForProcess } from "./queue.ts";
 import { idTooLong, tooLarge, tooMany } from "./request-limits.ts";
 import { tellTitle } from "./session-change.ts";
 import { endTurn } from "./turns.ts";
@@ -149,7 +149,7 @@ function hostSent(batch: Batch, raw: string): void {
 
 function agentNotification(batch: Batch, frame: NotificationFrame): void {
   // The gateway's own messages to clients: no agent speaks in its name.
-  if (isReservedMethod(frame.method) || isUnknownIo(frame.method)) {
+  if (isReservedMethod(frame.method) || isUnknownIo(frame.method) || isMcpMessage(frame.method)) {
     batch.frame("agent", "in", frame, { stop: "stray" });
     return;
   }
@@ -202,6 +202,7 @@ function agentRequest(batch: Batch, frame: RequestFrame, clients: () => readonly
     methodTooLong(frame, limits.idChars) ??
     reserved(method) ??
     unknownIo(method) ??
+    mcpMessage(method) ??
     tooMany(limits, open.length, "Clients have not answered") ??
     tooLargeWith(batch, frame, open);
   if (refusal) {
@@ -233,6 +234,12 @@ function reserved(method: string): RpcError | undefined {
 function unknownIo(method: string): RpcError | undefined {
   const message = `${method} is not a method for files or terminals that ACP has`;
   return isUnknownIo(method) ? { code: ErrorCode.methodNotFound, message } : undefined;
+}
+
+/** No client is told that the agent takes MCP servers over ACP, so no client has one. */
+function mcpMessage(method: string): RpcError | undefined {
+  const message = `${method}: no client has an MCP server for this agent`;
+  return isMcpMessage(method) ? { code: ErrorCode.methodNotFound, message } : undefined;
 }
 
 function waitsForClients(state: SessionState, { method, value }: RequestFrame): boolean {
@@ -335,7 +342,7 @@ function agentAnswer(batch: Batch, frame: ResponseFrame): void {
   batch.frame("agent", "in", frame, answerRoute(seq, pending));
   noteUnreadable(batch, frame, pending.method);
   const { method, connection } = pending;
-  if (isForProcess(method) && connection !== undefined && "result" in frame.value)
+  if (isLogin(method) && connection !== undefined && "result" in frame.value)
     batch.fact("gateway", "agent.login", { request: seq, method, connection });
   if (pending.method === "session/prompt") endTurn(batch, seq, pending, frame);
 }

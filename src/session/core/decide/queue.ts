@@ -1,8 +1,9 @@
 import { ErrorCode, type RpcError } from "../../../protocol/errors.ts";
 import { type Frame, paramsOf } from "../../../protocol/frame.ts";
 import type { Limits } from "../../../protocol/limits.ts";
+import { isLogin } from "../../../protocol/methods.ts";
 import { allowsEverything, checkLaterMembers } from "../../../protocol/opening-rules.ts";
-import type { Queued, SessionState } from "../state/state.ts";
+import type { Queued, RequestToAgent, SessionState } from "../state/state.ts";
 import { settle } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 
@@ -19,15 +20,15 @@ export function promptRefusal(state: SessionState, limits: Limits): RpcError | u
   return undefined;
 }
 
-/** Whether a method is for the agent's process and not for its session: without a login the session may not open. */
-export function isForProcess(method: string | undefined): boolean {
-  return method === "authenticate" || method === "logout";
+/** Whether a request needs no agent session. A state of release 0.1.0 does not say so of logins. */
+function isForProcess(request: RequestToAgent | undefined): boolean {
+  return request?.process === true || isLogin(request?.method ?? "");
 }
 
-/** Sends a process that is up the frames that need no agent session. */
+/** Sends a process that is up the requests that need no agent session: without a login the session may not open. */
 export function drainForProcess(batch: Batch): void {
   const { queue, awaitingAgent } = batch.state;
-  for (const { seq, turnId } of queue.filter((item) => isForProcess(awaitingAgent[item.seq]?.method)))
+  for (const { seq, turnId } of queue.filter((item) => isForProcess(awaitingAgent[item.seq])))
     batch.fact("gateway", "queue.dequeued", { seq, turnId });
 }
 

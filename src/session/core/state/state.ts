@@ -139,6 +139,8 @@ export type RequestToAgent = {
   method: string;
   connection?: string;
   id?: string;
+  /** The request names no session: it needs a process, and no agent session. */
+  process?: true;
   /** The requested mode or model, where the answer alone does not name it. */
   choice?: string;
   /** Further clients that sent the same request and wait for the same answer. */

@@ -1,0 +1,29 @@
+import { describe, expect, test } from "vitest";
+import { initializeResult } from "../../../../src/connection/methods/initialize.ts";
+
+describe("the answer to initialize", () => {
+  test("shows what works for every agent", () => {
+    expect(initializeResult(null).agentCapabilities).toEqual({
+      loadSession: true,
+      sessionCapabilities: {
+        ...{ list: {}, resume: {}, close: {}, delete: {}, fork: {}, title: {}, archive: {}, status: {} },
+      },
+    });
+  });
+
+  test("shows what the agent has, without MCP over ACP", () => {
+    const agentCapabilities = {
+      providers: {},
+      auth: { status: {} },
+      mcpCapabilities: { http: true, acp: true },
+      sessionCapabilities: { systemPrompt: {} },
+    };
+    expect(initializeResult({ agentCapabilities }).agentCapabilities).toMatchObject({
+      providers: {},
+      auth: { status: {} },
+      mcpCapabilities: { http: true },
+      sessionCapabilities: { systemPrompt: {}, title: {} },
+    });
+    expect(JSON.stringify(initializeResult({ agentCapabilities }))).not.toContain("acp");
+  });
+});
