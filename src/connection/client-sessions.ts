@@ -68,11 +68,11 @@ export function detachFrom(
   env: Env,
   { caller, connection, closes }: ClientState,
   sessions: readonly string[],
-): Promise<void>[] {
+): Promise<unknown>[] {
   return sessions.map((id) =>
     callObject(
       () => sessionObject(env, caller.tenant, id),
-      (session) => session.detach(connection, closes === true),
+      (session) => session.detach(connection, undefined, closes === true),
     ),
   );
 }

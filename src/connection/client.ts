@@ -23,6 +23,8 @@ export type Client = {
 export type Exchange = {
   /** Sends the connection's answer to the message. */
   answer(text: string): void;
+  /** Sends another message that follows from the message: a transport keeps one answer per message. */
+  tell(text: string): void;
   /** The transport acknowledges the message only after this promise, which ends when a session has the message. */
   waitFor(handedOver: Promise<void>): void;
   /**

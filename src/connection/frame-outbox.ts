@@ -35,6 +35,11 @@ export class FrameOutbox {
     this.#retryMs = frameRetryMs;
   }
 
+  /** Resolves when every frame has been handed over or refused. */
+  get settled(): Promise<void> {
+    return this.#running ?? Promise.resolve();
+  }
+
   get isEmpty(): boolean {
     return this.#running === undefined;
   }

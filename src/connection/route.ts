@@ -1,8 +1,10 @@
 import { type Caller, roleOf } from "../protocol/caller.ts";
 import { hasMcpServers, longestValue, mayHaveCredentials } from "../protocol/concealment.ts";
 import { ErrorCode, forbidden, type RpcError } from "../protocol/errors.ts";
+import { ExtensionMethod } from "../protocol/extensions.ts";
 import type { Frame, RequestFrame } from "../protocol/frame.ts";
 import { parseClientRequestId } from "../protocol/ids.ts";
+import { isForProcess } from "../protocol/methods.ts";
 import { isReaderRequest, readerRequest } from "../protocol/reader-messages.ts";
 
 /** Where a client's frame goes. */
@@ -13,14 +15,24 @@ export type ClientRoute =
   | { readonly to: "all-sessions" }
   | { readonly to: "new-session"; readonly request: RequestFrame }
   | { readonly to: "deletion"; readonly request: RequestFrame }
+  /** The client leaves a session, or closes it. */
+  | { readonly to: "departure"; readonly request: RequestFrame }
   /** The connection answers the method itself. */
   | { readonly to: "local-method"; readonly method: LocalMethod; readonly request: RequestFrame }
   /** The agent's process, whichever session it runs for. */
   | { readonly to: "agent-process"; readonly request: RequestFrame }
+  /** The process of the client's newest session, if the client has a session. */
+  | { readonly to: "newest-session" }
   | { readonly to: "refusal"; readonly error: RpcError }
   | { readonly to: "nowhere" };
 
-export type LocalMethod = "session/list" | "session/fork";
+export type LocalMethod =
+  | "session/list"
+  | "session/fork"
+  | "session/status"
+  | "session/set_title"
+  | "session/archive"
+  | "session/unarchive";
 
 /**
  * The route of a frame in canonical ACP. `named` is the session that the client names beside the frame. Ids need no
@@ -47,6 +59,8 @@ export function routeOf(frame: Frame, caller: Caller, named: string | undefined)
     return { to: "refusal", error: NO_SESSION_ID };
   if (named !== undefined) return { to: "session", sessionId: named };
   if (method === "$/cancel_request") return { to: "all-sessions" };
+  if (isForProcess(method))
+    return frame.kind === "request" ? { to: "agent-process", request: frame } : { to: "newest-session" };
   const message = `Method not found: ${method}`;
   return { to: "refusal", error: { code: ErrorCode.methodNotFound, message } };
 }
@@ -56,8 +70,11 @@ function readerRoute(frame: Frame): ClientRoute {
   if (frame.kind !== "request") return NOWHERE;
   const reduced = readerRequest(frame);
   if (reduced?.sessionId !== undefined) return { to: "session", sessionId: reduced.sessionId, reduced };
+  if (frame.method === "session/detach" || frame.method === ExtensionMethod.detach)
+    return { to: "departure", request: frame };
   if (isReaderRequest(frame)) return { to: "refusal", error: NO_SESSION_ID };
-  if (frame.method === "session/list") return { to: "local-method", method: frame.method, request: frame };
+  if (frame.method === "session/list" || frame.method === "session/status")
+    return { to: "local-method", method: frame.method, request: frame };
   return { to: "refusal", error: forbidden(frame.method) };
 }
 
@@ -68,8 +85,16 @@ function connectionRoute(request: RequestFrame): ClientRoute | undefined {
       return { to: "new-session", request };
     case "session/delete":
       return { to: "deletion", request };
+    case "session/close":
+    case "session/detach":
+    case ExtensionMethod.detach:
+      return { to: "departure", request };
     case "session/list":
     case "session/fork":
+    case "session/status":
+    case "session/set_title":
+    case "session/archive":
+    case "session/unarchive":
       return { to: "local-method", method: request.method, request };
     case "authenticate":
     case "logout":
@@ -110,7 +135,14 @@ const CONNECTION_METHODS: ReadonlySet<string> = new Set([
   "session/new",
   "session/fork",
   "session/delete",
+  "session/close",
+  "session/detach",
+  ExtensionMethod.detach,
   "session/list",
+  "session/status",
+  "session/set_title",
+  "session/archive",
+  "session/unarchive",
   "authenticate",
   "logout",
 ]);

@@ -19,7 +19,7 @@ import type { Limits } from "../protocol/limits.ts";
 import { offeredIo } from "../protocol/methods.ts";
 import { isAbsolutePath, PATH_CHARS, pathOf } from "../protocol/reader-messages.ts";
 import { type Result, rpcErrorOf, unknownSession } from "../protocol/refusal.ts";
-import type { Login, ReceivedFrames } from "../protocol/rpc.ts";
+import type { Left, Login, ReceivedFrames } from "../protocol/rpc.ts";
 import { RPC_VERSION } from "../protocol/versions.ts";
 import { countSession } from "../tenant/client/subject-limits.ts";
 import { type Client, type Exchange, subscriptionsOf } from "./client.ts";
@@ -99,10 +99,17 @@ export class Router {
         return this.#open(route.request, exchange);
       case "deletion":
         return this.#delete(route.request, exchange);
+      case "departure":
+        return this.#leave(route.request, exchange);
       case "local-method":
         return this.#answerHere(route.method, route.request, exchange);
       case "agent-process":
         return this.#forwardToProcess(route.request, exchange);
+      case "newest-session": {
+        const newest = this.#client.sessions().at(-1);
+        if (newest !== undefined) this.#forward(newest, frame, exchange);
+        return;
+      }
       case "refusal":
         return this.#refuse(frame, exchange, route.error);
       case "nowhere":
@@ -149,6 +156,38 @@ export class Router {
     const remove = (session: SessionObject) => session.delete(caller);
     if (isUuid(sessionId) && (await this.#callSession(sessionId, remove, CHAIN_RESPONSE_MS)).ok)
       this.#client.release(sessionId);
+    exchange.answer(resultResponse(frame.idText, {}));
+  }
+
+  /** The session goes on without the client, or ends where that is the meaning of `session/close`. */
+  async #leave(frame: RequestFrame, exchange: Exchange): Promise<void> {
+    const { sessionId } = frame;
+    if (sessionId === undefined) return this.#refuse(frame, exchange, NO_SESSION_ID);
+    if (!isUuid(sessionId)) return this.#refuse(frame, exchange, rpcErrorOf(unknownSession(sessionId)));
+    // The session decides with everything that the client said before.
+    await this.#outboxes.get(sessionId)?.settled;
+    const { connection, caller, sent } = this.#client.state;
+    const closes = frame.method === "session/close";
+    const order = {
+      ...{
+        v: RPC_VERSION,
+        caller,
+        number: exchange.number ?? sent,
+        closes,
+        frame: closes ? frame.raw : null,
+      },
+      subscriptions: subscriptionsOf(this.#client.state),
+    };
+    const left = await this.#callSession(
+      sessionId,
+      (session) => session.detach(connection, order),
+      this.#limits.callMs,
+    );
+    if (left === undefined && closes) return this.#forward(sessionId, frame, exchange);
+    if (left?.ok === false) return this.#refuse(frame, exchange, rpcErrorOf(left.refusal));
+    if (left?.value.ended) return;
+    this.#client.release(sessionId);
+    for (const request of left?.value.open ?? []) exchange.tell(abandonedAnswer(request));
     exchange.answer(resultResponse(frame.idText, {}));
   }
 
@@ -220,9 +259,9 @@ export class Router {
   }
 
   /**
-   * A login concerns the agent, but an agent runs only for a session. The agent of the newest session gets the login,
-   * and the connection relays it to the others. Before the first session, a process is started for the login, and the
-   * next `session/new` opens its session there.
+   * A login, a provider or a method of the vendor concerns the agent, but an agent runs only for a session. The agent of
+   * the newest session gets the request; the connection relays logins to the others. Before the first session, a process
+   * is started for the request, and the next `session/new` opens its session there.
    */
   async #forwardToProcess(frame: RequestFrame, exchange: Exchange): Promise<void> {
     const newest = this.#client.sessions().at(-1);
@@ -330,6 +369,12 @@ export class Router {
 /** The agent's answer to `initialize`, as far as the caller may see it. */
 function visibleTo({ redacted }: Caller, answer: string | null): Record<string, unknown> | null {
   return answer === null ? null : JSON.parse(redacted ? redactInitializeResult(answer) : answer);
+}
+
+/** The answer to a request whose client leaves. To the client a prompt is cancelled; for everybody else its turn goes on. */
+function abandonedAnswer({ id, method }: Left["open"][number]): string {
+  if (method === "session/prompt") return resultResponse(id, { stopReason: "cancelled" });
+  return errorResponse(id, { code: ErrorCode.requestCancelled, message: "The client has left the session" });
 }
 
 function checkNewSession(params: unknown): RpcError | undefined {

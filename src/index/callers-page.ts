@@ -42,6 +42,8 @@ export type Section = readonly Filter[];
  */
 export type Selection<Row> = {
   readonly sections: readonly Section[];
+  /** The only section has an index in the order of the pages as well. */
+  readonly isOrdered?: true;
   readonly isWanted: (row: Row) => boolean;
 };
 
@@ -55,8 +57,10 @@ export async function readCallersPage<Row extends object>(
 ): Promise<KeysetPage<Row>> {
   const after = readCursor(table, cursor);
   const tenant: Filter = { where: "tenant = ?", values: [caller.tenant] };
-  if (!selected && caller.workspaces.includes("*"))
-    return pageFrom(table, await run<Row>(pageQuery(table, [tenant], limit, after)), limit);
+  if ((!selected || selected.isOrdered) && caller.workspaces.includes("*")) {
+    const filters = [tenant, ...(selected?.sections[0] ?? [])];
+    return pageFrom(table, await run<Row>(pageQuery(table, filters, limit, after)), limit);
+  }
   const rows: Row[] = [];
   for (const section of selected?.sections ?? [[]]) {
     const filters = [tenant, ...section];

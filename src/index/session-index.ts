@@ -1,5 +1,6 @@
 import { type Caller, mayUseWorkspace } from "../protocol/caller.ts";
 import type { SessionList, SessionSummary } from "../protocol/rest.ts";
+import type { ArchiveFilter } from "../protocol/session-change.ts";
 import { type CallersTable, readCallersPage, type Selection } from "./callers-page.ts";
 import { type KeysetPage, pageQuery, type Run } from "./keyset-page.ts";
 import { replacePermissions } from "./permission-index.ts";
@@ -19,6 +20,7 @@ const COLUMNS: Readonly<Record<keyof SessionRow, string>> = {
   cwd: "cwd",
   clientCwd: "client_cwd",
   title: "title",
+  archived: "archived",
   state: "state",
   createdAt: "created_at",
   updatedAt: "updated_at",
@@ -43,40 +45,46 @@ export async function listSessions(
   index: D1Database,
   caller: Caller,
   limit: number,
-  { cursor, cwd }: { cursor?: string | undefined; cwd?: string | undefined } = {},
+  { cursor, cwd, archived = "exclude" }: SessionFilter = {},
 ): Promise<SessionList> {
   const run = runner(index);
-  const selected = cwd === undefined ? undefined : inDirectory(cwd);
+  const selected = selectionOf(archived, cwd);
   const { rows, nextCursor } =
     caller.session === undefined
       ? await readCallersPage(run, SUMMARIES, caller, limit, cursor, selected)
-      : await sharedSession(run, caller, caller.session, selected);
-  return { sessions: caller.redacted ? rows.map(withoutDirectories) : rows, nextCursor };
+      : await sharedSession(run, caller, caller.session);
+  const sessions = rows.map((row) => ({ ...row, archived: Boolean(row.archived) }));
+  return { sessions: caller.redacted ? sessions.map(withoutDirectories) : sessions, nextCursor };
 }
 
-/** The sessions of a directory, by the client's name of it or by the host's. */
-function inDirectory(cwd: string): Selection<SessionSummary> {
+type SessionFilter = {
+  readonly cursor?: string | undefined;
+  readonly cwd?: string | undefined;
+  readonly archived?: ArchiveFilter | undefined;
+};
+
+/** Archived sessions, others or both; perhaps of a directory only, by the client's name of it or by the host's. */
+function selectionOf(archived: ArchiveFilter, cwd?: string): Selection<SessionSummary> | undefined {
+  if (archived === "include" && cwd === undefined) return undefined;
+  const kept =
+    archived === "include" ? [] : [{ where: "archived = ?", values: [archived === "only" ? 1 : 0] }];
+  const isKept = (row: SessionSummary) =>
+    archived === "include" || Boolean(row.archived) === (archived === "only");
+  if (cwd === undefined) return { sections: [kept], isOrdered: true, isWanted: isKept };
   return {
     sections: [
-      [{ where: "client_cwd = ?", values: [cwd] }],
-      [{ where: "cwd = ? AND cwd <> client_cwd", values: [cwd] }],
+      [...kept, { where: "client_cwd = ?", values: [cwd] }],
+      [...kept, { where: "cwd = ? AND cwd <> client_cwd", values: [cwd] }],
     ],
-    isWanted: (row) => row.clientCwd === cwd || row.cwd === cwd,
+    isWanted: (row) => isKept(row) && (row.clientCwd === cwd || row.cwd === cwd),
   };
 }
 
-/** The bearer of a share link sees one session. */
-async function sharedSession(
-  run: Run,
-  caller: Caller,
-  id: string,
-  selected: Selection<SessionSummary> | undefined,
-): Promise<KeysetPage<SessionSummary>> {
+/** The bearer of a share link sees one session, archived or not. */
+async function sharedSession(run: Run, caller: Caller, id: string): Promise<KeysetPage<SessionSummary>> {
   const filters = [{ where: "tenant = ? AND id = ?", values: [caller.tenant, id] }];
   const rows = await run<SessionSummary>(pageQuery(SUMMARIES, filters, 1, undefined));
-  const isSeen = (row: SessionSummary) =>
-    mayUseWorkspace(caller, row.workspace) && (selected?.isWanted(row) ?? true);
-  return { rows: rows.filter(isSeen), nextCursor: null };
+  return { rows: rows.filter((row) => mayUseWorkspace(caller, row.workspace)), nextCursor: null };
 }
 
 /** Readers of a redacted link learn no directories. ACP demands an absolute path. */
@@ -103,10 +111,11 @@ function upsert(index: D1Database, row: SessionRow): D1PreparedStatement {
       `INSERT INTO sessions (${Object.values(COLUMNS).join(", ")})
        VALUES (${FIELDS.map(() => "?").join(", ")})
        ON CONFLICT (tenant, id) DO UPDATE SET cwd = excluded.cwd, title = excluded.title, state = excluded.state,
+         archived = excluded.archived,
          updated_at = excluded.updated_at, last_seq = excluded.last_seq
        WHERE excluded.last_seq > sessions.last_seq`,
     )
-    .bind(...FIELDS.map((field) => row[field]));
+    .bind(...FIELDS.map((field) => (field === "archived" ? Number(row.archived) : row[field])));
 }
 
 export async function removeSession(

@@ -10,7 +10,8 @@ import {
 } from "./json-text.ts";
 
 /**
- * Clients give agents credentials: the values of `env` and `headers` of MCP servers, everything but the method of a login,
+ * Clients give agents credentials: the values of `env` and `headers` of MCP servers, everything but the method of a login
+ * and the name and type of a provider,
  * the content of answers to forms, settings of the agent in the `_meta` of an opening, and options that are called a
  * key. The agent needs these values, but the log must not have them, because not every reader of a session is entitled to
  * them. So references replace the values before a frame is logged, and the values replace the references in the line to
@@ -93,6 +94,7 @@ const METHODS_WITH_CREDENTIALS: ReadonlySet<string> = new Set([
   ...OPENINGS,
   "authenticate",
   "logout",
+  "providers/set",
   "session/set_config_option",
 ]);
 
@@ -150,6 +152,9 @@ function valuesIn(raw: string, asked?: string): Span[] {
     if (key === "mcpServers") return servers(at);
     if (key === "_meta" && METHODS_WITH_CREDENTIALS.has(method ?? "")) return meta(at);
     if (method === "authenticate" && key !== "methodId") return take(at);
+    // An address may have a key in it, and whatever else an agent takes may be one.
+    if (method === "providers/set" && key !== "providerId" && key !== "apiType")
+      return key === "headers" ? settings(at) : take(at);
     if (method === "session/set_config_option" && key === "value")
       return isOption || SECRET_VALUE.test(raw.slice(at, at + 16)) || isReferenceAt(raw, at)
         ? take(at)

@@ -5,6 +5,8 @@ import { notification } from "./errors.ts";
 export const ExtensionMethod = {
   /** Request, client → gateway: continue with the token in `params.token`. The result has `expiresAt`. */
   renewToken: "_acp-edge/renew",
+  /** Request, client → gateway: as `session/detach`. */
+  detach: "_acp-edge/detach",
   /** Notification, gateway → client: the connection's token expires at `params.expiresAt`. */
   tokenExpiring: "_acp-edge/token_expiring",
   /** Request, gateway → client: any answer, even "method not found", proves that the client reads. */
@@ -31,6 +33,8 @@ export const MetaKey = {
   as: "acp-edge/as",
   /** `session/fork`: the last event that the new session shares with the old one. */
   at: "acp-edge/at",
+  /** `session/close`: what the client means by it, see `close-meaning.ts`. */
+  closeMeans: "acp-edge/closeMeans",
 
   // ---- Results and notifications of the gateway
 

@@ -1,11 +1,14 @@
 import type { CLIENT_METHODS } from "@agentclientprotocol/sdk";
+import type { AGENT_METHODS } from "@agentclientprotocol/sdk/unstable";
+import { isReservedMethod } from "./extensions.ts";
 import { recordOf } from "./json-value.ts";
 
 /**
- * The methods of clients, from the SDK's types: importing the SDK's constants would bundle its schemas into the Worker.
+ * The methods of clients and agents, from the SDK's types: importing the SDK's constants would bundle its schemas into the Worker.
  * A method that the SDK does not know does not compile.
  */
 type ClientMethod = (typeof CLIENT_METHODS)[keyof typeof CLIENT_METHODS];
+type AgentMethod = (typeof AGENT_METHODS)[keyof typeof AGENT_METHODS];
 
 /** The agent's access to files and terminals, by the client capability that offers it. */
 export type WorkspaceIo = "read" | "write" | "terminal";
@@ -28,6 +31,34 @@ export function ioOf(method: string): WorkspaceIo | undefined {
 /** Whether a method claims to be about files or terminals, and the gateway cannot confine its paths. */
 export function isUnknownIo(method: string): boolean {
   return /^(?:fs|terminal)\//i.test(method) && !IO_METHODS.has(method);
+}
+
+/** Requests of clients to the agent's program, which name no session. The agent's capabilities say whether it has them. */
+const PROCESS_METHODS: ReadonlySet<string> = new Set<AgentMethod>([
+  "authenticate",
+  "logout",
+  "auth/status",
+  "providers/list",
+  "providers/set",
+  "providers/disable",
+]);
+
+/** Whether a message that names no session is for the agent's program: a method above, or one that ACP does not know. */
+export function isForProcess(method: string): boolean {
+  return PROCESS_METHODS.has(method) || (method.startsWith("_") && !isReservedMethod(method));
+}
+
+/** Whether the method lets a client log in to the agent, or out of it. */
+export function isLogin(method: string): boolean {
+  return method === "authenticate" || method === "logout";
+}
+
+/**
+ * Whether a method belongs to MCP over ACP. The gateway has no way for it: of several clients only one has the server
+ * that the agent means.
+ */
+export function isMcpMessage(method: string): boolean {
+  return method.startsWith("mcp/");
 }
 
 /** The side that serves an agent's files and terminals: the host, which has the workspace, or the clients. */

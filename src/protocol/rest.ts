@@ -5,6 +5,7 @@ import type { OpeningRules } from "./opening-rules.ts";
 import type { PermissionOption, PermissionSummary } from "./permission.ts";
 import type { RevocationReach } from "./revocation-reach.ts";
 import type { RevocationKind } from "./rpc.ts";
+import { ARCHIVE_FILTER } from "./session-change.ts";
 import { WEBHOOK_MESSAGE_TYPES, type WebhookMessageType } from "./webhook-messages.ts";
 import { type WebhookTargets, webhookTargetRefusal } from "./webhook-targets.ts";
 import type { Settings } from "./workspace-settings.ts";
@@ -38,11 +39,13 @@ export type SessionSummary = {
   /** The directory as the client named it when it opened the session. */
   clientCwd: string;
   title: string | null;
+  archived: boolean;
   state: string;
   createdAt: string;
   updatedAt: string;
   lastSeq: number;
 };
+export const SESSION_QUERY = PAGE_QUERY.extend({ archived: ARCHIVE_FILTER.optional() });
 export type SessionList = Paged<{ sessions: SessionSummary[] }>;
 
 /** The part of a session's projection, `acpx.session.v1`, that the command shows to people. */

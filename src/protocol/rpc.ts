@@ -1,5 +1,6 @@
 import type { Caller } from "./caller.ts";
 import type { Subscriptions } from "./client-subscriptions.ts";
+import type { CloseMeaning } from "./close-meaning.ts";
 import type { Cursor, EventCursor } from "./cursor.ts";
 import type { Maker } from "./maker.ts";
 import type { IoServer } from "./methods.ts";
@@ -106,9 +107,15 @@ export type PlacementAnswer = {
 
 /**
  * Where the workspace has placed a process: no other host may serve the session with it. `io` is the side that serves
- * the process's files and terminals, `opening` says what clients may bring along to sessions that the process opens.
+ * the process's files and terminals, `opening` says what clients may bring along to sessions that the process opens,
+ * `closeMeans` what a client's `session/close` means from now on.
  */
-export type ProcessPlacement = { host: string; io: IoServer; opening: OpeningRules };
+export type ProcessPlacement = {
+  host: string;
+  io: IoServer;
+  opening: OpeningRules;
+  closeMeans?: CloseMeaning;
+};
 
 // ---- Connection → session
 
@@ -147,6 +154,24 @@ export type ClientFrames = Versioned & {
  * the batch is repeated. A failure that a repeated batch would not show is answered through the log instead.
  */
 export type ReceivedFrames = { failed: readonly number[] };
+
+/**
+ * A client leaves a session. `closes`: the client asks for `session/close`, which may end the session instead; `frame` is
+ * that request, if the log has to have it. `number` is the number of the client's message.
+ */
+export type LeaveOrder = Versioned & {
+  caller: Caller;
+  number: number;
+  subscriptions: Subscriptions;
+  closes: boolean;
+  frame: string | null;
+};
+
+/**
+ * `ended`: the session is closed, and the log has the answer to the order's frame. Otherwise the client is detached, and
+ * gets no answers to its `open` requests from the session: their ids as JSON text, and their methods.
+ */
+export type Left = { ended: boolean; open: readonly { readonly id: string; readonly method: string }[] };
 
 /** Makes a session a copy of another one, and attaches the client that asked for it. */
 export type ForkOrder = Versioned & {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { CLOSE_MEANING } from "./close-meaning.ts";
 import { GIT_CREDENTIALS_REFUSED, hasGitCredentials } from "./git-url.ts";
 import { OPENING_SETTINGS } from "./opening-rules.ts";
 import { PERMISSION_POLICY } from "./permission-policy.ts";
@@ -53,6 +54,8 @@ const SETTINGS = z.strictObject({
     .max(7 * DAY_MS),
   /** Where the agent's file and terminal requests are served. */
   clientIo: z.enum(["host", "client"]),
+  /** The meaning of a client's `session/close`. */
+  closeMeans: CLOSE_MEANING,
   /** Null: the workspace starts no container. */
   container: CONTAINER.nullable(),
   /** A client of `/agent/ws` that leaves closes its sessions, unless another client is attached to them. */

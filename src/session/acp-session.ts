@@ -8,7 +8,7 @@ import type { AgentRequest } from "../protocol/ids.ts";
 import { HOST, type LogWatchRequest, WATCH_LOG } from "../protocol/internal-headers.ts";
 import type { PermissionChoice, PermissionSummary } from "../protocol/permission.ts";
 import type { PermissionPolicy } from "../protocol/permission-policy.ts";
-import { accepted, type Refused, type Result, refused, unknownSession } from "../protocol/refusal.ts";
+import { accepted, type Result } from "../protocol/refusal.ts";
 import type { ReindexedSession } from "../protocol/reindex.ts";
 import type {
   ClientFrames,
@@ -17,6 +17,8 @@ import type {
   ForkOrder,
   HostStatusMessage,
   ImportOrder,
+  LeaveOrder,
+  Left,
   OpenRequest,
   ReceivedFrames,
   RevokedSession,
@@ -24,15 +26,17 @@ import type {
   SegmentPage,
   SessionOrigin,
 } from "../protocol/rpc.ts";
+import type { ChangedSession, SessionChange } from "../protocol/session-change.ts";
 import type { HostTokenName } from "../protocol/subject-rpc.ts";
 import { readable } from "../protocol/versions.ts";
 import type { WebhookMessageType } from "../protocol/webhook-messages.ts";
 import { type Access, mayOpenIn } from "./access.ts";
 import { NOT_QUEUED, notPending } from "./client-intake.ts";
-import { LoadedSession } from "./loaded-session.ts";
+import type { LoadedSession } from "./loaded-session.ts";
 import { newContext } from "./new-context.ts";
+import { SessionGate } from "./session-gate.ts";
 import type { SessionContext } from "./session-parts.ts";
-import { importRefusal, isBeingChanged, NOT_OPENED, refuseNewer } from "./session-refusals.ts";
+import { importRefusal, isBeingChanged, NOT_OPENED } from "./session-refusals.ts";
 import { forkSession } from "./transfer/object/fork.ts";
 import { type ImportedLog, SessionImport } from "./transfer/object/session-import.ts";
 
@@ -44,72 +48,24 @@ export class AcpSession extends DurableObject<Env> {
   readonly #context: SessionContext;
   readonly #access: Access;
   readonly #alarmRetry: AlarmRetry;
-  #loaded: LoadedSession | undefined;
+  readonly #load: SessionGate["load"];
+  readonly #session: SessionGate["session"];
+  readonly #read: SessionGate["read"];
+  readonly #steer: SessionGate["steer"];
+  readonly #unknown: SessionGate["unknown"];
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#context = newContext(ctx, env);
     this.#access = this.#context.access;
     this.#alarmRetry = new AlarmRetry(ctx.storage);
+    const gate = new SessionGate(this.#context);
+    this.#load = gate.load;
+    this.#session = gate.session;
+    this.#read = gate.read;
+    this.#steer = gate.steer;
+    this.#unknown = gate.unknown;
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair("ping", "pong"));
-  }
-
-  // ---- loading and authorising ------------------------------------------------------------------------
-
-  /** The session; undefined if this object holds none. */
-  async #session(): Promise<LoadedSession | undefined> {
-    if (!this.#access.owner) return undefined;
-    const session = this.#load();
-    try {
-      await session.ready;
-    } catch (error) {
-      // The archive could not be read, so the next call loads the session again.
-      if (this.#loaded === session) this.#loaded = undefined;
-      throw error;
-    }
-    return session.isDeleted ? undefined : session;
-  }
-
-  #load(): LoadedSession {
-    // A deleted session may be followed by another one.
-    if (!this.#loaded || this.#loaded.isDeleted) this.#loaded = new LoadedSession(this.#context);
-    return this.#loaded;
-  }
-
-  /**
-   * Calls `use` if the caller may read the session, and refuses by `otherwise` if not. The right is checked again
-   * afterwards, because the session may be deleted or revoked meanwhile.
-   */
-  async #read<T>(
-    caller: Caller,
-    use: (session: LoadedSession) => Outcome<T>,
-    otherwise?: Refused,
-  ): Promise<Result<T>> {
-    const session = this.#access.mayRead(caller) ? await this.#session().catch(refuseNewer) : undefined;
-    if (!session) return otherwise ?? this.#unknown();
-    if ("refusal" in session) return session;
-    try {
-      const result = await use(session);
-      return this.#access.mayRead(caller) ? result : (otherwise ?? this.#unknown());
-    } catch (error) {
-      if (session.isDeleted) return otherwise ?? this.#unknown();
-      throw error;
-    }
-  }
-
-  /** Calls `use` if the caller may steer the session, and refuses by `otherwise` if not. */
-  async #steer<T>(
-    caller: Caller,
-    use: (session: LoadedSession) => Outcome<T>,
-    otherwise?: Refused,
-  ): Promise<Result<T>> {
-    const session = this.#access.maySteer(caller) ? await this.#session().catch(refuseNewer) : undefined;
-    if (!session) return otherwise ?? this.#unknown();
-    return "refusal" in session ? session : use(session);
-  }
-
-  #unknown(): Refused {
-    return refused(unknownSession(this.ctx.id.name?.split("/").at(-1) ?? ""));
   }
 
   // ---- opening ----------------------------------------------------------------------------------------
@@ -183,9 +139,24 @@ export class AcpSession extends DurableObject<Env> {
     (await this.#session())?.clients.wake(connection);
   }
 
-  /** Detaches a client that is gone. With `closes` the session closes if no other client is attached. */
-  async detach(connection: string, closes = false): Promise<void> {
-    await (await this.#session())?.detach(connection, closes);
+  /**
+   * Detaches a client that is gone, or that leaves by an `order`. With `closesIfLast` the session closes if no other client
+   * is attached. Release 0.1.0 ignores the order and returns nothing, so a client whose order closes the session has to
+   * send its frame there.
+   */
+  async detach(
+    connection: string,
+    order?: LeaveOrder,
+    closesIfLast = false,
+  ): Promise<Result<Left> | undefined> {
+    if (order) return this.#leave(connection, readable(order, "An order to leave"));
+    await (await this.#session())?.detach(connection, closesIfLast);
+    return undefined;
+  }
+
+  #leave(connection: string, order: LeaveOrder): Promise<Result<Left>> {
+    const leave = (session: LoadedSession) => session.leave(connection, order);
+    return order.closes ? this.#steer(order.caller, leave) : this.#read(order.caller, leave);
   }
 
   /** Detaches a client that has read a closed session to its end. False: more may follow. */
@@ -220,6 +191,17 @@ export class AcpSession extends DurableObject<Env> {
   /** Removes a prompt from the queue. */
   unqueue(caller: Caller, turnId: string): Promise<Result<undefined>> {
     return this.#steer(caller, ({ clients }) => clients.unqueue(turnId), NOT_QUEUED);
+  }
+
+  /** Changes the session's title, or its place in lists. `by` is the connection or the route of `caller`. */
+  change(caller: Caller, change: SessionChange, by: string): Promise<Result<ChangedSession>> {
+    const { subject } = caller;
+    return this.#steer(caller, ({ clients }) => clients.change(change, { by, subject }));
+  }
+
+  /** Whether a process has the session, in ACP's words. */
+  status(caller: Caller): Promise<Result<"open" | "saved">> {
+    return this.#read(caller, (session) => accepted(session.hasProcess ? "open" : "saved"));
   }
 
   /** Ends the work and the process; the history stays. */
@@ -392,5 +374,3 @@ export class AcpSession extends DurableObject<Env> {
     return session ? session.restore() : this.#unknown();
   }
 }
-
-type Outcome<T> = Result<T> | Promise<Result<T>>;

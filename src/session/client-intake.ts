@@ -1,12 +1,23 @@
 import { newId } from "../durable/new-id.ts";
 import { type Caller, roleOf } from "../protocol/caller.ts";
+import { askedMeaning } from "../protocol/close-meaning.ts";
 import { ErrorCode, INTERNAL_ERROR } from "../protocol/errors.ts";
 import { type Frame, mustReadFrame, type ResponseFrame } from "../protocol/frame.ts";
 import { type AgentRequest, clientRequestId, parseClientRequestId } from "../protocol/ids.ts";
 import type { PermissionChoice, PermissionSummary } from "../protocol/permission.ts";
 import { readerRequest } from "../protocol/reader-messages.ts";
 import { accepted, type Refused, type Result, refused, unknownPermission } from "../protocol/refusal.ts";
-import type { ClientFrames, Forked, ForkOrder, Login, OpenRequest, ReceivedFrames } from "../protocol/rpc.ts";
+import type {
+  ClientFrames,
+  Forked,
+  ForkOrder,
+  LeaveOrder,
+  Left,
+  Login,
+  OpenRequest,
+  ReceivedFrames,
+} from "../protocol/rpc.ts";
+import type { ChangedSession, SessionChange } from "../protocol/session-change.ts";
 import { takeCautiously } from "./cautious-taking.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
 import { openToClients } from "./core/decide/agent-requests.ts";
@@ -20,15 +31,18 @@ import {
   refuseFrame,
   relayLogin,
 } from "./core/decide/client-frames.ts";
+import { abandonRequests, endsSession } from "./core/decide/leaving.ts";
 import { choosePermission } from "./core/decide/permissions.ts";
 import { close } from "./core/decide/process-end.ts";
 import { dropQueued } from "./core/decide/queue.ts";
+import { type Changer, changeSession } from "./core/decide/session-change.ts";
 import { noteSkipped, skipFrame } from "./core/decide/skipped-frame.ts";
 import { charsOf, type FrameEvent } from "./core/events/event.ts";
 import { currentSetup } from "./core/read/current-setup.ts";
 import { permissionSummary } from "./core/read/permission-summary.ts";
 import { attachmentFor } from "./core/read/replay.ts";
 import type { BroughtMember } from "./core/state/brought-members.ts";
+import { titleOf } from "./core/state/session-title.ts";
 import type { SessionState } from "./core/state/state.ts";
 import type { Recorder } from "./log/journal.ts";
 import { presenceOf } from "./readers/presence.ts";
@@ -228,7 +242,9 @@ export class ClientIntake {
     const presence = presenceOf(caller, batch.at, subscriptions, frame.value.params);
     if (attachment) clients.attach(connection, attachment, presence);
     const before = Object.values(batch.state.brought ?? {});
-    clientFrame(batch, { connection, caller, answering: clients.answering(), brings }, frame, newTurnId);
+    const { as } = clients.attachmentOf(connection) ?? {};
+    const client = { connection, caller, answering: clients.answering(), as, brings };
+    clientFrame(batch, client, frame, newTurnId);
     const event = keep && batch.eventOf(frame);
     const brought = Object.values(batch.state.brought ?? {});
     if (event && isForAgent(event, brings, brought)) keep(event.seq);
@@ -306,6 +322,11 @@ export class ClientIntake {
     return accepted();
   }
 
+  change(change: SessionChange, changer: Changer): Result<ChangedSession> {
+    this.#record((batch) => changeSession(batch, change, changer));
+    return accepted({ title: titleOf(this.#state), archived: this.#state.archived ?? false });
+  }
+
   close(by: string): Result<undefined> {
     if (this.#state.closed) return refused({ reason: "conflict", message: "The session is closed already" });
     this.#record((batch) => close(batch, by));
@@ -313,6 +334,44 @@ export class ClientIntake {
   }
 
   // ---- attachments ------------------------------------------------------------------------------------
+
+  /**
+   * Detaches a client that leaves, or ends the session where that is the meaning of the client's `session/close`. An
+   * order that comes twice counts once.
+   */
+  async leave(connection: string, order: LeaveOrder): Promise<Result<Left>> {
+    const { caller, number, closes, frame, subscriptions } = order;
+    const { clients } = this.#parts;
+    const before = clients.departureOf(connection);
+    if (before?.number === number) return accepted({ ended: false, open: before.open });
+    const isTaken = frame !== null && number <= clients.lastReceived(connection);
+    if (isTaken) return accepted(ENDED);
+    if (closes && this.#endsSession(connection, frame)) {
+      const sender = { connection, caller, subscriptions };
+      const refusal = this.#refusalOf(sender);
+      if (refusal) return refusal;
+      if (frame === null) this.close(connection);
+      else this.#take(sender, [{ raw: frame, number }]);
+      return accepted(ENDED);
+    }
+    let open: Left["open"] = [];
+    let stopped: Promise<void> | undefined;
+    if (clients.has(connection))
+      this.#record((batch) => {
+        open = roleOf(caller) === "observer" ? [] : abandonRequests(batch, connection);
+        stopped = clients.leave(connection, { number, open });
+      });
+    await stopped;
+    return accepted({ ended: false, open });
+  }
+
+  #endsSession(connection: string, frame: string | null): boolean {
+    const { clients } = this.#parts;
+    const as = clients.attachmentOf(connection)?.as;
+    const names = as === undefined ? [connection] : [connection, as];
+    const asked = frame === null ? undefined : askedMeaning(mustReadFrame(frame));
+    return endsSession(this.#state, { names, controllers: clients.controllers() }, asked);
+  }
 
   /** The client has room again. Its connection says where the cursor goes on. */
   wake(connection: string): void {
@@ -339,6 +398,8 @@ export class ClientIntake {
 
 /** The client that sends frames. */
 type FrameSender = Pick<ClientFrames, "connection" | "caller" | "subscriptions" | "login">;
+
+const ENDED: Left = { ended: true, open: [] };
 
 type NumberedFrame = { readonly raw: string; readonly number: number };
 

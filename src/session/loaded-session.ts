@@ -9,6 +9,8 @@ import { accepted, type Result, refused } from "../protocol/refusal.ts";
 import type {
   EventsPage,
   ImportOrder,
+  LeaveOrder,
+  Left,
   OpenRequest,
   RevokedSession,
   SegmentCursor,
@@ -154,6 +156,13 @@ export class LoadedSession {
     if (closes && role === "controller" && clients.isEmpty) this.clients.close(connection);
   }
 
+  /** Detaches a client that keeps its connection, or closes the session for it. */
+  async leave(connection: string, order: LeaveOrder): Promise<Result<Left>> {
+    const left = await this.clients.leave(connection, order);
+    if (left.ok && !left.value.ended && !this.#isDeleted) await this.detach(connection);
+    return left;
+  }
+
   /** The agent's requests to the client's files end. A process without any client is kept for a shorter time. */
   #clientGone(connection: string): void {
     this.#record((batch) => ioClientGone(batch, connection));
@@ -270,6 +279,10 @@ export class LoadedSession {
   /** When the agent last had work; null while it has. */
   get lastActiveAt(): number | null {
     return lastActiveAt(this.#state);
+  }
+
+  get hasProcess(): boolean {
+    return this.#state.run !== null && !this.#state.run.stopping;
   }
 
   setPolicy(policy: PermissionPolicy): void {

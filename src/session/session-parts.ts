@@ -104,7 +104,7 @@ export function loadParts(
     frameTries: new FrameTries(ctx.storage),
     readBudget: new ReadBudget(ctx.storage.kv, limits.readerLogCharsPerHour),
     clients: new Clients(
-      sql,
+      ctx.storage,
       journal,
       archive,
       (connection) => connectionObject(env, owningTenant(ctx.id), connection),

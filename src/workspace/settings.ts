@@ -10,6 +10,7 @@ export function defaultSettings({ hostGraceMs }: Pick<Limits, "hostGraceMs">): S
     sharedFiles: false,
     hostGraceMs,
     clientIo: "host",
+    closeMeans: "auto",
     container: null,
     closeWithLastClient: false,
     mcpServers: null,

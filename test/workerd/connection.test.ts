@@ -36,7 +36,10 @@ describe("the handshake", () => {
         agentInfo: { name: "scripted", version: "1" },
         agentCapabilities: {
           loadSession: true,
-          sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, fork: {} },
+          sessionCapabilities: {
+            ...{ list: {}, resume: {}, close: {}, delete: {}, fork: {} },
+            ...{ title: {}, archive: {}, status: {} },
+          },
         },
         authMethods: [],
       },
@@ -107,7 +110,7 @@ describe("invalid input", () => {
     const client = await Client.open(workspaceName());
     client.send(text);
     expect(await client.takeJson()).toMatchObject({ jsonrpc: "2.0", id: null, error: { code } });
-    const { response } = await client.request("_anything", {});
+    const { response } = await client.request("no/such", {});
     expect(response.error).toMatchObject({ code: -32601 });
   });
 
@@ -119,7 +122,7 @@ describe("invalid input", () => {
       id: null,
       error: { code: -32600, message: expect.stringContaining("exceeds") },
     });
-    expect((await other.request("_anything", {})).response.error).toMatchObject({ code: -32601 });
+    expect((await other.request("no/such", {})).response.error).toMatchObject({ code: -32601 });
     agent.update("still here");
     expect(texts([await client.takeJson()])).toEqual(["still here"]);
   });
@@ -133,7 +136,7 @@ describe("invalid input", () => {
   test("binary frames are ignored", async () => {
     const client = await Client.open(workspaceName());
     client.socket.send(new Uint8Array([1, 2, 3]));
-    expect((await client.request("_x", {})).response.error).toMatchObject({ code: -32601 });
+    expect((await client.request("no/such", {})).response.error).toMatchObject({ code: -32601 });
   });
 
   test.each([

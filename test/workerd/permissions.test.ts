@@ -209,6 +209,7 @@ describe("a pending permission request", () => {
       cwd: "/",
       clientCwd: "/",
       title: null,
+      archived: false,
       state: "active",
       createdAt: "",
       updatedAt: "",

@@ -37,7 +37,7 @@ export const SESSION_HELP = "session id, the beginning of one, or `last`";
 /** A session by its id, by the beginning of its id, or the most recently used session for `last`. */
 export async function resolveSessionId(api: ApiClient, text: string): Promise<string> {
   if (UUID.test(text)) return text;
-  const { sessions } = await api.sessions(200);
+  const { sessions } = await api.sessions(200, undefined, text === "last" ? "exclude" : "include");
   const ids = sessions.map((session) => session.sessionId);
   const found = text === "last" ? ids.slice(0, 1) : ids.filter((id) => text !== "" && id.startsWith(text));
   if (found.length === 1) return found[0] as string;

@@ -4,7 +4,9 @@ import { Readable } from "node:stream";
 import { blob } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { Command, Option } from "commander";
+import { MetaKey } from "../../protocol/extensions.ts";
 import type { SessionSummary, SessionView } from "../../protocol/rest.ts";
+import { ARCHIVE_FILTER, type ArchiveFilter } from "../../protocol/session-change.ts";
 import { isolate, visibleLine } from "../../protocol/visible-text.ts";
 import { CliError, describeError, EXIT } from "../cli-error.ts";
 import { ago, brief, table } from "../text-format.ts";
@@ -22,6 +24,11 @@ export function sessionsCommand(): Command {
     .addCommand(watchCommand())
     .addCommand(exporting())
     .addCommand(importing())
+    .addCommand(rename())
+    .addCommand(
+      archiving("archive", "Leave sessions out of lists; their work ends, their history stays", true),
+    )
+    .addCommand(archiving("unarchive", "List sessions again", false))
     .addCommand(ending("close", "Close sessions and keep their history", "session/close"))
     .addCommand(ending("rm", "Delete sessions and their history", "session/delete"));
 }
@@ -29,9 +36,12 @@ export function sessionsCommand(): Command {
 function ls(): Command {
   return gatewayCommand("ls", "List sessions, most recently used first")
     .option("--limit <n>", "maximum number of sessions", parseWholeNumber, 50)
-    .action(async (options: GatewayOptions & { limit: number }) => {
-      const { workspace, agent, ...rest } = options;
-      const page = await apiOf(rest).sessions(Math.min(Math.max(options.limit, 1), 200));
+    .addOption(
+      new Option("--archived <which>", "whether to list archived sessions").choices(ARCHIVE_FILTER.options),
+    )
+    .action(async (options: GatewayOptions & { limit: number; archived?: ArchiveFilter }) => {
+      const { workspace, agent, archived, ...rest } = options;
+      const page = await apiOf(rest).sessions(Math.min(Math.max(options.limit, 1), 200), undefined, archived);
       const sessions = page.sessions.filter(
         (session) =>
           (workspace === undefined || session.workspace === workspace) &&
@@ -153,6 +163,34 @@ async function openArchive(file: string) {
   }
 }
 
+function rename(): Command {
+  return gatewayCommand("rename", "Give a session a title, in place of the agent's")
+    .argument("<session>", SESSION_HELP)
+    .argument("<title>", "the new title")
+    .action(async (text: string, title: string, options: GatewayOptions) => {
+      const api = apiOf(options);
+      const sessionId = await resolveSessionId(api, text);
+      const changed = await api.changeSession(sessionId, { title });
+      print(options, { sessionId, ...changed }, () => visibleLine(changed.title ?? ""));
+    });
+}
+
+function archiving(name: string, summary: string, archived: boolean): Command {
+  return gatewayCommand(name, summary)
+    .argument("<session...>", SESSION_HELP)
+    .action(async (ids: string[], options: GatewayOptions) => {
+      const api = apiOf(options);
+      const done: string[] = [];
+      for (const text of ids) {
+        const id = await resolveSessionId(api, text);
+        await api.changeSession(id, { archived });
+        done.push(id);
+        if (!options.json) printNote(`${name}d ${id}`);
+      }
+      if (options.json) print(options, { sessions: done }, () => "");
+    });
+}
+
 /** Closing and deleting are ACP methods, so the command does exactly what an editor would do. */
 function ending(name: string, summary: string, method: "session/close" | "session/delete"): Command {
   return gatewayCommand(name, summary)
@@ -167,7 +205,9 @@ function ending(name: string, summary: string, method: "session/close" | "sessio
           const id = await resolveSessionId(api, text);
           // In ACP, deleting an unknown session succeeds, but a user who names a session wants to know.
           await api.session(id);
-          await connection.agent.request(method, { sessionId: id });
+          // A person who names a session means the session, whoever else uses it.
+          const meant = method === "session/close" && { _meta: { [MetaKey.closeMeans]: "end" } };
+          await connection.agent.request(method, { sessionId: id, ...meant });
           done.push(id);
           if (!options.json) printNote(`${name === "rm" ? "deleted" : "closed"} ${id}`);
         }

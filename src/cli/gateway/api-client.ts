@@ -18,6 +18,7 @@ import type {
   WorkspaceView,
 } from "../../protocol/rest.ts";
 import type { SecurityReport } from "../../protocol/security-report.ts";
+import type { ArchiveFilter, ChangedSession, SessionChange } from "../../protocol/session-change.ts";
 import { CliError, describeError, EXIT } from "../cli-error.ts";
 import { refusalError } from "./refusal-error.ts";
 import type { Target } from "./target.ts";
@@ -34,13 +35,19 @@ export class ApiClient {
     this.#target = target;
   }
 
-  async sessions(limit: number, cursor?: string) {
-    const query = new URLSearchParams({ limit: String(limit), ...(cursor && { cursor }) });
+  async sessions(limit: number, cursor?: string, archived?: ArchiveFilter) {
+    const filter = { ...(cursor && { cursor }), ...(archived && { archived }) };
+    const query = new URLSearchParams({ limit: String(limit), ...filter });
     return this.#json<SessionList>(`/api/sessions?${query}`);
   }
 
   session(id: string): Promise<SessionView> {
     return this.#json(`/api/sessions/${encodeURIComponent(id)}`);
+  }
+
+  changeSession(id: string, change: SessionChange): Promise<ChangedSession> {
+    const body = JSON.stringify(change);
+    return this.#json(`/api/sessions/${encodeURIComponent(id)}`, { method: "PATCH", body });
   }
 
   reindex(workspace: string | undefined): Promise<ReindexProgress> {

@@ -5,7 +5,8 @@ import type { Caller } from "../../protocol/caller.ts";
 import { type AgentStatusNotice, ExtensionMethod } from "../../protocol/extensions.ts";
 import type { Limits } from "../../protocol/limits.ts";
 import type { WorkspaceView } from "../../protocol/rest.ts";
-import type { Client } from "../client.ts";
+import { RPC_VERSION } from "../../protocol/versions.ts";
+import { type Client, subscriptionsOf } from "../client.ts";
 
 /**
  * Control frames of `/agent/ws`: JSON objects that are no JSON-RPC messages, by which a web client chooses its agent
@@ -67,12 +68,16 @@ export class AgentControl {
   }
 
   async #leaveSessions(): Promise<void> {
-    const { connection, caller } = this.#client.state;
+    const { connection, caller, sent } = this.#client.state;
+    const subscriptions = subscriptionsOf(this.#client.state);
+    const order = { v: RPC_VERSION, caller, number: sent, subscriptions, closes: true, frame: null };
     await Promise.all(
       this.#client.sessions().map(async (sessionId) => {
         const find = () => sessionObject(this.#env, caller.tenant, sessionId);
-        await callObject(find, (session) => session.close(caller, connection));
-        await callObject(find, (session) => session.detach(connection));
+        const left = await callObject(find, (session) => session.detach(connection, order));
+        // Release 0.1.0 ignores the order.
+        if (left === undefined) await callObject(find, (session) => session.close(caller, connection));
+        if (left?.ok && left.value.ended) await callObject(find, (session) => session.detach(connection));
       }),
     );
     this.#client.releaseAll();

@@ -5,7 +5,10 @@ import { recordOf } from "../../protocol/json-value.ts";
 /** Capabilities that the gateway adds to every agent: it keeps the history and the index itself. */
 const OWN_CAPABILITIES = {
   loadSession: true,
-  sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, fork: {} },
+  sessionCapabilities: {
+    ...{ list: {}, resume: {}, close: {}, delete: {}, fork: {} },
+    ...{ title: {}, archive: {}, status: {} },
+  },
 };
 
 /** The gateway's answer to `initialize`: the agent's answer, with the session methods that the gateway provides. */
@@ -18,11 +21,18 @@ export function initializeResult(agent: Record<string, unknown> | null): Record<
     protocolVersion: 1,
     agentCapabilities: {
       ...own,
+      ...(own.mcpCapabilities !== undefined && { mcpCapabilities: withoutAcp(own.mcpCapabilities) }),
       ...OWN_CAPABILITIES,
       sessionCapabilities: { ...recordOf(own.sessionCapabilities), ...OWN_CAPABILITIES.sessionCapabilities },
     },
     authMethods: agent?.authMethods ?? [],
   };
+}
+
+/** MCP over ACP needs the one client that has the server, and the agent talks to all clients of a session. */
+function withoutAcp(capabilities: unknown): Record<string, unknown> {
+  const { acp: _, ...rest } = recordOf(capabilities);
+  return rest;
 }
 
 /** The gateway speaks version 1. A client that offers another integer learns that from the answer. */

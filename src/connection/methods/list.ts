@@ -7,6 +7,7 @@ import { MetaKey } from "../../protocol/extensions.ts";
 import { type Refusal, rpcErrorOf } from "../../protocol/refusal.ts";
 import type { SessionSummary } from "../../protocol/rest.ts";
 import { schemaFault } from "../../protocol/schema-fault.ts";
+import { ARCHIVE_FILTER } from "../../protocol/session-change.ts";
 
 /** `session/list` for every agent: sessions of the caller's workspaces, from the gateway's own index. */
 export async function listForClient(
@@ -20,6 +21,7 @@ export async function listForClient(
   const listed = await listSessions(index, caller, PAGE, {
     cursor: read.data.cursor ?? undefined,
     cwd,
+    archived: read.data.archived ?? undefined,
   }).catch((error: unknown) => {
     if (error instanceof IndexUnavailable) return undefined;
     throw error;
@@ -32,12 +34,13 @@ export async function listForClient(
 
 /** Repeats the directory that the client asked for: the client may know the workspace by no other path. */
 function sessionInfo(session: SessionSummary, cwd: string | undefined) {
-  const { sessionId, clientCwd, title, updatedAt, workspace, agent, state } = session;
+  const { sessionId, clientCwd, title, archived, updatedAt, workspace, agent, state } = session;
   return {
     sessionId,
     cwd: cwd ?? clientCwd,
     title,
     updatedAt,
+    archived,
     _meta: { [MetaKey.workspace]: workspace, [MetaKey.agent]: agent, [MetaKey.state]: state },
   };
 }
@@ -52,6 +55,7 @@ const PAGE = 50;
 
 const PARAMS = z.looseObject({
   cwd: z.string().max(4096).nullish(),
+  archived: ARCHIVE_FILTER.nullish(),
   cursor: z
     .string()
     .regex(/^\S{1,40} [0-9a-f-]{36}$/, "not a cursor of session/list")

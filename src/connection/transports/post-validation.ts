@@ -43,6 +43,7 @@ const MISSING = "Missing Acp-Session-Id";
 const SESSION_SCOPED: ReadonlySet<string> = new Set([
   "session/cancel",
   "session/close",
+  "session/detach",
   "session/delete",
   "session/fork",
   "session/load",
@@ -51,4 +52,8 @@ const SESSION_SCOPED: ReadonlySet<string> = new Set([
   "session/set_config_option",
   "session/set_mode",
   "session/set_model",
+  "session/set_title",
+  "session/archive",
+  "session/unarchive",
+  "session/status",
 ]);

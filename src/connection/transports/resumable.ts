@@ -189,6 +189,7 @@ export class ResumableClient {
         await this.#frame(text, {
           number,
           answer: (answer) => this.#answer(number, answer),
+          tell: (text) => this.#answer(null, text),
           waitFor: (promise) => handedOver.push(promise),
           undelivered: () => this.#undelivered(socket),
         });
@@ -241,7 +242,7 @@ export class ResumableClient {
   }
 
   /** A request that comes a second time has its answer already: the store keeps one answer per number. */
-  #answer(number: number, text: string): void {
+  #answer(number: number | null, text: string): void {
     if (!this.#stored.exists) return;
     this.#parts.store.put(OWN, text, number);
     const socket = this.#client.socket();

@@ -3,15 +3,18 @@ import { cursorAfter } from "../../protocol/cursor.ts";
 import type { Client } from "../client.ts";
 import type { ConnectionStore } from "../connection-store.ts";
 import type { StoredClient } from "../stored-client.ts";
+import type { StreamReaders } from "./event-stream-readers.ts";
 
 /** The state of a Streamable HTTP client, all of it in storage. */
 export class HttpState implements Client {
   readonly #store: ConnectionStore;
   readonly #stored: StoredClient;
+  readonly #readers: StreamReaders;
 
-  constructor(store: ConnectionStore, stored: StoredClient) {
+  constructor(store: ConnectionStore, stored: StoredClient, readers: StreamReaders) {
     this.#store = store;
     this.#stored = stored;
+    this.#readers = readers;
   }
 
   get state(): ClientState {
@@ -42,7 +45,10 @@ export class HttpState implements Client {
     return false;
   }
 
+  /** A client that attaches again later reads from its new attachment on. */
   release(sessionId: string): void {
     this.#store.detach(sessionId);
+    this.#store.setCursor(sessionId, null);
+    this.#readers.of(sessionId)?.moveTo(null);
   }
 }

@@ -40,9 +40,9 @@ export class HttpClient {
     const { ctx, env, store, lifetime, logins, limits } = parts;
     this.#parts = parts;
     this.#stored = new StoredClient(parts);
-    const client = new HttpState(store, this.#stored);
-    this.#client = client;
     this.#readers = new StreamReaders(ctx, limits);
+    const client = new HttpState(store, this.#stored, this.#readers);
+    this.#client = client;
     this.#intake = new Intake({
       client,
       admission: new Admission(env, client, limits),
@@ -71,6 +71,7 @@ export class HttpClient {
       answer: (text) => {
         answer = text;
       },
+      tell: () => {},
       waitFor: () => {},
       undelivered: () => {},
     };
@@ -96,6 +97,7 @@ export class HttpClient {
         isUndelivered = true;
       },
       answer: (text) => this.#answer(frame, session, text),
+      tell: (text) => this.#answer(frame, session, text),
       waitFor: (promise) => handedOver.push(promise),
     };
     let result: Result<undefined>;

@@ -47,6 +47,7 @@ export class SocketClient {
     };
     this.#exchange = {
       answer,
+      tell: answer,
       waitFor: (promise) => ctx.waitUntil(promise),
       // The client connects again, loads the session and sees what the session has.
       undelivered: () => ws.close(CloseCode.tryAgainLater, "session does not respond"),

@@ -86,6 +86,18 @@ export class ClientCursor {
       });
   }
 
+  /** Ends the reading of a client that leaves. Resolves when no page is under way any more. */
+  stop(): Promise<void> {
+    this.#release?.();
+    if (this.#activity.kind !== "pumping") {
+      this.#activity = { kind: "superseded" };
+      return Promise.resolve();
+    }
+    return new Promise((ended) => {
+      this.#activity = { kind: "superseded", ended };
+    });
+  }
+
   /** The last event read, if that is known. */
   get position(): number | undefined {
     return this.#state.kind === "unlocated" ? undefined : this.#state.position;

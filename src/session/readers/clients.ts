@@ -11,6 +11,7 @@ import type { HistoryArchive } from "../log/history-archive.ts";
 import type { Journal } from "../log/journal.ts";
 import { ClientCursor } from "./client-cursor.ts";
 import type { LogReader } from "./delivery.ts";
+import { type Departure, Leavers } from "./leavers.ts";
 import { PageRoom } from "./page-room.ts";
 import { type Places, placeRefusal } from "./places.ts";
 import { type Presence, renewPresence } from "./presence.ts";
@@ -36,6 +37,7 @@ type Reports = { gone(connection: string): void; unreachable(): void };
 /** The clients attached to a session, each with its cursor over the log. */
 export class Clients {
   readonly #sql: SqlStorage;
+  readonly #leavers: Leavers;
   readonly #journal: Journal;
   readonly #port: (connection: string) => ClientPort;
   readonly #report: Reports;
@@ -51,7 +53,7 @@ export class Clients {
   readonly #received = new Map<string, number>();
 
   constructor(
-    sql: SqlStorage,
+    { sql, kv }: Pick<DurableObjectStorage, "sql" | "kv">,
     journal: Journal,
     archive: HistoryArchive,
     port: (connection: string) => ClientPort,
@@ -59,6 +61,7 @@ export class Clients {
     limits: Limits,
   ) {
     this.#sql = sql;
+    this.#leavers = new Leavers(kv);
     this.#journal = journal;
     this.#port = port;
     this.#report = report;
@@ -157,6 +160,13 @@ export class Clients {
     return placeRefusal(caller, owner, { all: this.#cursors.size, byLink }, this.#places, "clients");
   }
 
+  /** The connections that may steer the session. */
+  controllers(): string[] {
+    return [...this.#cursors.values()].flatMap(({ connection, presence: { role } }) =>
+      role === "controller" ? connection : [],
+    );
+  }
+
   /** The connections that get the agent's requests. */
   answering(): string[] {
     return [...this.#cursors.values()].flatMap(({ connection, presence }) =>
@@ -195,6 +205,22 @@ export class Clients {
     this.#report.gone(connection);
   }
 
+  /**
+   * Detaches a client that keeps its connection, which may repeat messages from before. Resolves when no page is on its
+   * way to the connection any more.
+   */
+  async leave(connection: string, departure: Departure): Promise<void> {
+    const cursor = this.#cursors.get(connection);
+    this.#leavers.add({ ...departure, connection });
+    this.detach(connection);
+    await cursor?.stop();
+  }
+
+  /** The departure of a client that has not come back since. */
+  departureOf(connection: string): Departure | undefined {
+    return this.has(connection) ? undefined : this.#leavers.find(connection);
+  }
+
   detach(connection: string): void {
     this.#cursors.delete(connection);
     this.#ports.delete(connection);
@@ -210,7 +236,7 @@ export class Clients {
 
   /** Number of the client's last frame. */
   lastReceived(connection: string): number {
-    return this.#received.get(connection) ?? 0;
+    return this.#received.get(connection) ?? this.#leavers.find(connection)?.number ?? 0;
   }
 
   setReceived(connection: string, last: number): void {

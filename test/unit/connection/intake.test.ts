@@ -196,6 +196,7 @@ test("before initialize, a request is answered and anything else is ignored", ()
   const answers: string[] = [];
   const exchange: Exchange = {
     answer: (text) => answers.push(text),
+    tell: () => {},
     waitFor: () => {},
     undelivered: () => {},
   };
@@ -243,6 +244,7 @@ async function receive(intake: Intake, text: string): Promise<{ result: IntakeRe
   const answers: unknown[] = [];
   const exchange: Exchange = {
     answer: (answer) => answers.push(JSON.parse(answer)),
+    tell: () => {},
     waitFor: () => {},
     undelivered: () => {},
   };

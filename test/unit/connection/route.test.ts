@@ -61,13 +61,31 @@ describe("a frame goes to", () => {
     expect(route(request("session/delete", { sessionId: SESSION }))).toMatchObject({ to: "deletion" });
     expect(route(request("authenticate"))).toMatchObject({ to: "agent-process" });
     expect(route(request("logout"))).toMatchObject({ to: "agent-process" });
+    for (const method of ["session/close", "session/detach", "_acp-edge/detach"])
+      expect(route(request(method, { sessionId: SESSION }))).toMatchObject({ to: "departure" });
+    for (const method of ["session/status", "session/set_title", "session/archive", "session/unarchive"])
+      expect(route(request(method, { sessionId: SESSION }))).toMatchObject({ to: "local-method", method });
+  });
+
+  test.each(["auth/status", "providers/list", "providers/set", "providers/disable", "_vendor/x"])(
+    "the agent's process, if it names no session: %s",
+    (method) => {
+      expect(route(request(method))).toMatchObject({ to: "agent-process" });
+      expect(route({ method, params: {} })).toEqual({ to: "newest-session" });
+    },
+  );
+
+  test("nobody, if it uses the gateway's own prefix or MCP over ACP without a session", () => {
+    for (const method of ["_acp-edge/unknown", "mcp/message"])
+      expect(route(request(method))).toMatchObject({ to: "refusal", error: { code: -32601 } });
   });
 });
 
 describe("a frame of an observer", () => {
   test.each([
     ...["session/new", "session/fork", "session/delete", "authenticate", "logout", "session/prompt"],
-    ...["session/cancel", "session/set_mode", "_anything/else", "no/such"],
+    ...["session/cancel", "session/set_mode", "_anything/else", "no/such", "auth/status", "providers/set"],
+    ...["session/close", "session/set_title", "session/archive", "session/unarchive"],
   ])("gets no further than its connection: %s", (method) => {
     expect(route(request(method, { sessionId: SESSION }), OBSERVER)).toMatchObject({
       to: "refusal",
@@ -78,6 +96,12 @@ describe("a frame of an observer", () => {
 
   test.each(["session/load", "session/resume", "$/cancel_request"])("is no notification: %s", (method) => {
     expect(route({ method, params: { sessionId: SESSION } }, OBSERVER)).toEqual({ to: "nowhere" });
+  });
+
+  test("may leave a session, and ask for its status", () => {
+    const params = { sessionId: SESSION };
+    expect(route(request("session/detach", params), OBSERVER).to).toBe("departure");
+    expect(route(request("session/status", params), OBSERVER).to).toBe("local-method");
   });
 
   test("is no answer to an agent", () => {

@@ -129,6 +129,13 @@ describe("other credentials", () => {
         _meta: { "api-key": SECRET, more: { deep: [SECRET] } },
       }),
     ],
+    [
+      "everything but the name and the type of a provider",
+      request("providers/set", {
+        ...{ providerId: "main", apiType: "anthropic", baseUrl: `https://${SECRET}@a.example` },
+        ...{ headers: { Authorization: SECRET }, apiKey: SECRET, _meta: { a: SECRET } },
+      }),
+    ],
     ["what a logout has in _meta", request("logout", { _meta: { token: SECRET } })],
     ...["session/new", "session/load", "session/resume", "session/fork"].map((method) => [
       `_meta of ${method}`,

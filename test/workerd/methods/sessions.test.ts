@@ -46,6 +46,7 @@ describe("session/list", () => {
           cwd: "/somewhere/else",
           title: null,
           updatedAt: expect.any(String),
+          archived: false,
           _meta: {
             "acp-edge/workspace": workspace,
             "acp-edge/agent": "scripted",

@@ -218,6 +218,10 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
     method: "POST",
     body: "not an archive",
   })),
+  "PATCH /api/sessions/:id": probe(
+    controller(),
+    session("", { method: "PATCH", headers: JSON_TYPE, body: JSON.stringify({ title: "A title" }) }),
+  ),
   "DELETE /api/sessions/:id/queue/:turn": spending(
     probe(
       controller(204),

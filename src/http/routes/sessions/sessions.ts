@@ -1,8 +1,9 @@
 import { Hono } from "hono";
 import { listSessions } from "../../../index/session-index.ts";
-import { PAGE_QUERY, type SessionList } from "../../../protocol/rest.ts";
+import { SESSION_QUERY, type SessionList } from "../../../protocol/rest.ts";
+import { type ChangedSession, SESSION_CHANGE } from "../../../protocol/session-change.ts";
 import type { AppEnv } from "../../app-env.ts";
-import { parseQuery } from "../../input.ts";
+import { parseBody, parseQuery } from "../../input.ts";
 import { requireScope } from "../../middleware/authentication.ts";
 import { unwrap } from "../../refusal-response.ts";
 import { askSession, sessionOf } from "../../targets.ts";
@@ -10,13 +11,19 @@ import { askSession, sessionOf } from "../../targets.ts";
 export const sessionRoutes = new Hono<AppEnv>();
 
 sessionRoutes.get("/sessions", async (c) => {
-  const { limit, cursor } = parseQuery(c, PAGE_QUERY);
-  return c.json<SessionList>(await listSessions(c.env.INDEX, c.get("caller"), limit, { cursor }));
+  const { limit, ...filter } = parseQuery(c, SESSION_QUERY);
+  return c.json<SessionList>(await listSessions(c.env.INDEX, c.get("caller"), limit, filter));
 });
 
 sessionRoutes.get("/sessions/:id", async (c) => {
   const view = unwrap(await askSession(c, c.req.param("id"), (session) => session.view(c.get("caller"))));
   return c.body(view, 200, { "Content-Type": "application/json" });
+});
+
+sessionRoutes.patch("/sessions/:id", requireScope("session:prompt"), async (c) => {
+  const change = await parseBody(c, SESSION_CHANGE);
+  const session = sessionOf(c, c.req.param("id"));
+  return c.json<ChangedSession>(unwrap(await session.change(c.get("caller"), change, "api")));
 });
 
 sessionRoutes.delete("/sessions/:id/queue/:turn", requireScope("session:prompt"), async (c) => {

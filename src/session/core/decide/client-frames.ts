@@ -16,6 +16,7 @@ import { allowsEverything, checkOpening } from "../../../protocol/opening-rules.
 import { isReaderRequest } from "../../../protocol/reader-messages.ts";
 import { currentSetup } from "../read/current-setup.ts";
 import { badCursor } from "../read/replay.ts";
+import { isAskedBy } from "../state/askers.ts";
 import type { BroughtMember } from "../state/brought-members.ts";
 import { openAgentSession, requestProcess } from "./agent-process.ts";
 import { cancelRequestsOfAgent, clientAnswer } from "./agent-requests.ts";
@@ -48,13 +49,17 @@ export function open(batch: Batch, connection: string, frame: Frame, identity: O
   else requestProcess(batch);
 }
 
-/** `answering` are the connections that the agent's requests are put to. */
+/**
+ * `answering` are the connections that the agent's requests are put to. `as` is the lost connection that the client
+ * continues.
+ */
 export type ClientInput = {
   connection: string;
   caller: Caller;
   answering: readonly string[];
   /** The members of a load or resume that are not those of the session, see `broughtBy`. */
   brings?: readonly BroughtMember[];
+  as?: string | undefined;
 };
 
 /** The caller drops frames that a connection sends twice after losing touch with the session. */
@@ -65,7 +70,7 @@ export function clientFrame(batch: Batch, client: ClientInput, frame: Frame, new
     case "response":
       return answer(batch, client, frame);
     case "notification":
-      if (frame.method === "session/cancel") return cancelTurn(batch, connection, frame);
+      if (frame.method === "session/cancel") return cancelTurn(batch, client, frame);
       if (frame.method === "$/cancel_request") return cancelRequest(batch, connection, frame);
       return pass(batch, connection, frame);
     case "request":
@@ -146,12 +151,16 @@ function pass(batch: Batch, connection: string, frame: RequestFrame | Notificati
   dispatch(batch, connection, frame, null);
 }
 
-/** Cancels the running turn and every prompt behind it in the queue. */
-function cancelTurn(batch: Batch, connection: string, frame: Frame): void {
-  const { turn, agent } = batch.state;
+/** Cancels the running turn, whoever asked for it, and the client's own prompts behind it in the queue. */
+function cancelTurn(batch: Batch, { connection, as }: ClientInput, frame: Frame): void {
+  const { turn, agent, awaitingAgent } = batch.state;
+  const names = as === undefined ? [connection] : [connection, as];
   const passes = turn !== null && agent === "ready";
   batch.frame("client", "out", frame, passes ? { connection } : { connection, stop: "gateway" });
-  cancelQueued(batch);
+  cancelQueued(batch, (seq) => {
+    const request = awaitingAgent[seq];
+    return request !== undefined && isAskedBy(request, names);
+  });
   if (turn) cancelRequestsOfAgent(batch, "session/cancel");
 }
 

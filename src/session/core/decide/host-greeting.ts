@@ -42,11 +42,12 @@ export function hostHello(batch: Batch, hello: HostHello, placement: ProcessPlac
     hostBack(batch, run, host);
   } else {
     processReplaced(batch);
-    const { io: clientIo, opening } = placement;
+    const { io: clientIo, opening, closeMeans = "auto" } = placement;
     batch.fact("gateway", "runtime.connected", {
       ...{ run, agent, host, root, processRequest, delivered },
       ...(clientIo === "client" && { clientIo }),
       ...(!allowsEverything(opening) && { opening }),
+      ...(closeMeans !== "auto" && { closeMeans }),
     });
   }
   if (hello.draining) drain(batch, host);

@@ -21,7 +21,7 @@ import {
   UNREADABLE_ANSWER,
   unreadableAnswer,
 } from "../../../protocol/message-head.ts";
-import { ioOf, isUnknownIo } from "../../../protocol/methods.ts";
+import { ioOf, isLogin, isMcpMessage, isUnknownIo } from "../../../protocol/methods.ts";
 import type { Route } from "../events/event.ts";
 import { chunkText } from "../state/fold-frame.ts";
 import type { SessionState } from "../state/state.ts";
@@ -36,8 +36,9 @@ import { type IoClient, routeToClient } from "./client-files.ts";
 import { answerPermission, badPermissionRequest } from "./permissions.ts";
 import { rulingOn } from "./policy.ts";
 import { processEnded } from "./process-end.ts";
-import { drainForProcess, isForProcess } from "./queue.ts";
+import { drainForProcess } from "./queue.ts";
 import { idTooLong, tooLarge, tooMany } from "./request-limits.ts";
+import { tellTitle } from "./session-change.ts";
 import { restoreSettings, shownSettings, tellChanges } from "./settings.ts";
 import { endTurn } from "./turns.ts";
 
@@ -151,12 +152,13 @@ function hostSent(batch: Batch, raw: string): void {
 
 function agentNotification(batch: Batch, frame: NotificationFrame): void {
   // The gateway's own messages to clients: no agent speaks in its name.
-  if (isReservedMethod(frame.method) || isUnknownIo(frame.method)) {
+  if (isReservedMethod(frame.method) || isUnknownIo(frame.method) || isMcpMessage(frame.method)) {
     batch.frame("agent", "in", frame, { stop: "stray" });
     return;
   }
   if (frame.method !== "$/cancel_request") {
     recordWithViolations(batch, () => batch.frame("agent", "in", frame, replayRoute(batch.state, frame)));
+    if (batch.state.title !== undefined && setsTitle(frame)) tellTitle(batch);
     return;
   }
   const span = frame.spans.requestId;
@@ -170,6 +172,11 @@ function agentNotification(batch: Batch, frame: NotificationFrame): void {
   const re = Number(key);
   batch.frame("agent", "in", frame, pending.to === undefined ? { re } : { re, to: pending.to });
   cancelledByAgent(batch, re, pending);
+}
+
+function setsTitle(frame: NotificationFrame): boolean {
+  const update = recordOf(paramsOf(frame).update);
+  return update.sessionUpdate === "session_info_update" && update.title !== undefined;
 }
 
 /**
@@ -204,6 +211,7 @@ function agentRequest(batch: Batch, frame: RequestFrame, clients: () => readonly
     methodTooLong(frame, limits.idChars) ??
     reserved(method) ??
     unknownIo(method) ??
+    mcpMessage(method) ??
     tooMany(limits, open.length, "Clients have not answered") ??
     tooLargeWith(batch, frame, open);
   if (refusal) {
@@ -235,6 +243,12 @@ function reserved(method: string): RpcError | undefined {
 function unknownIo(method: string): RpcError | undefined {
   const message = `${method} is not a method for files or terminals that ACP has`;
   return isUnknownIo(method) ? { code: ErrorCode.methodNotFound, message } : undefined;
+}
+
+/** No client is told that the agent takes MCP servers over ACP, so no client has one. */
+function mcpMessage(method: string): RpcError | undefined {
+  const message = `${method}: no client has an MCP server for this agent`;
+  return isMcpMessage(method) ? { code: ErrorCode.methodNotFound, message } : undefined;
 }
 
 function waitsForClients(state: SessionState, { method, value }: RequestFrame): boolean {
@@ -340,7 +354,7 @@ function agentAnswer(batch: Batch, frame: ResponseFrame): void {
   noteUnreadable(batch, frame, method);
   if (shown) tellChanges(batch, shown, connection);
   if (shown && connection === undefined && state.wanted) restoreSettings(batch);
-  if (isForProcess(method) && connection !== undefined && "result" in frame.value)
+  if (isLogin(method) && connection !== undefined && "result" in frame.value)
     batch.fact("gateway", "agent.login", { request: seq, method, connection });
   if (loggedIn(batch, seq)) return openAgentSession(batch);
   if (pending.method === "session/prompt") endTurn(batch, seq, pending, frame);

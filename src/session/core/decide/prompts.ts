@@ -1,11 +1,12 @@
 import { ErrorCode, errorResponse } from "../../../protocol/errors.ts";
 import { type Frame, type RequestFrame, rewrite } from "../../../protocol/frame.ts";
+import { isProcessRequest } from "../state/fold-frame.ts";
 import type { KeyedPrompt } from "../state/state.ts";
 import { requestProcess } from "./agent-process.ts";
 import { refuseClient } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import { badPromptKey, promptKey } from "./idempotency-key.ts";
-import { isForProcess, isRestoring, laterMembersRefusal, promptRefusal } from "./queue.ts";
+import { isRestoring, laterMembersRefusal, promptRefusal } from "./queue.ts";
 import { tooMany } from "./request-limits.ts";
 
 /** Prompts of clients: each runs at once, waits in the queue, or repeats a prompt that has run. */
@@ -59,7 +60,7 @@ function repeatPrompt(
 export function dispatch(batch: Batch, connection: string, frame: Frame, turnId: string | null): void {
   const { state } = batch;
   const context = turnId === null ? state.context : { ...state.context, turnId };
-  const waits = isForProcess(frame.method)
+  const waits = isProcessRequest(frame)
     ? !state.run?.initialized || state.run.stopping
     : state.agent !== "ready" ||
       isRestoring(state) ||

@@ -1,8 +1,9 @@
 import { ErrorCode, type RpcError } from "../../../protocol/errors.ts";
 import { type Frame, paramsOf } from "../../../protocol/frame.ts";
 import type { Limits } from "../../../protocol/limits.ts";
+import { isLogin } from "../../../protocol/methods.ts";
 import { allowsEverything, checkLaterMembers } from "../../../protocol/opening-rules.ts";
-import type { Queued, SessionState } from "../state/state.ts";
+import type { Queued, RequestToAgent, SessionState } from "../state/state.ts";
 import { isSetter } from "../state/wanted-settings.ts";
 import { settle } from "./answers.ts";
 import type { Batch } from "./batch.ts";
@@ -20,15 +21,15 @@ export function promptRefusal(state: SessionState, limits: Limits): RpcError | u
   return undefined;
 }
 
-/** Whether a method is for the agent's process and not for its session: without a login the session may not open. */
-export function isForProcess(method: string | undefined): boolean {
-  return method === "authenticate" || method === "logout";
+/** Whether a request needs no agent session. A state of release 0.1.0 does not say so of logins. */
+function isForProcess(request: RequestToAgent | undefined): boolean {
+  return request?.process === true || isLogin(request?.method ?? "");
 }
 
-/** Sends a process that is up the frames that need no agent session. */
+/** Sends a process that is up the requests that need no agent session: without a login the session may not open. */
 export function drainForProcess(batch: Batch): void {
   const { queue, awaitingAgent } = batch.state;
-  for (const { seq, turnId } of queue.filter((item) => isForProcess(awaitingAgent[item.seq]?.method)))
+  for (const { seq, turnId } of queue.filter((item) => isForProcess(awaitingAgent[item.seq])))
     batch.fact("gateway", "queue.dequeued", { seq, turnId });
 }
 
@@ -79,10 +80,10 @@ export function stopForDrain(batch: Batch): void {
   if (run) batch.fact("gateway", "queue.owner.drained", { run: run.id, host: run.host });
 }
 
-/** Takes every prompt out of the queue, with the answer of a cancelled turn. */
-export function cancelQueued(batch: Batch): void {
+/** Takes prompts out of the queue, with the answer of a cancelled turn: all prompts, or those that `isMeant` names. */
+export function cancelQueued(batch: Batch, isMeant: (seq: number) => boolean = () => true): void {
   for (const { seq, turnId } of [...batch.state.queue]) {
-    if (turnId === null) continue;
+    if (turnId === null || !isMeant(seq)) continue;
     batch.fact("gateway", "queue.dequeued", { seq, turnId, dropped: "cancelled" });
     settle(batch, seq, { result: { stopReason: "cancelled" } });
     batch.fact("gateway", "turn.cancelled", { turnId, prompt: seq, stopReason: "cancelled" });

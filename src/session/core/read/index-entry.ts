@@ -1,4 +1,5 @@
 import { isoTime } from "../../../protocol/iso-time.ts";
+import { titleOf } from "../state/session-title.ts";
 import type { SessionState } from "../state/state.ts";
 import { pendingPermissions, sessionStatus } from "./projection.ts";
 
@@ -13,7 +14,8 @@ export function indexEntry(state: SessionState) {
     agent: identity.agent,
     cwd: run?.root ?? identity.cwd,
     clientCwd: identity.cwd,
-    title: state.report.info.title,
+    title: titleOf(state),
+    archived: state.archived ?? false,
     state: sessionStatus(state),
     createdAt: isoTime(state.createdAt),
     updatedAt: isoTime(state.lastAt),

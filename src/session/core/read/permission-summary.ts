@@ -4,6 +4,7 @@ import { isRecord, recordOf } from "../../../protocol/json-value.ts";
 import type { PermissionSummary } from "../../../protocol/permission.ts";
 import { permissionDetails } from "../../../protocol/permission-details.ts";
 import { optionsIn } from "../decide/permissions.ts";
+import { titleOf } from "../state/session-title.ts";
 import type { SessionState } from "../state/state.ts";
 import { STATE_BUDGET } from "../state/state-budget.ts";
 import { findToolCall } from "../state/tool-calls.ts";
@@ -23,7 +24,7 @@ export function permissionSummary(
   if (!pending || !state.identity) return null;
   return {
     workspace: state.identity.workspace,
-    sessionTitle: state.report.info.title,
+    sessionTitle: titleOf(state),
     title: titleIn(params) ?? pending.title,
     kind: pending.kind,
     options: optionsIn(params),

@@ -1,6 +1,7 @@
 import { isoTime } from "../../../protocol/iso-time.ts";
 import type { Choice } from "../state/agent-settings.ts";
 import type { Bounded } from "../state/bounded-values.ts";
+import { titleOf } from "../state/session-title.ts";
 import type { Queued, RequestOfAgent, SessionState } from "../state/state.ts";
 import { DETAILS, findToolCall, type ToolCall } from "../state/tool-calls.ts";
 import { findTurn, type TurnRecord } from "../state/turn-history.ts";
@@ -35,8 +36,9 @@ export function project(state: SessionState): Record<string, unknown> {
       activeSegment: "events/000000000001.ndjson",
     },
     state: sessionStatus(state),
-    title: report.info.title,
-    info: { title: report.info.title, updatedAt: report.info.updatedAt, ...metaOf(report.info.meta) },
+    title: titleOf(state),
+    archived: state.archived ?? false,
+    info: { title: titleOf(state), updatedAt: report.info.updatedAt, ...metaOf(report.info.meta) },
     agentStatus: state.agent,
     host: run && { name: run.host, run: run.id, connected: run.connected, draining: run.draining },
     mode: choice(report.modes),

@@ -13,6 +13,7 @@ import type {
 import { optionsIn } from "../decide/permissions.ts";
 import { FACTS, type Facts } from "../events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "../events/event.ts";
+import { titleOf } from "../state/session-title.ts";
 import type { SessionIdentity, SessionState } from "../state/state.ts";
 import { STATE_BUDGET } from "../state/state-budget.ts";
 import { isAgentFailure } from "./for-client.ts";
@@ -46,7 +47,7 @@ function webhookMessageOf(
   maxOptions: number,
 ): WebhookMessage | undefined {
   const timestamp = isoTime(event.at);
-  const about = { workspace, sessionId: state.sessionId, sessionTitle: state.report.info.title };
+  const about = { workspace, sessionId: state.sessionId, sessionTitle: titleOf(state) };
   switch (event.kind) {
     case "permission.requested": {
       const permission = pendingPermission(state, event.payload, maxOptions);

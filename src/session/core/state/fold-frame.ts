@@ -1,5 +1,6 @@
 import { type Frame, paramsOf, type RequestFrame, resultOf } from "../../../protocol/frame.ts";
 import { recordOf } from "../../../protocol/json-value.ts";
+import { isForProcess } from "../../../protocol/methods.ts";
 import { promptKey } from "../decide/idempotency-key.ts";
 import { type FrameEvent, historyCharsOf, type Route } from "../events/event.ts";
 import { foldResult, foldUpdate } from "./agent-report.ts";
@@ -135,7 +136,13 @@ function requestToAgent(state: SessionState, frame: RequestFrame, route: Route):
   const setting = route.connection === undefined ? settingName(method, frame.value.params) : undefined;
   if (setting !== undefined) pending.setting = setting;
   noteSetting(state.wanted, "asked", setting);
+  if (isProcessRequest(frame)) pending.process = true;
   return pending;
+}
+
+/** Whether a frame is for the agent's process and not for its session. */
+export function isProcessRequest({ kind, method, sessionId }: Frame): boolean {
+  return kind === "request" && sessionId === undefined && isForProcess(method ?? "");
 }
 
 function acceptPrompt(state: SessionState, { frame, seq, at, context, requestId }: FrameEvent): void {

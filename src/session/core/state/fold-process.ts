@@ -86,6 +86,8 @@ function startRun(state: SessionState, hello: Facts["runtime.connected"], seq: n
     opening: hello.opening ?? OPEN_RULES,
     terminals: [],
   };
+  if (hello.closeMeans === undefined) delete state.closeMeans;
+  else state.closeMeans = hello.closeMeans;
   state.home = hello.host;
   const wanted = state.wanted ?? wantedIn(state.report);
   if (wanted) state.wanted = { ...wanted, asked: [], held: [] };

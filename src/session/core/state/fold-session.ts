@@ -4,6 +4,7 @@ import { ASK_ALWAYS } from "../../../protocol/permission-policy.ts";
 import type { Facts } from "../events/catalogue.ts";
 import type { FactEvent } from "../events/event.ts";
 import type { SESSION_FACTS } from "../events/facts/session-facts.ts";
+import { withoutAsker } from "./askers.ts";
 import { countPerson } from "./people.ts";
 import { type SessionIdentity, type SessionState, stopRun } from "./state.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
@@ -38,6 +39,8 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
       return;
     case "session.update_released":
       return dropEarlyUpdate(state, event.payload.frame);
+    case "session.detached":
+      return foldDetached(state, event.payload);
     case "session.agent_session_id.updated":
       state.context = event.context;
       return;
@@ -45,6 +48,18 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
       state.closed = true;
       state.closedAt = event.at;
       return stopRun(state);
+    case "session.titled":
+      state.title = clip(event.payload.title, STATE_BUDGET.labelChars);
+      countPerson(state, event.payload.subject ?? undefined);
+      return;
+    case "session.archived":
+      state.archived = true;
+      countPerson(state, event.payload.subject ?? undefined);
+      return;
+    case "session.unarchived":
+      delete state.archived;
+      countPerson(state, event.payload.subject ?? undefined);
+      return;
     case "log.archived":
       return foldArchived(state, event.payload);
     case "agent.settings.restored":
@@ -67,6 +82,16 @@ function agentOpened(state: SessionState): void {
 
 function dropEarlyUpdate({ run }: SessionState, frame: number): void {
   if (run?.earlyUpdates) run.earlyUpdates = run.earlyUpdates.filter((seq) => seq !== frame);
+}
+
+function foldDetached(
+  { awaitingAgent }: SessionState,
+  { connection, requests }: Facts["session.detached"],
+): void {
+  for (const seq of requests) {
+    const request = awaitingAgent[seq];
+    if (request) awaitingAgent[seq] = withoutAsker(request, connection);
+  }
 }
 
 /** A log from elsewhere may say anything: no more can be archived than there is. */

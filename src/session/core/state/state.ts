@@ -1,3 +1,4 @@
+import type { CloseMeaning } from "../../../protocol/close-meaning.ts";
 import type { IoServer } from "../../../protocol/methods.ts";
 import type { OpeningRules } from "../../../protocol/opening-rules.ts";
 import { ASK_ALWAYS, type PermissionPolicy } from "../../../protocol/permission-policy.ts";
@@ -30,6 +31,10 @@ export type SessionState = {
   archivedChars: number;
   closed: boolean;
   closedAt: number | null;
+  /** The title that a person gave the session: it holds, whatever the agent says. */
+  title?: string;
+  /** Lists leave the session out unless they are asked for archived ones. */
+  archived?: true;
   /**
    * Set in a copy of another session until its agent has run. The agent must not continue the original's agent session,
    * but may fork it if the copy is whole.
@@ -62,6 +67,8 @@ export type SessionState = {
   awaitingClient: Record<string, RequestOfAgent>;
   /** The permissions that the workspace grants or refuses without asking a person. */
   policy: PermissionPolicy;
+  /** The meaning of a client's `session/close`, as the workspace last said; absent: `auto`. */
+  closeMeans?: CloseMeaning;
   /** Prompts that came with an idempotency key, the newest last. */
   prompts: KeyedPrompt[];
   /** Modes, commands, plans, tool calls and the like, as the agent reported them. */
@@ -136,11 +143,16 @@ export type Turn = { turnId: string; prompt: number; startedAt: number; cancelle
 
 export type Queued = { seq: number; turnId: string | null };
 
+/** Stands for the connection of a client that left before its request was answered. */
+export const NOBODY = "";
+
 /** A request that the agent has to answer. Without a connection the gateway asked on its own account. */
 export type RequestToAgent = {
   method: string;
   connection?: string;
   id?: string;
+  /** The request names no session: it needs a process, and no agent session. */
+  process?: true;
   /** The requested mode or model, where the answer alone does not name it. */
   choice?: string;
   /** The mode, model or option that the gateway sets, by its name in `WantedSettings`. */

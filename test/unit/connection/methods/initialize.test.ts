@@ -1,12 +1,39 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { initializeResult } from "../../../../src/connection/methods/initialize.ts";
 
-test("the gateway names itself for an agent that does not, and keeps the name of one that does", () => {
-  expect(initializeResult(null).agentInfo).toMatchObject({ name: "acp-edge" });
-  expect(initializeResult({ protocolVersion: 1 }).agentInfo).toMatchObject({ name: "acp-edge" });
-  expect(initializeResult({ agentInfo: null }).agentInfo).toMatchObject({ name: "acp-edge" });
-  expect(initializeResult({ agentInfo: { name: "codex", version: "1" } }).agentInfo).toEqual({
-    name: "codex",
-    version: "1",
+describe("the answer to initialize", () => {
+  test("shows what works for every agent", () => {
+    expect(initializeResult(null).agentCapabilities).toEqual({
+      loadSession: true,
+      sessionCapabilities: {
+        ...{ list: {}, resume: {}, close: {}, delete: {}, fork: {}, title: {}, archive: {}, status: {} },
+      },
+    });
+  });
+
+  test("shows what the agent has, without MCP over ACP", () => {
+    const agentCapabilities = {
+      providers: {},
+      auth: { status: {} },
+      mcpCapabilities: { http: true, acp: true },
+      sessionCapabilities: { systemPrompt: {} },
+    };
+    expect(initializeResult({ agentCapabilities }).agentCapabilities).toMatchObject({
+      providers: {},
+      auth: { status: {} },
+      mcpCapabilities: { http: true },
+      sessionCapabilities: { systemPrompt: {}, title: {} },
+    });
+    expect(JSON.stringify(initializeResult({ agentCapabilities }))).not.toContain("acp");
+  });
+
+  test("the gateway names itself for an agent that does not, and keeps the name of one that does", () => {
+    expect(initializeResult(null).agentInfo).toMatchObject({ name: "acp-edge" });
+    expect(initializeResult({ protocolVersion: 1 }).agentInfo).toMatchObject({ name: "acp-edge" });
+    expect(initializeResult({ agentInfo: null }).agentInfo).toMatchObject({ name: "acp-edge" });
+    expect(initializeResult({ agentInfo: { name: "codex", version: "1" } }).agentInfo).toEqual({
+      name: "codex",
+      version: "1",
+    });
   });
 });

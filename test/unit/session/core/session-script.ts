@@ -1,4 +1,5 @@
 import type { Caller, Scope } from "../../../../src/protocol/caller.ts";
+import type { CloseMeaning } from "../../../../src/protocol/close-meaning.ts";
 import { mustReadFrame } from "../../../../src/protocol/frame.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../../../src/protocol/limits.ts";
 import { OPEN_RULES, type OpeningRules } from "../../../../src/protocol/opening-rules.ts";
@@ -24,6 +25,8 @@ export class SessionScript {
   serving: IoClient[] = [];
   /** Connections that the agent's requests are put to. */
   answering: string[] = ["c1"];
+  /** The workspace's setting for `session/close`. */
+  closeMeans: CloseMeaning = "auto";
   /** The workspace's rules for openings by clients. */
   opening: OpeningRules = OPEN_RULES;
   now = 1_000_000;
@@ -93,7 +96,10 @@ export class SessionScript {
       draining: false,
       ...more,
     } as const;
-    return this.step((batch) => void hostHello(batch, hello, { host, io, opening: this.opening }));
+    return this.step(
+      (batch) =>
+        void hostHello(batch, hello, { host, io, opening: this.opening, closeMeans: this.closeMeans }),
+    );
   }
 
   item(line: string): LogEvent[] {

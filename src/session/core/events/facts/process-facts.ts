@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { CLOSE_MEANING } from "../../../../protocol/close-meaning.ts";
 import { OPENING_RULES } from "../../../../protocol/opening-rules.ts";
 import { fact, hidden, NUMBER_OR_NULL, SEQ, SYNTHETIC, shown, TEXT, TEXT_OR_NULL } from "./definition.ts";
 
@@ -8,7 +9,7 @@ const ON_HOST = { run: TEXT_OR_NULL, host: TEXT_OR_NULL };
 export const PROCESS_FACTS = {
   "runtime.connected": fact({
     meaning:
-      "The host's socket for a new process arrived. `processRequest` is the event that asked for the process. `clientIo` is the workspace's setting: the side that serves files and terminals; absent: the host. `opening` says what clients may bring along when they open a session; absent: everything. Earlier builds wrote `io`, which the host had said of itself and which nothing follows.",
+      "The host's socket for a new process arrived. `processRequest` is the event that asked for the process. `clientIo` is the workspace's setting: the side that serves files and terminals; absent: the host. `opening` says what clients may bring along when they open a session; absent: everything. `closeMeans` is the meaning of a client's session/close from here on; absent: `auto`. Earlier builds wrote `io`, which the host had said of itself and which nothing follows.",
     source: "gateway",
     listed: "never",
     payload: {
@@ -20,10 +21,11 @@ export const PROCESS_FACTS = {
       delivered: NUMBER_OR_NULL,
       clientIo: z.enum(["host", "client"]).optional(),
       opening: OPENING_RULES.optional(),
+      closeMeans: CLOSE_MEANING.optional(),
       io: z.enum(["host", "client"]).optional(),
     },
     visible: {
-      ...shown("run", "agent", "processRequest", "delivered", "clientIo", "io"),
+      ...shown("run", "agent", "processRequest", "delivered", "clientIo", "closeMeans", "io"),
       ...hidden("host", "root"),
       opening: "open",
     },

@@ -13,6 +13,9 @@ const IDENTITY = {
   /** The client's session/new; null while the client has only logged in. */
   request: NUMBER_OR_NULL,
 };
+/** Whoever changes the session: `by` is a connection or a route. */
+const CHANGER = { by: TEXT_OR_NULL, subject: TEXT_OR_NULL };
+const SHOWN_CHANGER = { by: "hidden", subject: PERSON } as const;
 const SHOWN_IDENTITY = {
   ...shown("workspace", "agent", "request"),
   tenant: "hidden",
@@ -113,6 +116,14 @@ export const SESSION_FACTS = {
     payload: { frame: SEQ },
     visible: shown("frame"),
   }),
+  "session.detached": fact({
+    meaning:
+      "A client left the session before the agent had answered its `requests`. The requests go on, and the answers are for nobody.",
+    source: "gateway",
+    listed: "never",
+    payload: { connection: TEXT, requests: z.array(SEQ) },
+    visible: { connection: "scalar", requests: "hidden" },
+  }),
   "session.agent_session_id.updated": fact({
     meaning: "The agent told the id that its harness has for the session.",
     source: "gateway",
@@ -128,6 +139,27 @@ export const SESSION_FACTS = {
     stopsProcess: "closed",
     payload: { by: TEXT_OR_NULL, synthetic: SYNTHETIC },
     visible: { by: "hidden", synthetic: "scalar" },
+  }),
+  "session.titled": fact({
+    meaning: "A person gave the session a title, which holds whatever title the agent tells.",
+    source: "gateway",
+    listed: "now",
+    payload: { title: TEXT, ...CHANGER },
+    visible: { title: "scalar", ...SHOWN_CHANGER },
+  }),
+  "session.archived": fact({
+    meaning: "A person put the session away: lists leave it out unless they are asked for archived sessions.",
+    source: "gateway",
+    listed: "now",
+    payload: CHANGER,
+    visible: SHOWN_CHANGER,
+  }),
+  "session.unarchived": fact({
+    meaning: "Lists have the session again.",
+    source: "gateway",
+    listed: "now",
+    payload: CHANGER,
+    visible: SHOWN_CHANGER,
   }),
   "agent.login": fact({
     meaning:

@@ -40,7 +40,7 @@ const TURN = members(
 
 /** The part of the projection, and of the additions of a view, that a redacted reader sees. */
 export const SESSION = members({
-  ...scalars("schema", "acpxRecordId", "state", "title", "agentStatus", "lastError"),
+  ...scalars("schema", "acpxRecordId", "state", "title", "archived", "agentStatus", "lastError"),
   agent: members({ command: blank('""'), name: "scalar" }),
   workspace: members({ cwd: blank('""'), name: "scalar" }),
   identity: members({ acpSessionId: blank("null"), agentSessionId: blank("null") }),

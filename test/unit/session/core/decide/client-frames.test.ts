@@ -121,6 +121,17 @@ describe("session/cancel", () => {
     expect(session.state.turn?.turnId).toBe("turn_1");
   });
 
+  test("leaves the waiting prompts of other clients in the queue", () => {
+    const session = openSession();
+    session.prompt("one");
+    session.prompt("mine", undefined, "c1");
+    session.prompt("theirs", undefined, "c2");
+    session.client({ method: "session/cancel", params: { sessionId: session.state.sessionId } });
+    expect(session.state.queue).toEqual([{ seq: expect.any(Number), turnId: "turn_3" }]);
+    session.client({ method: "session/cancel", params: { sessionId: session.state.sessionId } }, "c2");
+    expect(session.state.queue).toEqual([]);
+  });
+
   test("does not go to the agent when no turn is running", () => {
     const session = openSession();
     const events = session.client({ method: "session/cancel", params: {} });
