@@ -17,6 +17,7 @@ import { close } from "./core/decide/process-end.ts";
 import { dropQueued } from "./core/decide/queue.ts";
 import { noteSkipped, skipFrame } from "./core/decide/skipped-frame.ts";
 import { charsOf } from "./core/events/event.ts";
+import { setupInClientForm } from "./core/read/client-form.ts";
 import { permissionSummary } from "./core/read/permission-summary.ts";
 import { attachmentFor } from "./core/read/replay.ts";
 import { currentSetup } from "./core/state/agent-settings.ts";
@@ -84,7 +85,8 @@ export class ClientIntake {
   /** The answer to the client that asked for the fork. */
   forkedTo(connection: string): Forked {
     const attach = this.#parts.clients.attachmentOf(connection)?.seq ?? this.#state.lastSeq;
-    return { attach, setup: JSON.stringify(currentSetup(this.#state.report)) };
+    const setup = JSON.stringify(currentSetup(this.#state.report));
+    return { attach, setup: setupInClientForm(setup, this.#parts.clients.abilitiesOf(connection)) };
   }
 
   // ---- frames -----------------------------------------------------------------------------------------

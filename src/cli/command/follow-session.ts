@@ -101,7 +101,7 @@ function factText(payload: object): string {
 
 /** Shows the events that belong to the conversation. A frame that was stopped does not belong to it. */
 function show(view: Conversation, { kind, payload }: LogLine): void {
-  const { message, stop } = payload;
+  const { message, stop, having } = payload;
   const { dim, red, yellow } = stdout.colours;
   if (kind === "turn.failed")
     return view.note(red(`the turn failed: ${brief(String(payload.reason ?? ""), 200)}`));
@@ -109,7 +109,8 @@ function show(view: Conversation, { kind, payload }: LogLine): void {
     const blocks = message.params?.prompt as ContentBlock[] | undefined;
     return view.prompt((blocks ?? []).map(contentText).join("\n"));
   }
-  if (stop !== undefined && stop !== "held") return;
+  // A frame for clients with some ability repeats what others are told in a plainer form.
+  if ((stop !== undefined && stop !== "held") || having !== undefined) return;
   if (message?.method === "session/update") return view.update(message.params?.update as SessionUpdate);
   if (message?.method === "session/request_permission") {
     const { title } = (message.params?.toolCall ?? {}) as { title?: string };

@@ -23,8 +23,9 @@ import {
 } from "../../../protocol/message-head.ts";
 import { ioOf, isUnknownIo } from "../../../protocol/methods.ts";
 import type { Route } from "../events/event.ts";
-import { chunkText } from "../state/fold-frame.ts";
+import { chunkText, isOfSession } from "../state/fold-frame.ts";
 import type { SessionState } from "../state/state.ts";
+import { isToolCall } from "../state/tool-calls.ts";
 import { agentSessionOpened, isOpening, openAgentSession, tell } from "./agent-process.ts";
 import { cancelledByAgent, logClientOperation, openToClients } from "./agent-requests.ts";
 import { recordWithViolations } from "./agent-violations.ts";
@@ -32,10 +33,12 @@ import { answerRoute } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import { type IoClient, routeToClient } from "./client-files.ts";
 import { answerPermission, badPermissionRequest } from "./permissions.ts";
+import { changesNamedPlan, tellWholePlan } from "./plain-plan.ts";
 import { rulingOn } from "./policy.ts";
 import { processEnded } from "./process-end.ts";
 import { drainForProcess, isForProcess } from "./queue.ts";
 import { idTooLong, tooLarge, tooMany } from "./request-limits.ts";
+import { recordToolCall } from "./shown-terminals.ts";
 import { endTurn } from "./turns.ts";
 
 /** Decisions about the items of a run: frames of the agent, and events of its host. */
@@ -153,7 +156,7 @@ function agentNotification(batch: Batch, frame: NotificationFrame): void {
     return;
   }
   if (frame.method !== "$/cancel_request") {
-    recordWithViolations(batch, () => batch.frame("agent", "in", frame, replayRoute(batch.state, frame)));
+    agentUpdate(batch, frame, replayRoute(batch.state, frame));
     return;
   }
   const span = frame.spans.requestId;
@@ -167,6 +170,18 @@ function agentNotification(batch: Batch, frame: NotificationFrame): void {
   const re = Number(key);
   batch.frame("agent", "in", frame, pending.to === undefined ? { re } : { re, to: pending.to });
   cancelledByAgent(batch, re, pending);
+}
+
+/** Records a notification, and whatever clients need that cannot show it as it is. */
+function agentUpdate(batch: Batch, frame: NotificationFrame, route: Route): void {
+  const record = (more: Route) =>
+    recordWithViolations(batch, () => batch.frame("agent", "in", frame, { ...route, ...more }));
+  const { state } = batch;
+  const isShown = route.stop === undefined && isOfSession(state, frame, state.context);
+  const { update } = frame.method === "session/update" && isShown ? paramsOf(frame) : {};
+  if (isToolCall(update)) recordToolCall(batch, update, record);
+  else record({});
+  if (update !== undefined && changesNamedPlan(frame)) tellWholePlan(batch);
 }
 
 /**
@@ -260,8 +275,10 @@ function askPermission(batch: Batch, frame: RequestFrame): void {
   const problem = badPermissionRequest(params);
   if (problem !== undefined) return refuseViolation(batch, frame, problem);
   const ruling = rulingOn(batch.state, params);
-  const seq = recordWithViolations(batch, () =>
-    batch.frame("agent", "in", frame, ruling ? { stop: "gateway" } : {}),
+  const seq = recordToolCall(batch, recordOf(params.toolCall), (route) =>
+    recordWithViolations(batch, () =>
+      batch.frame("agent", "in", frame, ruling ? { ...route, stop: "gateway" } : route),
+    ),
   );
   batch.fact("gateway", "permission.requested", {
     request: seq,

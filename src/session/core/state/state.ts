@@ -4,6 +4,7 @@ import { ASK_ALWAYS, type PermissionPolicy } from "../../../protocol/permission-
 import type { Context } from "../events/event.ts";
 import { type AgentReport, initialAgentReport } from "./agent-report.ts";
 import type { Permission } from "./pending-permission.ts";
+import type { ShownTerminal, TerminalOrder } from "./terminals.ts";
 import { initialTurnHistory, type TurnHistory } from "./turn-history.ts";
 import type { Violations } from "./violations.ts";
 
@@ -62,6 +63,8 @@ export type SessionState = {
   policy: PermissionPolicy;
   /** Prompts that came with an idempotency key, the newest last. */
   prompts: KeyedPrompt[];
+  /** Terminals of the running process, the oldest first. Earlier builds kept none. */
+  terminals?: ShownTerminal[];
   /** Modes, commands, plans, tool calls and the like, as the agent reported them. */
   report: AgentReport;
   /** Violations since the turn began or the last one ended, by kind. */
@@ -151,6 +154,10 @@ export type RequestOfAgent = {
   /** No client was shown the request. */
   hidden?: true;
   permission?: Permission;
+  /** The command of a `terminal/create`. */
+  order?: TerminalOrder;
+  /** The terminal that the request is about. */
+  terminal?: string;
   /** Nobody answered in time, and the policy had no answer either. */
   expired?: true;
 };
