@@ -4,6 +4,7 @@ import { z } from "zod";
 import { reasonOf } from "../node/log.ts";
 import { OFFER_LIMITS } from "../protocol/host-wire.ts";
 import { schemaFault } from "../protocol/schema-fault.ts";
+import { OFFERABLE } from "./agent/client-capabilities.ts";
 
 /**
  * The agents that a host knows. The format is that of the public ACP registry, so that entries, and even its whole
@@ -16,6 +17,8 @@ const LAUNCH = {
   env: z.record(VARIABLE, z.string()).default({}),
 };
 const PACKAGE = z.object({ package: z.string().min(1), cmd: z.string().min(1).optional(), ...LAUNCH });
+
+const CAPABILITY = z.enum(OFFERABLE);
 
 /** An environment variable, or a file in the user's home (`~/…`) that serves instead. */
 const NEED = z.union([VARIABLE, z.string().startsWith("~/")]);
@@ -47,6 +50,17 @@ const ENTRY = z
     accepts: z.array(VARIABLE).optional(),
     /** Other names by which clients know the agent. */
     aliases: z.array(z.string().min(1).max(OFFER_LIMITS.idChars)).max(OFFER_LIMITS.aliases).optional(),
+    /**
+     * Capabilities that the agent is offered beyond the usual ones (`with`), or is not offered (`without`), and why. An
+     * agent that uses one without an offer is served all the same.
+     */
+    offers: z
+      .strictObject({
+        with: z.array(CAPABILITY).optional(),
+        without: z.array(CAPABILITY).optional(),
+        reason: z.string().min(1),
+      })
+      .optional(),
     notes: z.string().optional(),
   })
   .refine(({ distribution, command }) => distribution || command, "has neither a distribution nor a command");

@@ -38,6 +38,7 @@ import { dropQueued } from "./core/decide/queue.ts";
 import { type Changer, changeSession } from "./core/decide/session-change.ts";
 import { noteSkipped, skipFrame } from "./core/decide/skipped-frame.ts";
 import { charsOf, type FrameEvent } from "./core/events/event.ts";
+import { setupInClientForm } from "./core/read/client-form.ts";
 import { currentSetup } from "./core/read/current-setup.ts";
 import { permissionSummary } from "./core/read/permission-summary.ts";
 import { attachmentFor } from "./core/read/replay.ts";
@@ -109,10 +110,9 @@ export class ClientIntake {
   /** The answer to the client that asked for the fork. */
   forkedTo(connection: string): Forked {
     const attach = this.#parts.clients.attachmentOf(connection)?.seq ?? this.#state.lastSeq;
-    return {
-      attach,
-      setup: JSON.stringify(currentSetup(this.#state.report, (seq) => this.#parts.journal.frameAt(seq))),
-    };
+    const { report } = this.#state;
+    const setup = JSON.stringify(currentSetup(report, (seq) => this.#parts.journal.frameAt(seq)));
+    return { attach, setup: setupInClientForm(setup, this.#parts.clients.abilitiesOf(connection)) };
   }
 
   // ---- frames -----------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ type WaitingPrompts = Map<unknown, ContentBlock[] | undefined>;
  * belongs where its turn begins.
  */
 function show(view: Conversation, { seq, kind, payload }: LogLine, waiting: WaitingPrompts): void {
-  const { message, stop } = payload;
+  const { message, stop, having } = payload;
   const { dim, red, yellow } = stdout.colours;
   if (kind === "turn.failed")
     return view.note(red(`the turn failed: ${brief(String(payload.reason ?? ""), 200)}`));
@@ -123,7 +123,8 @@ function show(view: Conversation, { seq, kind, payload }: LogLine, waiting: Wait
     else if (stop === undefined) showPrompt(view, blocks);
     return;
   }
-  if (stop !== undefined) return;
+  // A frame for clients with some ability repeats what others are told in a plainer form.
+  if (stop !== undefined || having !== undefined) return;
   if (message?.method === "session/update") return view.update(message.params?.update as SessionUpdate);
   if (message?.method === "session/request_permission") {
     const { title } = (message.params?.toolCall ?? {}) as { title?: string };

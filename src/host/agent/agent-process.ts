@@ -33,6 +33,8 @@ export type ProcessHandlers = {
 /** How an agent process is started, and with which environment. */
 export type Launch = {
   command: readonly string[];
+  /** The first request to the agent, with the capabilities that it is offered. */
+  initialize: string;
   env: Readonly<Record<string, string>>;
   /** The environment of the commands that the agent runs in terminals. */
   terminalEnv: Readonly<Record<string, string>>;

@@ -17,12 +17,18 @@ import {
   type ProcessEnd,
   type ProcessHandlers,
 } from "./agent-process.ts";
-import { INITIALIZE, type Initialized, isInitializeAnswer, readInitializeAnswer } from "./initialize.ts";
+import { type Initialized, isInitializeAnswer, readInitializeAnswer } from "./initialize.ts";
 import { NoiseLimit } from "./noise-limit.ts";
 
 const NOISE_PER_SECOND = 50;
 
-const NO_LAUNCH: Launch = { command: [], env: {}, terminalEnv: {}, redactor: new Redactor() };
+const NO_LAUNCH: Launch = {
+  command: [],
+  initialize: "",
+  env: {},
+  terminalEnv: {},
+  redactor: new Redactor(),
+};
 
 type Spawn = (handlers: ProcessHandlers) => AgentProcess;
 
@@ -95,7 +101,7 @@ export class AgentRun {
     if (!this.#process?.pid) return;
 
     this.#record(["started", { pid: this.#process.pid, command: launch.command.join(" ") }]);
-    this.#say(INITIALIZE);
+    this.#say(launch.initialize);
     this.#deadline = setTimeout(() => {
       this.stop(`the agent did not answer initialize within ${timing.initializeMs} ms`);
     }, timing.initializeMs);

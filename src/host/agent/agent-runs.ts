@@ -7,6 +7,7 @@ import type { ProcessGroupRecords } from "../os/process-group-records.ts";
 import type { AgentEnvironment } from "./agent-environment.ts";
 import type { ProcessContext } from "./agent-process.ts";
 import { AgentRun } from "./agent-run.ts";
+import { initializeRequest } from "./initialize.ts";
 import type { OfferedAgent } from "./offered-agents.ts";
 import { WarmPool } from "./warm-pool.ts";
 
@@ -46,6 +47,8 @@ export class AgentRuns {
   readonly #outputs: OutputBudget;
   /** A warm process could not be started because the host is at its maximum. */
   #crowded = false;
+  /** The side that serves files and terminals, according to the latest order. */
+  #io: IoServer = "host";
   #closing = false;
 
   constructor(options: AgentRunsOptions, environment: AgentEnvironment, handlers: AgentRunsHandlers) {
@@ -69,6 +72,7 @@ export class AgentRuns {
    * reports why through its exit.
    */
   open(agentId: string, io: IoServer = "host"): AgentRun {
+    this.#expect(io);
     const run = this.#open(agentId);
     run.io = io;
     return run;
@@ -87,6 +91,20 @@ export class AgentRuns {
     return warm ?? this.#start(agent);
   }
 
+  /**
+   * The workspace's setting is known by its latest order. Warm processes of agents that would be offered something else
+   * now are replaced.
+   */
+  #expect(io: IoServer): void {
+    const before = this.#io;
+    if (io === before) return;
+    this.#io = io;
+    const { agents } = this.#options;
+    this.replaceWarm(
+      agents.filter(({ offers }) => initializeRequest(io, offers) !== initializeRequest(before, offers)),
+    );
+  }
+
   warmDefault(): void {
     const agent = this.#options.agents.find((offered) => offered.default);
     if (agent) this.warm(agent.id);
@@ -100,7 +118,7 @@ export class AgentRuns {
     else this.#report({ t: "agent_failed", id: agent.id, error: reason });
   }
 
-  /** Replaces warm processes that were started with other secrets. */
+  /** Replaces warm processes that were started in another way than the next ones will be. */
   replaceWarm(agents: readonly OfferedAgent[]): void {
     for (const agent of agents) this.#pool.drop(agent);
     this.warmDefault();
@@ -153,6 +171,7 @@ export class AgentRuns {
     const { records, gateway } = this.#options;
     const launch = {
       command: agent.command,
+      initialize: initializeRequest(this.#io, agent.offers),
       env: { ...environment.ofAgent(agent), ...records?.variables },
       terminalEnv: { ...environment.ofTerminals(agent), ...records?.variables },
       redactor: environment.redactor,

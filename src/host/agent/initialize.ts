@@ -1,21 +1,20 @@
 import { VERSION } from "../../node/version.ts";
+import type { IoServer } from "../../protocol/methods.ts";
+import { clientCapabilities, type OfferChanges } from "./client-capabilities.ts";
 
-/**
- * The `initialize` request of the host. Each agent process gets it once, before any client is known, so it offers the
- * capabilities that the host itself can honour: files and terminals of the workspace. If the workspace leaves files
- * and terminals to its clients, the offer stands for them: an agent that asks a client without the capability gets
- * an error.
- */
-export const INITIALIZE = JSON.stringify({
-  jsonrpc: "2.0",
-  id: 0,
-  method: "initialize",
-  params: {
-    protocolVersion: 1,
-    clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
-    clientInfo: { name: "acp-edge", version: VERSION },
-  },
-});
+/** The `initialize` request of the host. Each agent process gets it once, before any client is known. */
+export function initializeRequest(io: IoServer, changes?: OfferChanges): string {
+  return JSON.stringify({
+    jsonrpc: "2.0",
+    id: 0,
+    method: "initialize",
+    params: {
+      protocolVersion: 1,
+      clientCapabilities: clientCapabilities(io, changes),
+      clientInfo: { name: "acp-edge", version: VERSION },
+    },
+  });
+}
 
 export type Initialized = { result: Record<string, unknown> } | { error: string };
 

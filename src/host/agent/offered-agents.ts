@@ -1,5 +1,6 @@
 import { OFFER_LIMITS } from "../../protocol/host-wire.ts";
 import { type CatalogueEntry, type Need, readCatalogue } from "../catalogue.ts";
+import type { OfferChanges } from "./client-capabilities.ts";
 import { findInstallation, type Machine } from "./installation.ts";
 
 /** An agent that this host may start. */
@@ -17,6 +18,8 @@ export type OfferedAgent = {
   env?: Readonly<Record<string, string>>;
   requires?: readonly Need[] | undefined;
   accepts?: readonly string[] | undefined;
+  /** How the capabilities that the agent is offered differ from those that all agents are. */
+  offers?: OfferChanges | undefined;
   /** The agent receives the host's whole environment, except the variables that configure the host. */
   inherits?: true;
 };
@@ -51,7 +54,15 @@ export function offeredAgents(options: AgentOptions, machine: Machine): OfferedA
   return [...new Set(ids)].map((id) => {
     const isDefault = id === defaultId;
     if (command && id === CUSTOM)
-      return { id, name: command.join(" "), command, default: isDefault, inherits: true };
+      return {
+        id,
+        name: command.join(" "),
+        command,
+        default: isDefault,
+        inherits: true,
+        // Nobody knows how the program runs commands.
+        offers: { with: ["terminal"] },
+      };
     const entry = catalogue.find((known) => known.id === id);
     if (!entry)
       throw new Error(
@@ -62,7 +73,7 @@ export function offeredAgents(options: AgentOptions, machine: Machine): OfferedA
 }
 
 function fromEntry(entry: CatalogueEntry, machine: Machine): Omit<OfferedAgent, "default"> {
-  const { id, name, version, description, requires, accepts, aliases } = entry;
+  const { id, name, version, description, requires, accepts, aliases, offers } = entry;
   return {
     id,
     name,
@@ -71,6 +82,7 @@ function fromEntry(entry: CatalogueEntry, machine: Machine): Omit<OfferedAgent, 
     requires,
     accepts,
     aliases,
+    offers,
     command: [],
     ...findInstallation(entry, machine),
   };

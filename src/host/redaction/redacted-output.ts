@@ -1,6 +1,6 @@
 import type { Timing } from "../../node/timing.ts";
 import { type HostEvent, NOISE_CHARS } from "../../protocol/host-wire.ts";
-import { eachMember, isObjectAt, type Span, skipSpace, skipValue } from "../../protocol/json-text.ts";
+import { replaceAt } from "../../protocol/json-edit.ts";
 import { isRecord } from "../../protocol/json-value.ts";
 import { RedactedStream } from "./redacted-stream.ts";
 import type { Redactor } from "./redactor.ts";
@@ -54,7 +54,7 @@ export class RedactedOutput {
       this.#stream(key, text, (safe) =>
         safe === undefined
           ? this.#redactor.redactJson(raw, message)
-          : this.#redactor.redactJson(withText(raw, path, safe)),
+          : this.#redactor.redactJson(replaceAt(raw, ["params", "update", ...path], JSON.stringify(safe))),
       );
       return;
     }
@@ -183,26 +183,4 @@ function streamedText({ id, method, params }: Readonly<Record<string, unknown>>)
     return { key, path, text: value };
   }
   return undefined;
-}
-
-/** The frame with another text at the path in its update. */
-function withText(raw: string, path: readonly string[], text: string): string {
-  const span = spanAt(raw, ["params", "update", ...path]);
-  return span === undefined ? raw : raw.slice(0, span.start) + JSON.stringify(text) + raw.slice(span.end);
-}
-
-/** The value at a path; of several members with one name the last, as for `JSON.parse`. */
-function spanAt(raw: string, path: readonly string[]): Span | undefined {
-  let start = skipSpace(raw, 0);
-  for (const name of path) {
-    if (!isObjectAt(raw, start)) return undefined;
-    let found: number | undefined;
-    eachMember(raw, start, (key, at) => {
-      if (key === name) found = at;
-      return skipValue(raw, at);
-    });
-    if (found === undefined) return undefined;
-    start = found;
-  }
-  return { start, end: skipValue(raw, start) };
 }

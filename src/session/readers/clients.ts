@@ -1,5 +1,6 @@
 import { isOverloaded, orSilent, pauseMs } from "../../durable/object-call.ts";
 import type { Caller, Role } from "../../protocol/caller.ts";
+import type { ClientAbility } from "../../protocol/client-abilities.ts";
 import type { EventCursor } from "../../protocol/cursor.ts";
 import { isoTime } from "../../protocol/iso-time.ts";
 import type { Limits } from "../../protocol/limits.ts";
@@ -187,6 +188,10 @@ export class Clients {
 
   has(connection: string): boolean {
     return this.#cursors.has(connection);
+  }
+
+  abilitiesOf(connection: string): readonly ClientAbility[] {
+    return this.#cursors.get(connection)?.presence.subscriptions?.abilities ?? [];
   }
 
   attachmentOf(connection: string): Attachment | undefined {

@@ -134,10 +134,10 @@ export function startOf({ seq, start }: Attachment): EventCursor {
  */
 function openRequests(
   offers: readonly number[],
-  { connection, sessionId, presence: { answers, redacted: isRedacted } }: Recipient,
+  { connection, sessionId, presence: { answers, subscriptions = {}, redacted: isRedacted } }: Recipient,
   log: LogReader,
 ): string[] {
-  const viewer = { connection, replayUntil: 0, answers, subscriptions: {} };
+  const viewer = { connection, replayUntil: 0, answers, subscriptions };
   return eventsAt(offers, log).flatMap((event) =>
     forClient(isRedacted ? redacted(event) : event, sessionId, viewer),
   );

@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
+import { clientCapabilities } from "../../../src/host/agent/client-capabilities.ts";
 import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import { fixture, isAlive, startHost } from "./harness.ts";
 
@@ -34,7 +35,7 @@ describe("an agent process", () => {
       method: "initialize",
       params: {
         protocolVersion: 1,
-        clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
+        clientCapabilities: clientCapabilities("host"),
       },
     });
   });

@@ -4,6 +4,7 @@ import { logFailure, requestProcess, tell } from "./agent-process.ts";
 import { endRequestsOfAgent } from "./agent-requests.ts";
 import type { Batch } from "./batch.ts";
 import { stopForDrain } from "./queue.ts";
+import { tellAllOutput } from "./shown-terminals.ts";
 import { failRunning } from "./turns.ts";
 
 /** A host leaves, is gone or comes back, and the agent process with it. */
@@ -67,6 +68,7 @@ export function processReplaced(batch: Batch): void {
 
 function runGone(batch: Batch, { id: run }: Run, reason: string, expected: boolean): void {
   const opening = batch.state.agent === "starting";
+  tellAllOutput(batch);
   endRequestsOfAgent(batch, `the agent process was lost: ${reason}`, () =>
     batch.fact("gateway", "queue.owner.stopped", {
       run,

@@ -23,9 +23,10 @@ import {
 } from "../../../protocol/message-head.ts";
 import { ioOf, isLogin, isMcpMessage, isUnknownIo } from "../../../protocol/methods.ts";
 import type { Route } from "../events/event.ts";
-import { chunkText } from "../state/fold-frame.ts";
+import { chunkText, isOfSession } from "../state/fold-frame.ts";
 import type { SessionState } from "../state/state.ts";
 import { STATE_BUDGET } from "../state/state-budget.ts";
+import { isToolCall } from "../state/tool-calls.ts";
 import { isSetter } from "../state/wanted-settings.ts";
 import { agentSessionOpened, isOpening, loggedIn, openAgentSession, tell } from "./agent-process.ts";
 import { cancelledByAgent, logClientOperation, openToClients } from "./agent-requests.ts";
@@ -34,12 +35,14 @@ import { answerRoute } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import { type IoClient, routeToClient } from "./client-files.ts";
 import { answerPermission, badPermissionRequest } from "./permissions.ts";
+import { changesNamedPlan, tellWholePlan } from "./plain-plan.ts";
 import { rulingOn } from "./policy.ts";
 import { processEnded } from "./process-end.ts";
 import { drainForProcess } from "./queue.ts";
 import { idTooLong, tooLarge, tooMany } from "./request-limits.ts";
 import { tellTitle } from "./session-change.ts";
 import { restoreSettings, shownSettings, tellChanges } from "./settings.ts";
+import { recordToolCall } from "./shown-terminals.ts";
 import { endTurn } from "./turns.ts";
 
 /** Decisions about the items of a run: frames of the agent, and events of its host. */
@@ -157,7 +160,7 @@ function agentNotification(batch: Batch, frame: NotificationFrame): void {
     return;
   }
   if (frame.method !== "$/cancel_request") {
-    recordWithViolations(batch, () => batch.frame("agent", "in", frame, replayRoute(batch.state, frame)));
+    agentUpdate(batch, frame, replayRoute(batch.state, frame));
     if (batch.state.title !== undefined && setsTitle(frame)) tellTitle(batch);
     return;
   }
@@ -177,6 +180,18 @@ function agentNotification(batch: Batch, frame: NotificationFrame): void {
 function setsTitle(frame: NotificationFrame): boolean {
   const update = recordOf(paramsOf(frame).update);
   return update.sessionUpdate === "session_info_update" && update.title !== undefined;
+}
+
+/** Records a notification, and whatever clients need that cannot show it as it is. */
+function agentUpdate(batch: Batch, frame: NotificationFrame, route: Route): void {
+  const record = (more: Route) =>
+    recordWithViolations(batch, () => batch.frame("agent", "in", frame, { ...route, ...more }));
+  const { state } = batch;
+  const isShown = route.stop === undefined && isOfSession(state, frame, state.context);
+  const { update } = frame.method === "session/update" && isShown ? paramsOf(frame) : {};
+  if (isToolCall(update)) recordToolCall(batch, update, record);
+  else record({});
+  if (update !== undefined && changesNamedPlan(frame)) tellWholePlan(batch);
 }
 
 /**
@@ -283,8 +298,10 @@ function askPermission(batch: Batch, frame: RequestFrame): void {
   const problem = badPermissionRequest(params);
   if (problem !== undefined) return refuseViolation(batch, frame, problem);
   const ruling = rulingOn(batch.state, params);
-  const seq = recordWithViolations(batch, () =>
-    batch.frame("agent", "in", frame, ruling ? { stop: "gateway" } : {}),
+  const seq = recordToolCall(batch, recordOf(params.toolCall), (route) =>
+    recordWithViolations(batch, () =>
+      batch.frame("agent", "in", frame, ruling ? { ...route, stop: "gateway" } : route),
+    ),
   );
   batch.fact("gateway", "permission.requested", {
     request: seq,

@@ -6,6 +6,7 @@ import { settle } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import { processLost, processRequestLost } from "./host-departure.ts";
 import { cancelQueued, dropQueued } from "./queue.ts";
+import { tellAllOutput } from "./shown-terminals.ts";
 import { failRunning } from "./turns.ts";
 
 /** Ends of an agent process that its host reports or the gateway wants: exit, idleness, a closed session. */
@@ -26,6 +27,7 @@ export function processEnded(
       ? undefined
       : `exit code ${exit.code}`;
   const reason = [exit.error, how].filter(Boolean).join(", ");
+  tellAllOutput(batch);
   endRequestsOfAgent(batch, `the agent process ended: ${reason}`, () =>
     batch.fact("host", "queue.owner.stopped", { run: state.run?.id ?? null, ...exit, reason, expected }),
   );

@@ -1,3 +1,4 @@
+import { CLIENT_ABILITIES } from "../../../protocol/client-abilities.ts";
 import { frameOf, isFault } from "../../../protocol/frame.ts";
 import { timeOf } from "../../../protocol/iso-time.ts";
 import {
@@ -130,6 +131,7 @@ function isRoute(route: Json): route is Route {
 }
 
 const isText = (value: unknown) => typeof value === "string";
+const isAbility = (value: unknown) => CLIENT_ABILITIES.some((ability) => ability === value);
 
 const ROUTE_CHECKS: Readonly<Record<keyof Route, (value: unknown) => boolean>> = {
   connection: isText,
@@ -143,6 +145,10 @@ const ROUTE_CHECKS: Readonly<Record<keyof Route, (value: unknown) => boolean>> =
   stop: (value) => STOPS.some((stop) => stop === value),
   early: (value) => value === true,
   repeats: Number.isSafeInteger,
+  having: isAbility,
+  lacking: isAbility,
+  plain: (value) => value === "before" || value === "after",
+  terminalsOf: isText,
 };
 const ROUTE_MEMBERS = Object.entries(ROUTE_CHECKS);
 

@@ -1,3 +1,4 @@
+import type { ClientAbility } from "../../../protocol/client-abilities.ts";
 import { type Frame, oneLine } from "../../../protocol/frame.ts";
 import { isoTime } from "../../../protocol/iso-time.ts";
 import type { FactKind, Facts } from "./catalogue.ts";
@@ -92,6 +93,17 @@ export type Route = {
   readonly stop?: Stop;
   /** The frame names the agent session that is being opened, before the answer that opens it. */
   readonly early?: true;
+  /** Only clients with this ability get the frame. */
+  readonly having?: ClientAbility;
+  /** Only clients without this ability get the frame: it says in a plainer form what the others are told. */
+  readonly lacking?: ClientAbility;
+  /**
+   * The tool call names terminals. A frame of the gateway, before or after this one, has its content with text in place of
+   * the terminals, and clients with the ability know the terminals.
+   */
+  readonly plain?: "before" | "after";
+  /** The connection whose client has created the terminals that the tool call names. */
+  readonly terminalsOf?: string;
   /** Sequence number of the prompt that this one repeats under the same idempotency key. */
   readonly repeats?: number;
 };

@@ -5,7 +5,15 @@ import { type Frame, paramsOf, type Rewrite, rewrite } from "../../../protocol/f
 import { clientRequestId } from "../../../protocol/ids.ts";
 import { recordOf } from "../../../protocol/json-value.ts";
 import type { Facts } from "../events/catalogue.ts";
-import { type FactEvent, type FrameEvent, isFact, isFrame, type LogEvent } from "../events/event.ts";
+import {
+  type FactEvent,
+  type FrameEvent,
+  isFact,
+  isFrame,
+  type LogEvent,
+  type Route,
+} from "../events/event.ts";
+import { inClientForm, type Receiver } from "./client-form.ts";
 
 /**
  * The messages that a client gets for an event of the log. They depend on the event and the client alone, so that a
@@ -48,9 +56,19 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
   if (except !== undefined && isViewer(viewer, except)) return [];
   if (!viewer.answers && asksClient(event)) return [];
   // The gateway's own frames are in the client's terms already, except in a copy of the session under another id.
-  if (event.source === "gateway") return [rewrite(event.frame, { sessionId: JSON.stringify(sessionId) })];
-  if (event.route.stop !== undefined) return [];
-  return [fromAgent(event, sessionId)];
+  const isOurs = event.source === "gateway";
+  if (!isOurs && event.route.stop !== undefined) return [];
+  const text = isOurs
+    ? rewrite(event.frame, { sessionId: JSON.stringify(sessionId) })
+    : fromAgent(event, sessionId);
+  const form = inClientForm(text, event, receiverOf(viewer, event.route, replay));
+  return form === undefined ? [] : [form];
+}
+
+/** A client that loads the session anew does not know the terminals of the past, not even its own. */
+function receiverOf(viewer: Viewer, { terminalsOf: owner }: Route, replay: boolean): Receiver {
+  const { abilities = [] } = viewer.subscriptions;
+  return { abilities, hasTerminals: !replay && owner !== undefined && isViewer(viewer, owner) };
 }
 
 /** The answer to another client's prompt, as a notification. Clients that repeated the prompt get it as an answer. */

@@ -57,7 +57,7 @@ export function withPseudonyms(line: string, pseudonym: Pseudonym): string {
 type Rules = ReadonlyMap<string, (start: number) => number>;
 
 /** The members of a payload that may name connections. */
-const MEMBERS = ["connection", "to", "except", "also", "by"] as const;
+const MEMBERS = ["connection", "to", "except", "also", "by", "terminalsOf"] as const;
 
 /** Parts of a text that are replaced from left to right. */
 class Replacement {

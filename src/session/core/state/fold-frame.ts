@@ -1,15 +1,23 @@
 import { type Frame, paramsOf, type RequestFrame, resultOf } from "../../../protocol/frame.ts";
-import { recordOf } from "../../../protocol/json-value.ts";
-import { isForProcess } from "../../../protocol/methods.ts";
+import { type JsonObject, recordOf } from "../../../protocol/json-value.ts";
+import { ioOf, isForProcess } from "../../../protocol/methods.ts";
 import { promptKey } from "../decide/idempotency-key.ts";
-import { type FrameEvent, historyCharsOf, type Route } from "../events/event.ts";
+import { type Context, type FrameEvent, historyCharsOf, type Route } from "../events/event.ts";
 import { foldResult, foldUpdate } from "./agent-report.ts";
 import { choiceIn } from "./agent-settings.ts";
 import { addTerminal, dropTerminal } from "./client-terminals.ts";
 import { permissionOf } from "./pending-permission.ts";
 import type { RequestOfAgent, RequestToAgent, SessionState } from "./state.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
-import { foldPermissionToolCall } from "./tool-calls.ts";
+import {
+  addServedTerminal,
+  findTerminal,
+  foldToolCallTerminals,
+  outputTold,
+  setOutput,
+  terminalOrder,
+} from "./terminals.ts";
+import { findToolCall, foldPermissionToolCall, isToolCall } from "./tool-calls.ts";
 import { addTurn, countUpdate, findTurn } from "./turn-history.ts";
 import type { Violations } from "./violations.ts";
 import { noteSetting, settingName } from "./wanted-settings.ts";
@@ -54,15 +62,15 @@ function isAnsweredHere({ stop }: Route): boolean {
   return stop === "gateway" || stop === "reader" || stop === "sent";
 }
 
-function settleRequestOfAgent(
-  { awaitingClient, run }: SessionState,
-  { route, frame }: FrameEvent,
-  seq: number,
-): void {
+function settleRequestOfAgent(state: SessionState, { route, frame }: FrameEvent, seq: number): void {
   const { stop, connection } = route;
+  const { awaitingClient, run } = state;
   const open = awaitingClient[seq];
+  const result = resultOf(frame);
   if (run && open?.method === "terminal/create" && connection !== undefined)
-    addTerminal(run, frame.value.result, connection);
+    addTerminal(run, result, connection);
+  if (open?.order) addServedTerminal(state, result, open.order, connection);
+  if (open?.method === "terminal/output") setOutput(state, open.terminal, result.output);
   if (stop !== "declined") delete awaitingClient[seq];
   else if (open && connection !== undefined) open.declined = [...(open.declined ?? []), connection];
 }
@@ -159,27 +167,58 @@ function applyAgentRequest(state: SessionState, frame: RequestFrame, { route, se
   };
   if (route.to !== undefined) pending.to = route.to;
   if (route.stop === "gateway") pending.hidden = true;
+  if (ioOf(frame.method) === "terminal" && !pending.hidden) {
+    const { terminalId } = paramsOf(frame);
+    if (frame.method === "terminal/create") pending.order = terminalOrder(paramsOf(frame));
+    else if (findTerminal(state, terminalId)) pending.terminal = terminalId as string;
+  }
   if (frame.method === "terminal/release" && state.run) dropTerminal(state.run, frame.value.params);
   if (frame.method === "session/request_permission") {
     const params = paramsOf(frame);
     pending.permission = permissionOf(params, seq, Object.keys(state.awaitingClient).length);
     foldPermissionToolCall(state.report, params.toolCall, seq, at);
+    foldTerminals(state, recordOf(params.toolCall), route);
   }
   state.awaitingClient[seq] = pending;
+}
+
+/** Whether an update is about this session. Before the agent has opened the session, its id is not known. */
+export function isOfSession(
+  { agent }: SessionState,
+  { sessionId }: Frame,
+  { acpSessionId }: Context,
+): boolean {
+  return sessionId === acpSessionId || acpSessionId === null || agent !== "ready";
 }
 
 /** Runs for every chunk that the agent streams. Updates that it replays after a restart were counted before. */
 function applyAgentUpdate(state: SessionState, event: FrameEvent): void {
   const { frame, route, source, context } = event;
-  if (source === "gateway" || (route.stop !== undefined && route.stop !== "held")) return;
+  if (source === "gateway") return foldPlainContent(state, recordOf(paramsOf(frame).update));
+  if (route.stop !== undefined && route.stop !== "held") return;
   if (route.stop === "held" && state.run)
     state.run.earlyUpdates = [...(state.run.earlyUpdates ?? []), event.seq].slice(-STATE_BUDGET.earlyUpdates);
-  if (frame.sessionId !== context.acpSessionId && context.acpSessionId !== null && state.agent === "ready")
-    return;
+  if (!isOfSession(state, frame, context)) return;
   const { report, turn } = state;
   const { update } = paramsOf(frame);
   const calls = report.toolCalls.total;
   foldUpdate(report, update, event.seq, event.at);
+  if (isToolCall(update)) foldTerminals(state, update, route);
   const record = turn && findTurn(state.turns, turn);
   if (record) countUpdate(record, update, report.toolCalls.total - calls);
+}
+
+function foldTerminals(state: SessionState, toolCall: JsonObject, { plain }: Route): void {
+  foldToolCallTerminals(state, toolCall);
+  if (plain === "before") outputTold(state, toolCall.toolCallId, hasEnded(state, toolCall.toolCallId));
+}
+
+/** The gateway has told clients the output of a tool call's terminals as text. */
+function foldPlainContent(state: SessionState, { sessionUpdate, toolCallId, content }: JsonObject): void {
+  if (sessionUpdate === "tool_call_update" && content !== undefined)
+    outputTold(state, toolCallId, hasEnded(state, toolCallId));
+}
+
+function hasEnded({ report }: SessionState, toolCallId: unknown): boolean {
+  return (findToolCall(report, toolCallId)?.endedAt ?? null) !== null;
 }

@@ -96,6 +96,7 @@ function startRun(state: SessionState, hello: Facts["runtime.connected"], seq: n
 
 function endRun(state: SessionState, exit: Facts["queue.owner.stopped"], at: number): void {
   state.run = null;
+  delete state.terminals;
   // A process that is lost with its host says nothing about the agent.
   if (exit.expected !== true && exit.lost !== true) state.crashes += 1;
   // The next process may have been asked for while this one was told to end.

@@ -53,4 +53,9 @@ export const STATE_BUDGET = {
   /** Terminals that clients serve, and the length of a terminal's id. */
   clientTerminals: 100,
   terminalIdChars: 200,
+
+  /** Terminals that tool calls show, the end of each one's output, and all outputs together. */
+  shownTerminals: 32,
+  outputChars: 16 * 1024,
+  outputsChars: 48 * 1024,
 } as const;

@@ -6,6 +6,7 @@ import type { Context } from "../events/event.ts";
 import { type AgentReport, initialAgentReport } from "./agent-report.ts";
 import type { BroughtMembers } from "./brought-members.ts";
 import type { Permission } from "./pending-permission.ts";
+import type { ShownTerminal, TerminalOrder } from "./terminals.ts";
 import { initialTurnHistory, type TurnHistory } from "./turn-history.ts";
 import type { Violations } from "./violations.ts";
 import type { WantedSettings } from "./wanted-settings.ts";
@@ -71,6 +72,8 @@ export type SessionState = {
   closeMeans?: CloseMeaning;
   /** Prompts that came with an idempotency key, the newest last. */
   prompts: KeyedPrompt[];
+  /** Terminals of the running process, the oldest first. Earlier builds kept none. */
+  terminals?: ShownTerminal[];
   /** Modes, commands, plans, tool calls and the like, as the agent reported them. */
   report: AgentReport;
   /** Members of the opening that came after the client's `session/new`. */
@@ -177,6 +180,10 @@ export type RequestOfAgent = {
   /** No client was shown the request. */
   hidden?: true;
   permission?: Permission;
+  /** The command of a `terminal/create`. */
+  order?: TerminalOrder;
+  /** The terminal that the request is about. */
+  terminal?: string;
   /** Nobody answered in time, and the policy had no answer either. */
   expired?: true;
 };

@@ -36,6 +36,13 @@ export type DetailName = (typeof DETAILS)[number];
 /** The part of the agent's report that tool calls change. */
 type ToolReport = { readonly toolCalls: ToolCalls; readonly violations: Violations };
 
+/** Whether the `update` of a session/update is about a tool call. */
+export function isToolCall(update: unknown): update is Item {
+  return (
+    isRecord(update) && (update.sessionUpdate === "tool_call" || update.sessionUpdate === "tool_call_update")
+  );
+}
+
 export function initialToolCalls(): ToolCalls {
   return { total: 0, dropped: 0, keptChars: 0, items: [] };
 }

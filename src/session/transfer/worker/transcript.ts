@@ -69,7 +69,7 @@ export class Transcript {
   #frame(seq: unknown, payload: Json): void {
     const message = recordOf(payload.message);
     if (payload.direction === "out") this.#frameFromClient(seq, payload, message);
-    else if (payload.stop !== "replay" && payload.stop !== "duplicate")
+    else if (payload.stop !== "replay" && payload.stop !== "duplicate" && payload.having === undefined)
       this.#frameFromAgent(seq, payload, message);
   }
 
@@ -82,9 +82,12 @@ export class Transcript {
     else this.#prompt(recordOf(message.params));
   }
 
-  #frameFromAgent(seq: unknown, { re }: Json, message: Json): void {
+  #frameFromAgent(seq: unknown, { re, plain }: Json, message: Json): void {
     const params = recordOf(message.params);
-    if (message.method === "session/update") this.#update(recordOf(params.update));
+    const update = recordOf(params.update);
+    // The frame before this one has the content, with text in place of terminals.
+    if (message.method === "session/update")
+      this.#update(plain === "before" ? { ...update, content: null } : update);
     else if (message.method === "session/request_permission")
       this.#permissions.set(seq, { ...params, id: message.id });
     else if (message.method === undefined) this.#promptAnswered(re, message);
