@@ -44,6 +44,8 @@ export type SessionDeadline =
   | "effects"
   | "login"
   | "agent-start"
+  /** The process of a closed session has had its time to answer. */
+  | "farewell"
   | "idle"
   | "permission"
   | "archive"

@@ -23,6 +23,7 @@ export function timerHandlers(
     delivery: () => clients.redeliver(),
     effects: () => effects.restore(state),
     login: () => effects.relayLogins(state),
+    farewell: () => effects.endFarewell(state),
     "agent-start": () => processes.startTimedOut(state),
     release: async () => {
       rest.plan();

@@ -113,6 +113,8 @@ export type Run = {
   canLoad: boolean;
   canResume: boolean;
   canFork: boolean;
+  canClose?: boolean;
+  canDelete?: boolean;
   /** The process has been told to end: its end is no failure. */
   stopping: boolean;
   /** The host is draining: no further turn begins in this process. */
