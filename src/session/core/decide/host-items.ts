@@ -37,6 +37,7 @@ import { processEnded } from "./process-end.ts";
 import { drainForProcess } from "./queue.ts";
 import { idTooLong, tooLarge, tooMany } from "./request-limits.ts";
 import { tellTitle } from "./session-change.ts";
+import { isSteering, steeringAnswered } from "./steering.ts";
 import { endTurn } from "./turns.ts";
 
 /** Decisions about the items of a run: frames of the agent, and events of its host. */
@@ -344,6 +345,7 @@ function agentAnswer(batch: Batch, frame: ResponseFrame): void {
   const { method, connection } = pending;
   if (isLogin(method) && connection !== undefined && "result" in frame.value)
     batch.fact("gateway", "agent.login", { request: seq, method, connection });
+  if (isSteering(method)) steeringAnswered(batch, seq, frame, connection);
   if (pending.method === "session/prompt") endTurn(batch, seq, pending, frame);
 }
 
