@@ -133,6 +133,9 @@ export const DEFAULT_LIMITS = {
   idleMs: 2 * 60 * 60 * 1000,
   unattendedIdleMs: 30 * 60 * 1000,
 
+  /** How long a process goes on for the agent's answer to `session/close` or `session/delete`: some write files. */
+  farewellMs: 3000,
+
   /** Time for a host, an agent process and the agent's answer to `session/new`. */
   agentStartMs: 60_000,
 

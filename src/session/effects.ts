@@ -2,6 +2,7 @@ import { callObject } from "../durable/object-call.ts";
 import { connectionObject, owningTenant } from "../durable/objects.ts";
 import type { Limits } from "../protocol/limits.ts";
 import { type Act, audit } from "../tenant/client/audit.ts";
+import { awaitsFarewell } from "./core/decide/farewell.ts";
 import { nextTimeout } from "./core/decide/policy.ts";
 import { isRestoring } from "./core/decide/queue.ts";
 import { FACTS, type Facts } from "./core/events/catalogue.ts";
@@ -22,6 +23,8 @@ export class Effects {
   readonly #parts: SessionParts;
   readonly #processes: ProcessRequests;
   readonly #rest: Rest;
+  /** A process that is to end may answer the farewell first. An object that is evicted goes by the deadline. */
+  #isParting = false;
 
   constructor(
     { ctx, env, limits }: SessionContext,
@@ -38,8 +41,9 @@ export class Effects {
   }
 
   after(state: SessionState, events: readonly LogEvent[]): void {
-    const { deadlines, link, index, archive, webhooks } = this.#parts;
+    const { deadlines, index, archive, webhooks } = this.#parts;
     webhooks.collect(state, events);
+    if (this.#isParting && !awaitsFarewell(state)) this.endFarewell(state);
     if (archive.isDue(state)) deadlines.setUnlessSet("archive", Date.now());
     const facts = events.filter(isFact);
     if (facts.length === 0) return;
@@ -51,7 +55,7 @@ export class Effects {
       if (isRestoring(state)) deadlines.set("settings", Date.now() + this.#limits.settingsMs);
       this.#ctx.waitUntil(this.#processes.reportModes(state));
     }
-    for (const { stopsProcess } of traits) if (stopsProcess !== undefined) link.stop(stopsProcess);
+    for (const { stopsProcess } of traits) if (stopsProcess !== undefined) this.#stop(state, stopsProcess);
     if (!state.run && state.agent !== "starting" && traits.some((fact) => fact.freesPlacement))
       deadlines.set("release", Date.now());
     if (traits.some((fact) => fact.movesPermissionTimeout)) {
@@ -62,6 +66,22 @@ export class Effects {
     // The deadline is the outbox: it outlives a crash.
     if (index.isDue(listed)) deadlines.setUnlessSet("index", Date.now() + this.#limits.indexDelayMs);
     if (index.isUrgent(state, listed)) this.#ctx.waitUntil(index.writeOrRetry(state));
+  }
+
+  /** An agent that was told of the end of its session gets some time for its answer. */
+  #stop(state: SessionState, reason: string): void {
+    const { link, deadlines } = this.#parts;
+    if (!awaitsFarewell(state)) return link.stop(reason);
+    this.#isParting = true;
+    deadlines.set("farewell", Date.now() + this.#limits.farewellMs);
+  }
+
+  /** Serves a deadline as well: the agent has answered, or has had its time. */
+  endFarewell({ run }: SessionState): void {
+    const { link, deadlines } = this.#parts;
+    this.#isParting = false;
+    deadlines.clear("farewell");
+    if (run?.stopping) link.stop("closed");
   }
 
   /**

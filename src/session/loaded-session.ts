@@ -22,6 +22,7 @@ import { ClientIntake } from "./client-intake.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
 import type { Batch } from "./core/decide/batch.ts";
 import { ioClientGone } from "./core/decide/client-files.ts";
+import { sayFarewell } from "./core/decide/farewell.ts";
 import { takeOverImport } from "./core/decide/import-events.ts";
 import { setPolicy } from "./core/decide/policy.ts";
 import { idleMsOf } from "./core/decide/process-end.ts";
@@ -59,6 +60,8 @@ export class LoadedSession {
   readonly #rest: Rest;
   readonly #effects: Effects;
   #isDeleted = false;
+  /** The request by which the agent is told that its session is deleted. */
+  #farewell: { readonly request: number; readonly answered: () => void } | undefined;
   /** The events whose effects wait for the end of the transaction that makes the session. */
   #withheld: LogEvent[] | undefined;
 
@@ -174,9 +177,25 @@ export class LoadedSession {
 
   async delete({ subject }: Caller): Promise<Result<undefined>> {
     const state = this.#state;
+    await this.#tellDeleted();
+    // Another call may have deleted the session meanwhile.
+    if (this.#isDeleted) return accepted();
     await this.#delete();
     this.#effects.audit(state, { kind: "session.deleted", subject });
     return accepted();
+  }
+
+  /** Lets the agent delete its own session. A session without a process is deleted here only. */
+  async #tellDeleted(): Promise<void> {
+    let request: number | undefined;
+    this.#record((batch) => {
+      request = sayFarewell(batch, "session/delete");
+    });
+    if (request === undefined) return;
+    const answered = Promise.withResolvers<void>();
+    this.#farewell = { request, answered: answered.resolve };
+    await within(this.#context.limits.farewellMs, answered.promise);
+    this.#farewell = undefined;
   }
 
   /** Deletes the process, the history and the row in the index. */
@@ -227,6 +246,7 @@ export class LoadedSession {
 
   #advance(events: readonly LogEvent[]): void {
     const { journal, link, clients, watchers } = this.#parts;
+    if (this.#farewell && !this.#state.awaitingAgent[this.#farewell.request]) this.#farewell.answered();
     this.#runEffects(events);
     link.feed();
     clients.feed();

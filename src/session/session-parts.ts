@@ -46,6 +46,8 @@ export type SessionDeadline =
   | "agent-start"
   /** A process has not answered the requests for the settings of the process before. */
   | "settings"
+  /** The process of a closed session has had its time to answer. */
+  | "farewell"
   | "idle"
   | "permission"
   | "archive"

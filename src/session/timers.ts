@@ -24,6 +24,7 @@ export function timerHandlers(
     delivery: () => clients.redeliver(),
     effects: () => effects.restore(state),
     login: () => effects.relayLogins(state),
+    farewell: () => effects.endFarewell(state),
     "agent-start": () => processes.startTimedOut(state),
     settings: () => record(giveUpRestoring),
     release: async () => {

@@ -26,6 +26,7 @@ import { close } from "./process-end.ts";
 import { dispatch, type NewTurnId, takePrompt } from "./prompts.ts";
 import { cancelQueued, dropQueued, laterMembersRefusal } from "./queue.ts";
 import { tooMany } from "./request-limits.ts";
+import { isSteering, showSteering } from "./steering.ts";
 
 /**
  * Decisions about the frames of clients. Each function turns one input into events and does nothing else; the readers
@@ -148,7 +149,9 @@ function pass(batch: Batch, connection: string, frame: RequestFrame | Notificati
     tooMany(batch.limits, waiting, "The agent has not answered") ??
     (batch.state.run ? laterMembersRefusal(batch.state.run, frame) : undefined);
   if (refusal) return refuseClient(batch, connection, frame, refusal);
+  const seq = batch.nextSeq;
   dispatch(batch, connection, frame, null);
+  if (frame.kind === "notification" && isSteering(frame.method)) showSteering(batch, seq, connection);
 }
 
 /** Cancels the running turn, whoever asked for it, and the client's own prompts behind it in the queue. */

@@ -43,6 +43,7 @@ import { idTooLong, tooLarge, tooMany } from "./request-limits.ts";
 import { tellTitle } from "./session-change.ts";
 import { restoreSettings, shownSettings, tellChanges } from "./settings.ts";
 import { recordToolCall } from "./shown-terminals.ts";
+import { isSteering, steeringAnswered } from "./steering.ts";
 import { endTurn } from "./turns.ts";
 
 /** Decisions about the items of a run: frames of the agent, and events of its host. */
@@ -374,6 +375,7 @@ function agentAnswer(batch: Batch, frame: ResponseFrame): void {
   if (isLogin(method) && connection !== undefined && "result" in frame.value)
     batch.fact("gateway", "agent.login", { request: seq, method, connection });
   if (loggedIn(batch, seq)) return openAgentSession(batch);
+  if (isSteering(method)) steeringAnswered(batch, seq, frame, connection);
   if (pending.method === "session/prompt") endTurn(batch, seq, pending, frame);
 }
 

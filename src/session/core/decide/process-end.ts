@@ -4,6 +4,7 @@ import { logFailure, requestProcess, unavailable } from "./agent-process.ts";
 import { cancelRequestsOfAgent, endRequestsOfAgent } from "./agent-requests.ts";
 import { settle } from "./answers.ts";
 import type { Batch } from "./batch.ts";
+import { sayFarewell } from "./farewell.ts";
 import { processLost, processRequestLost } from "./host-departure.ts";
 import { cancelQueued, dropQueued } from "./queue.ts";
 import { tellAllOutput } from "./shown-terminals.ts";
@@ -97,6 +98,7 @@ export function close(batch: Batch, by: string): void {
     });
   }
   failRunning(batch, "closed", { code: ErrorCode.requestCancelled, message: "The session was closed" });
+  sayFarewell(batch, "session/close");
   batch.fact("gateway", "session.closed", { by });
   endAbsent(batch);
 }

@@ -53,7 +53,7 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
   const { to, except } = event.route;
   if (to !== undefined && !isViewer(viewer, to))
     return viewer.subscriptions.turnEnds ? turnEnd(event, viewer) : [];
-  if (except !== undefined && isViewer(viewer, except)) return [];
+  if (!replay && except !== undefined && isViewer(viewer, except)) return [];
   if (!viewer.answers && asksClient(event)) return [];
   // The gateway's own frames are in the client's terms already, except in a copy of the session under another id.
   const isOurs = event.source === "gateway";

@@ -107,11 +107,13 @@ function applyAnswer(state: SessionState, { frame, route, source, seq }: FrameEv
   }
   if (run && !run.initialized && source === "agent") {
     const { loadSession, sessionCapabilities } = recordOf(resultOf(frame).agentCapabilities);
-    const { resume, fork } = recordOf(sessionCapabilities);
+    const { resume, fork, close, delete: remove } = recordOf(sessionCapabilities);
     run.initialized = frame.value.result !== undefined;
     run.canLoad = loadSession === true;
     run.canResume = resume != null;
     run.canFork = fork != null;
+    if (close != null) run.canClose = true;
+    if (remove != null) run.canDelete = true;
   }
 }
 

@@ -126,6 +126,8 @@ export type Run = {
   canFork: boolean;
   /** The `authenticate` that the process got because it refused to open the session without a login. */
   login?: number;
+  canClose?: boolean;
+  canDelete?: boolean;
   /** The process has been told to end: its end is no failure. */
   stopping: boolean;
   /** The host is draining: no further turn begins in this process. */
