@@ -11,7 +11,14 @@ import { takeCautiously } from "./cautious-taking.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
 import { openToClients } from "./core/decide/agent-requests.ts";
 import type { Batch } from "./core/decide/batch.ts";
-import { anticipate, clientFrame, open, refuseFrame, relayLogin } from "./core/decide/client-frames.ts";
+import {
+  anticipate,
+  type ClientInput,
+  clientFrame,
+  open,
+  refuseFrame,
+  relayLogin,
+} from "./core/decide/client-frames.ts";
 import { choosePermission } from "./core/decide/permissions.ts";
 import { close } from "./core/decide/process-end.ts";
 import { dropQueued } from "./core/decide/queue.ts";
@@ -142,7 +149,7 @@ export class ClientIntake {
     const isSkipped = isDone(() =>
       this.#record((batch) => {
         if (!isAttached) return noteSkipped(batch, raw, ends);
-        skipFrame(batch, { connection, caller, answering: clients.answering() }, raw, ends);
+        skipFrame(batch, this.#input({ connection, caller }), raw, ends);
         clients.setReceived(connection, number);
       }),
     );
@@ -183,8 +190,7 @@ export class ClientIntake {
     const { clients, readBudget } = this.#parts;
     const received = Math.max(number, clients.lastReceived(connection));
     this.#record((batch) => {
-      const client = { connection, caller, answering: clients.answering() };
-      refuseFrame(batch, client, frameFrom(caller, raw), INTERNAL_ERROR);
+      refuseFrame(batch, this.#input({ connection, caller }), frameFrom(caller, raw), INTERNAL_ERROR);
       clients.setReceived(connection, received);
       if (roleOf(caller) === "observer") readBudget.spend(caller, sizeOf(batch), batch.at);
     });
@@ -204,17 +210,22 @@ export class ClientIntake {
     const { clients, concealed } = this.#parts;
     const asked = given.kind === "response" ? askedMethod(batch.state, given) : undefined;
     const refusal = concealed.refusalFor(given, asked);
-    if (refusal)
-      return refuseFrame(batch, { connection, caller, answering: clients.answering() }, given, refusal);
+    if (refusal) return refuseFrame(batch, this.#input({ connection, caller }), given, refusal);
     const { frame, keep } = concealed.prepare(given, asked);
     const isAttached = clients.has(connection);
     const attachment = attachmentFor(frame, batch.nextSeq, isAttached, openToClients(batch.state));
     const presence = presenceOf(caller, batch.at, subscriptions, frame.value.params);
     if (attachment) clients.attach(connection, attachment, presence);
-    clientFrame(batch, { connection, caller, answering: clients.answering() }, frame, newTurnId);
+    clientFrame(batch, this.#input({ connection, caller }), frame, newTurnId);
     const event = keep && batch.eventOf(frame);
     // No agent gets an answer that nobody waits for.
     if (event && (frame.kind !== "response" || event.route.stop === undefined)) keep(event.seq);
+  }
+
+  #input({ connection, caller }: Pick<FrameSender, "connection" | "caller">): ClientInput {
+    const { clients } = this.#parts;
+    const abilities = clients.abilitiesOf(connection);
+    return { connection, caller, answering: clients.answering(), abilities };
   }
 
   /** Gives the agent a login or a logout that the agent of another session has accepted. */

@@ -1,5 +1,6 @@
 import { isOverloaded, orSilent, pauseMs } from "../../durable/object-call.ts";
 import type { Caller, Role } from "../../protocol/caller.ts";
+import type { ClientAbility } from "../../protocol/client-abilities.ts";
 import type { EventCursor } from "../../protocol/cursor.ts";
 import { isoTime } from "../../protocol/iso-time.ts";
 import type { Limits } from "../../protocol/limits.ts";
@@ -163,10 +164,22 @@ export class Clients {
     );
   }
 
+  /** What the client can answer beyond the baseline of ACP. */
+  abilitiesOf(connection: string): readonly ClientAbility[] {
+    return this.#cursors.get(connection)?.presence.subscriptions?.abilities ?? [];
+  }
+
   /** The clients that may serve files and terminals, the latest last. */
   serving(): IoClient[] {
     return [...this.#cursors.values()].flatMap(({ connection, presence: { answers, subscriptions, cwd } }) =>
-      answers ? { connection, serves: subscriptions?.serves ?? [], cwd: cwd ?? null } : [],
+      answers
+        ? {
+            connection,
+            serves: subscriptions?.serves ?? [],
+            abilities: subscriptions?.abilities ?? [],
+            cwd: cwd ?? null,
+          }
+        : [],
     );
   }
 

@@ -103,10 +103,11 @@ export function startOf({ seq, start }: Attachment): EventCursor {
  */
 function openRequests(
   offers: readonly number[],
-  { connection, sessionId, presence: { answers, redacted: isRedacted } }: Recipient,
+  { connection, sessionId, presence: { answers, subscriptions, redacted: isRedacted } }: Recipient,
   log: LogReader,
 ): string[] {
-  const viewer = { connection, replayUntil: 0, answers, subscriptions: {} };
+  const { abilities = [] } = subscriptions ?? {};
+  const viewer = { connection, replayUntil: 0, answers, subscriptions: { abilities } };
   return eventsAt(offers, log).flatMap((event) =>
     forClient(isRedacted ? redacted(event) : event, sessionId, viewer),
   );

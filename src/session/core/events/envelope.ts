@@ -135,6 +135,7 @@ const ROUTE_CHECKS: Readonly<Record<keyof Route, (value: unknown) => boolean>> =
   connection: isText,
   to: isText,
   except: isText,
+  needs: isText,
   also: (value) => Array.isArray(value) && value.every(isText),
   id: isText,
   re: Number.isSafeInteger,

@@ -67,6 +67,8 @@ export type Route = {
   readonly to?: string;
   /** The one connection this frame is not for. */
   readonly except?: string;
+  /** The ability that a client needs to get this frame, one of `CLIENT_ABILITIES`. */
+  readonly needs?: string;
   /** Connections that get the same answer in frames of their own. */
   readonly also?: readonly string[];
   /** JSON text of the id that the receiver knows: for a response, that of its own request. */
@@ -85,7 +87,7 @@ export type Route = {
    * - `host`: the host serves the request.
    * - `sent`: the host has sent the frame already.
    * - `stray`: nobody waits for the frame.
-   * - `declined`: the client does not know the method, and another client may know it.
+   * - `declined`: the client cannot answer the request, and another client, or a person without one, may.
    * - `replay`: the agent repeats an event that the log has.
    * - `duplicate`: the agent repeats an event within such a replay.
    */

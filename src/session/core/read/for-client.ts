@@ -30,6 +30,10 @@ function isViewer({ connection, as }: Viewer, other: string | undefined): boolea
   return other === connection || (as !== undefined && other === as);
 }
 
+function hasAbility({ subscriptions: { abilities } }: Viewer, needed: string | undefined): boolean {
+  return needed === undefined || abilities?.some((ability) => ability === needed) === true;
+}
+
 /** The messages that a client gets for an event, mostly one or none. */
 export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): string[] {
   const replay = event.seq <= viewer.replayUntil;
@@ -46,6 +50,7 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
     return viewer.subscriptions.turnEnds ? turnEnd(event, viewer) : [];
   if (except !== undefined && isViewer(viewer, except)) return [];
   if (!viewer.answers && asksClient(event)) return [];
+  if (!hasAbility(viewer, event.route.needs)) return [];
   // The gateway's own frames are in the client's terms already, except in a copy of the session under another id.
   if (event.source === "gateway") return [rewrite(event.frame, { sessionId: JSON.stringify(sessionId) })];
   if (event.route.stop !== undefined) return [];

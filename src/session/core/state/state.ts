@@ -4,6 +4,7 @@ import { ASK_ALWAYS, type PermissionPolicy } from "../../../protocol/permission-
 import type { Context } from "../events/event.ts";
 import { type AgentReport, initialAgentReport } from "./agent-report.ts";
 import type { Permission } from "./pending-permission.ts";
+import type { Question } from "./pending-question.ts";
 import { initialTurnHistory, type TurnHistory } from "./turn-history.ts";
 import type { Violations } from "./violations.ts";
 
@@ -146,11 +147,13 @@ export type RequestOfAgent = {
   since: number;
   /** The only connection the request was sent to. */
   to?: string;
-  /** Connections whose client does not know the method. */
+  /** Connections whose client could not answer. */
   declined?: string[];
   /** No client was shown the request. */
   hidden?: true;
   permission?: Permission;
+  /** The agent asks any person who is able to answer, whether a client is attached or not. */
+  question?: Question;
   /** Nobody answered in time, and the policy had no answer either. */
   expired?: true;
 };

@@ -1,4 +1,5 @@
 import type { Caller, Scope } from "../../../../src/protocol/caller.ts";
+import type { ClientAbility } from "../../../../src/protocol/client-abilities.ts";
 import { mustReadFrame } from "../../../../src/protocol/frame.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../../../src/protocol/limits.ts";
 import { OPEN_RULES, type OpeningRules } from "../../../../src/protocol/opening-rules.ts";
@@ -24,6 +25,8 @@ export class SessionScript {
   serving: IoClient[] = [];
   /** Connections that the agent's requests are put to. */
   answering: string[] = ["c1"];
+  /** The abilities of every client that sends a message. */
+  abilities: ClientAbility[] = [];
   /** The workspace's rules for openings by clients. */
   opening: OpeningRules = OPEN_RULES;
   now = 1_000_000;
@@ -52,7 +55,7 @@ export class SessionScript {
   /** A client sends any message. */
   client(said: Json | string, connection = "c1", caller = callerWith()): LogEvent[] {
     const frame = mustReadFrame(typeof said === "string" ? said : message(said));
-    const client = { connection, caller, answering: this.answering };
+    const client = { connection, caller, answering: this.answering, abilities: this.abilities };
     const newTurnId = () => {
       this.#turns += 1;
       return `turn_${this.#turns}`;

@@ -31,7 +31,7 @@ export function messageOf({ direction, frame, source }: FrameEvent): Allowed {
 
 /** The route of a message, which the gateway adds. */
 export const ROUTE = {
-  ...scalars("connection", "to", "except", "id", "re", "requestId", "stop", "early", "repeats"),
+  ...scalars("connection", "to", "except", "needs", "id", "re", "requestId", "stop", "early", "repeats"),
   also: each("scalar"),
 };
 

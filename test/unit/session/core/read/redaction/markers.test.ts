@@ -52,6 +52,7 @@ describe("a redacted reader", () => {
     );
     expect([...new Set(shown)].sort()).toMatchInlineSnapshot(`
       [
+        "action",
         "agent",
         "anew",
         "answer",
@@ -76,6 +77,7 @@ describe("a redacted reader", () => {
         "lost",
         "message",
         "method",
+        "mode",
         "name",
         "ok",
         "onTimeout",
@@ -98,6 +100,7 @@ describe("a redacted reader", () => {
         "synthetic",
         "textPreview",
         "timeoutMs",
+        "toolCallId",
         "turnId",
         "until",
         "violation",
