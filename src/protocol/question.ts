@@ -14,6 +14,9 @@ export type QuestionAction = (typeof QUESTION_ACTIONS)[number];
 /** A person's answer. Only an accepted form has contents. */
 export type QuestionAnswer = { action: QuestionAction; content?: Readonly<Record<string, unknown>> };
 
+/** A field of an answer that does not fit its form, and why. */
+export type FieldProblem = { field: string; message: string };
+
 /** A pending question, as shown to a reader who sees nothing else of the session. */
 export type QuestionSummary = {
   workspace: string;
@@ -21,8 +24,8 @@ export type QuestionSummary = {
   mode: QuestionMode;
   message: string;
   toolCallId: string | null;
-  /** The schema of the form's answer, as the agent wrote it; null in `url` mode. */
-  requestedSchema: Readonly<Record<string, unknown>> | null;
+  /** JSON text of the schema of the form's answer, as the agent wrote it; null in `url` mode. */
+  requestedSchema: string | null;
   /** The address of the page; null in `form` mode. */
   url: string | null;
 };

@@ -3,6 +3,7 @@ import type { GitState, HostLoad } from "./host-wire.ts";
 import type { Limits } from "./limits.ts";
 import type { OpeningRules } from "./opening-rules.ts";
 import type { PermissionOption, PermissionSummary } from "./permission.ts";
+import type { QuestionMode } from "./question.ts";
 import type { RevocationReach } from "./revocation-reach.ts";
 import type { RevocationKind } from "./rpc.ts";
 import { WEBHOOK_MESSAGE_TYPES, type WebhookMessageType } from "./webhook-messages.ts";
@@ -25,7 +26,7 @@ export const PAGE_QUERY = z.object({
 });
 
 /** Pass `nextCursor` as `cursor` to get the next page; null after the last page. */
-type Paged<Items> = Items & { nextCursor: string | null };
+export type Paged<Items> = Items & { nextCursor: string | null };
 
 // ---- Sessions -------------------------------------------------------------------------------------------
 
@@ -65,6 +66,8 @@ export type SessionView = {
     kind: string | null;
     options?: PermissionOption[];
   }[];
+  /** Missing in the view of an earlier release. */
+  pendingQuestions?: { seq: number; mode: QuestionMode; message: string | null }[];
   lastError: unknown;
 };
 

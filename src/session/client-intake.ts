@@ -1,11 +1,21 @@
 import { newId } from "../durable/new-id.ts";
 import { type Caller, roleOf } from "../protocol/caller.ts";
-import { ErrorCode, INTERNAL_ERROR } from "../protocol/errors.ts";
-import { type Frame, mustReadFrame, type ResponseFrame } from "../protocol/frame.ts";
+import { ErrorCode, INTERNAL_ERROR, resultResponse } from "../protocol/errors.ts";
+import { type Frame, isFault, mustReadFrame, type ResponseFrame, readFrame } from "../protocol/frame.ts";
 import { type AgentRequest, clientRequestId, parseClientRequestId } from "../protocol/ids.ts";
+import { FAULTS } from "../protocol/jsonrpc-faults.ts";
 import type { PermissionChoice, PermissionSummary } from "../protocol/permission.ts";
+import { QUESTION, type QuestionAnswer, type QuestionSummary } from "../protocol/question.ts";
+import { badAnswer } from "../protocol/question-answer.ts";
 import { readerRequest } from "../protocol/reader-messages.ts";
-import { accepted, type Refused, type Result, refused, unknownPermission } from "../protocol/refusal.ts";
+import {
+  accepted,
+  type Refused,
+  type Result,
+  refused,
+  unknownPermission,
+  unknownQuestion,
+} from "../protocol/refusal.ts";
 import type { ClientFrames, Forked, ForkOrder, OpenRequest, ReceivedFrames } from "../protocol/rpc.ts";
 import { takeCautiously } from "./cautious-taking.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
@@ -21,10 +31,12 @@ import {
 } from "./core/decide/client-frames.ts";
 import { choosePermission } from "./core/decide/permissions.ts";
 import { close } from "./core/decide/process-end.ts";
+import { answerQuestion } from "./core/decide/questions.ts";
 import { dropQueued } from "./core/decide/queue.ts";
 import { noteSkipped, skipFrame } from "./core/decide/skipped-frame.ts";
 import { charsOf } from "./core/events/event.ts";
 import { permissionSummary } from "./core/read/permission-summary.ts";
+import { questionParams, questionSummary } from "./core/read/question-summary.ts";
 import { attachmentFor } from "./core/read/replay.ts";
 import { currentSetup } from "./core/state/agent-settings.ts";
 import type { SessionState } from "./core/state/state.ts";
@@ -261,6 +273,39 @@ export class ClientIntake {
     return notPending({ sessionId: this.#state.sessionId, seq });
   }
 
+  /** The content of an answer is concealed like that of a client's own answer. */
+  answerQuestion(caller: Caller, seq: number, answer: QuestionAnswer, by: string): Result<undefined> {
+    const { concealed } = this.#parts;
+    const pending = this.#state.awaitingClient[seq];
+    if (!pending?.question || !caller.scopes.includes("permission:answer")) return this.#unknownQuestion(seq);
+    const problem = badAnswer(questionParams(this.#state, seq, this.#frameAt(seq)), answer);
+    if (problem) return refused(problem);
+    const given = readFrame(resultResponse(pending.id, answer));
+    if (isFault(given)) return refused({ reason: "invalid", message: FAULTS[given.fault].message });
+    const refusal = concealed.refusalFor(given, QUESTION);
+    if (refusal) return refused({ reason: "invalid", message: refusal.message });
+    const { frame, keep } = concealed.prepare(given, QUESTION);
+    const decision = { by, subject: caller.subject, why: "answered" };
+    this.#record((batch) => {
+      const logged = answerQuestion(batch, seq, frame, answer.action, decision);
+      if (logged !== undefined) keep?.(logged);
+    });
+    return accepted();
+  }
+
+  questionSummary(seq: number): Result<QuestionSummary> {
+    const summary = questionSummary(this.#state, seq, this.#frameAt(seq));
+    return summary ? accepted(summary) : this.#unknownQuestion(seq);
+  }
+
+  #frameAt(seq: number): Frame | undefined {
+    return this.#parts.journal.frameAt(seq)?.frame;
+  }
+
+  #unknownQuestion(seq: number): Refused {
+    return notAsked({ sessionId: this.#state.sessionId, seq });
+  }
+
   unqueue(turnId: string): Result<undefined> {
     const queued = this.#state.queue.find((item) => item.turnId === turnId);
     if (!queued) return NOT_QUEUED;
@@ -322,6 +367,11 @@ function isAllowed(caller: Caller, raw: string): boolean {
 /** The request does not exist, or was answered, or belongs to a session that the caller may not see. */
 export function notPending({ sessionId, seq }: AgentRequest): Refused {
   return refused(unknownPermission(clientRequestId(sessionId, seq)));
+}
+
+/** As `notPending`, for a question. */
+export function notAsked({ sessionId, seq }: AgentRequest): Refused {
+  return refused(unknownQuestion(clientRequestId(sessionId, seq)));
 }
 
 function sizeOf({ events }: Batch): number {

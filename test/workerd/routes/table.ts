@@ -245,6 +245,20 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
     path: `/api/permissions/${permission}/links`,
     method: "POST",
   })),
+  "GET /api/questions": probe(list(), "/api/questions"),
+  "GET /api/questions/:id": probe(controller(), ({ question }) => ({ path: `/api/questions/${question}` })),
+  "POST /api/questions/:id": spending(
+    probe(
+      controller(),
+      ({ question }) => ({
+        path: `/api/questions/${question}`,
+        method: "POST",
+        headers: JSON_TYPE,
+        body: '{"action":"accept","content":{"name":"Ada"}}',
+      }),
+      { "workspace admin": 404, right: 404 },
+    ),
+  ),
   "GET /api/revocations": probe(admin(), "/api/revocations"),
   "POST /api/revocations": [
     probe(tenantAdmin(201), () => revoking({ jti: "lost" })),
