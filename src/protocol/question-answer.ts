@@ -46,7 +46,7 @@ export function answerProblems(
 }
 
 /** Why the value does not fit the field; undefined if it does. */
-function valueProblem(field: FormField, value: unknown): string | undefined {
+export function valueProblem(field: FormField, value: unknown): string | undefined {
   switch (field.kind) {
     case "text":
       return typeof value === "string" ? textProblem(field, value) : "must be a text";

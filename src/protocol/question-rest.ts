@@ -42,3 +42,6 @@ export const QUESTION_ANSWER = z.strictObject({
   content: z.record(z.string(), z.unknown()).optional(),
 });
 export type AnsweredQuestion = { id: string; action: QuestionAction };
+
+/** A link to the form of a question. */
+export type QuestionLink = { id: string; question: string; expiresAt: string; url: string };

@@ -319,7 +319,7 @@ export type WebhookInfo = {
   /** Without the query, which may be a secret. */
   url: string;
   events: WebhookMessageType[];
-  /** Messages about permission requests contain links that answer them. */
+  /** Messages about permission requests and questions contain links that answer them. */
   links: boolean;
   createdAt: string;
   /** How many messages are not delivered yet. */

@@ -2,7 +2,8 @@ import { VERSION } from "../../node/version.ts";
 
 /**
  * The `initialize` request of the host. Each agent process gets it once, before any client is known, so it offers the
- * capabilities that the host itself can honour: files and terminals of the workspace. If the workspace leaves files
+ * capabilities that can always be honoured: files and terminals of the workspace, and questions, which wait for a person
+ * whether a client is attached or not. If the workspace leaves files
  * and terminals to its clients, the offer stands for them: an agent that asks a client without the capability gets
  * an error.
  */
@@ -12,7 +13,11 @@ export const INITIALIZE = JSON.stringify({
   method: "initialize",
   params: {
     protocolVersion: 1,
-    clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
+    clientCapabilities: {
+      fs: { readTextFile: true, writeTextFile: true },
+      terminal: true,
+      elicitation: { form: {}, url: {} },
+    },
     clientInfo: { name: "acp-edge", version: VERSION },
   },
 });

@@ -34,7 +34,11 @@ describe("an agent process", () => {
       method: "initialize",
       params: {
         protocolVersion: 1,
-        clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
+        clientCapabilities: {
+          fs: { readTextFile: true, writeTextFile: true },
+          terminal: true,
+          elicitation: { form: {}, url: {} },
+        },
       },
     });
   });

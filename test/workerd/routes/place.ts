@@ -10,12 +10,13 @@ export const JSON_TYPE = { "Content-Type": "application/json" };
 
 /**
  * A session in which a turn runs, a prompt waits and a permission and a question are open, in a workspace with a webhook;
- * `answer` is a link that answers the permission.
+ * `answer` is a link that answers the permission, `form` a link to the question.
  */
 export type Place = Opened & {
   turnId: string;
   permission: string;
   question: string;
+  form: string;
   answer: string;
   connection: string;
   resumable: string;
@@ -55,6 +56,8 @@ export async function makePlace(): Promise<Place> {
     links: { url: string }[];
   };
   const answer = links[0]?.url.replace("https://edge.test", "") as string;
+  const asked = await fetchAs({ path: `/api/questions/${question}/links`, method: "POST" }, sharer);
+  const form = ((await asked.json()) as { url: string }).url.replace("https://edge.test", "");
   const initialized = await fetchAs(
     { path: "/acp", method: "POST", headers: JSON_TYPE, body: INITIALIZE },
     bearer,
@@ -75,7 +78,7 @@ export async function makePlace(): Promise<Place> {
   );
   const { id: webhook } = (await hook.json()) as { id: string };
   const turnId = view.queue[0]?.turnId as string;
-  return { ...opened, permission, question, answer, turnId, connection, resumable, webhook };
+  return { ...opened, permission, question, answer, form, turnId, connection, resumable, webhook };
 }
 
 let shared: Promise<Place> | undefined;

@@ -72,6 +72,7 @@ export const REQUEST_FACTS = {
       "The agent asked a question; `message`, `requestedSchema` and `url` are those of its request. `mode` is `form` or `url`.",
     source: "gateway",
     listed: "with-requests",
+    webhook: "question.pending",
     movesTimeout: true,
     payload: {
       request: SEQ,
