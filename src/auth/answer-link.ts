@@ -7,14 +7,15 @@ import { accepted, type Result, refused } from "../protocol/refusal.ts";
 import type { LinkedOption } from "../protocol/rest.ts";
 import { type SecretsVars, signingKeys } from "./derived-keys.ts";
 
-/** A link whose bearer may give one answer to one permission request. */
+/** A link whose bearer may answer one request of an agent, once: a permission request with one option, or a question. */
 export type AnswerLink = {
   tenant: string;
   workspace: string;
   session: string;
   /** The request's event in the session's log. */
   seq: number;
-  optionId: string;
+  /** The option that the link chooses. A link to a question has none: its bearer fills in the form. */
+  optionId?: string | undefined;
   /** The subject in whose name the link answers: its maker, or the webhook that sent it. */
   by: string;
   /** Whose right to answer the link passes on. The link ends when its maker is revoked. */
@@ -46,6 +47,16 @@ export async function makeAnswerLinks(
     linked.push({ ...option, url: answerUrl(origin, link) });
   }
   return linked;
+}
+
+/** Makes the link to a question. Undefined when this gateway has no SECRETS_KEY. */
+export async function makeQuestionLink(
+  env: SecretsVars,
+  origin: string,
+  request: Omit<AnswerLink, "optionId">,
+): Promise<string | undefined> {
+  const link = await makeAnswerLink(env, request);
+  return link === undefined ? undefined : answerUrl(origin, link);
 }
 
 /** Undefined when this gateway has no SECRETS_KEY. */
@@ -108,7 +119,7 @@ const CLAIMS = z.object({
   workspace: z.string(),
   session: z.uuid(),
   seq: z.int(),
-  optionId: z.string(),
+  optionId: z.string().optional(),
   sub: z.string(),
   jti: z.string(),
   exp: z.number(),

@@ -19,7 +19,7 @@ export const EXIT_HELP = `Exit codes:
   2    wrong usage or configuration
   3    not authorised: the token is missing, expired or does not allow this
   4    the gateway cannot be reached
-  5    no such session, permission, workspace or agent
+  5    no such session, permission, question, workspace or agent
   6    the turn was refused, failed or stopped at a limit
   7    host: the gateway speaks another version of the host link
   8    host: another host took over this host's name while it was out of reach

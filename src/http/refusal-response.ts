@@ -42,6 +42,11 @@ export function httpErrorOf(refusal: Refusal): { status: ContentfulStatusCode; b
       return httpError(400, message);
     case "no-option":
       return { status: 400, body: { error: { code: "bad_option", message, options: refusal.options } } };
+    case "bad-answer":
+      return {
+        status: 400,
+        body: { error: { code: "bad_answer", message: clipMessage(message), fields: refusal.fields } },
+      };
     case "conflict":
       return httpError(409, message);
     case "too-many":

@@ -27,15 +27,32 @@ export async function indexedSessions(
   );
 }
 
-/** Sessions that wait for permissions in a workspace, according to the index. */
-export async function sessionsWithPermissions(
+/** Sessions that wait for permissions or answers in a workspace, according to the index: first one table, then the other. */
+export async function sessionsWithRequests(
   index: D1Database,
-  { tenant, workspace }: { tenant: string; workspace: string },
+  workspace: { tenant: string; workspace: string },
   after: string | null,
 ): Promise<NamePage> {
-  const [at = "", session = "", seq = "0"] = after?.split(" ") ?? [];
+  if (after?.startsWith(QUESTIONS)) {
+    const page = await sessionsIn("questions", index, workspace, after.slice(QUESTIONS.length));
+    return { ...page, next: page.next && QUESTIONS + page.next };
+  }
+  const page = await sessionsIn("permissions", index, workspace, after ?? "");
+  return { ...page, next: page.next ?? QUESTIONS };
+}
+
+/** The beginning of a place in the table `questions`. A place in `permissions` begins with a time. */
+const QUESTIONS = "questions ";
+
+async function sessionsIn(
+  table: "permissions" | "questions",
+  index: D1Database,
+  { tenant, workspace }: { tenant: string; workspace: string },
+  after: string,
+): Promise<NamePage> {
+  const [at = "", session = "", seq = "0"] = after.split(" ");
   const rows = await runner(index)<{ session: string; seq: number; at: string }>({
-    sql: `SELECT session, seq, requested_at AS at FROM permissions
+    sql: `SELECT session, seq, requested_at AS at FROM ${table}
       WHERE tenant = ? AND workspace = ? AND (requested_at, session, seq) > (?, ?, ?)
       ORDER BY requested_at, session, seq LIMIT ?`,
     values: [tenant, workspace, at, session, Number(seq), PAGE],

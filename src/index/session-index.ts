@@ -4,13 +4,14 @@ import type { ArchiveFilter } from "../protocol/session-change.ts";
 import { type CallersTable, readCallersPage, type Selection } from "./callers-page.ts";
 import { type KeysetPage, pageQuery, type Run } from "./keyset-page.ts";
 import { replacePermissions } from "./permission-index.ts";
+import { replaceQuestions } from "./question-index.ts";
 import { runner } from "./runner.ts";
 
 /** The row of a session in the D1 table `sessions`. Its AcpSession object writes it. */
 export type SessionRow = SessionSummary & { tenant: string };
 
-/** A session's row, and its pending permissions as a JSON array. */
-export type SessionIndexEntry = SessionRow & { permissions: string };
+/** A session's row, and its pending permission requests and questions, each as a JSON array. */
+export type SessionIndexEntry = SessionRow & { permissions: string; questions: string };
 
 const COLUMNS: Readonly<Record<keyof SessionRow, string>> = {
   sessionId: "id",
@@ -94,7 +95,7 @@ function withoutDirectories(session: SessionSummary): SessionSummary {
 
 /** Writes may overtake each other. The write that has seen more of the log wins. */
 export async function writeSession(index: D1Database, entry: SessionIndexEntry): Promise<void> {
-  await index.batch([upsert(index, entry), ...replacePermissions(index, entry)]);
+  await index.batch([upsert(index, entry), ...replaceRequests(index, entry)]);
 }
 
 /** Writes the row whatever the index has. No other write of the session may be under way. */
@@ -102,7 +103,11 @@ export async function rewriteSession(index: D1Database, entry: SessionIndexEntry
   const remove = index
     .prepare("DELETE FROM sessions WHERE tenant = ? AND id = ?")
     .bind(entry.tenant, entry.sessionId);
-  await index.batch([remove, upsert(index, entry), ...replacePermissions(index, entry)]);
+  await index.batch([remove, upsert(index, entry), ...replaceRequests(index, entry)]);
+}
+
+function replaceRequests(index: D1Database, entry: SessionIndexEntry): D1PreparedStatement[] {
+  return [...replacePermissions(index, entry), ...replaceQuestions(index, entry)];
 }
 
 function upsert(index: D1Database, row: SessionRow): D1PreparedStatement {
@@ -125,5 +130,6 @@ export async function removeSession(
   await index.batch([
     index.prepare("DELETE FROM sessions WHERE tenant = ? AND id = ?").bind(tenant, sessionId),
     index.prepare("DELETE FROM permissions WHERE tenant = ? AND session = ?").bind(tenant, sessionId),
+    index.prepare("DELETE FROM questions WHERE tenant = ? AND session = ?").bind(tenant, sessionId),
   ]);
 }

@@ -1,6 +1,7 @@
 import { assertNever } from "./assert-never.ts";
 import { ErrorCode, type RpcError } from "./errors.ts";
 import type { PermissionOption } from "./permission.ts";
+import type { FieldProblem } from "./question.ts";
 
 /**
  * The outcome of a call that may be refused. Results cross Durable Object RPC, so they are plain data; an exception
@@ -27,6 +28,8 @@ export type Refusal =
   | { reason: "invalid"; message: string }
   /** The permission request has no such option; `options` are those it has. */
   | { reason: "no-option"; message: string; options: PermissionOption[] }
+  /** The answer does not fit the form of the question; `fields` says where. */
+  | { reason: "bad-answer"; message: string; fields: FieldProblem[] }
   /** The workspace has no such agent; `agents` are the ids of those it has. */
   | { reason: "no-agent"; message: string; agents: string[] }
   /** The request contradicts what is stored: an id is taken, or a collection is full. */
@@ -63,6 +66,7 @@ export function rpcErrorOf(refusal: Refusal): RpcError {
       return { code: ErrorCode.forbidden, message };
     case "invalid":
     case "no-option":
+    case "bad-answer":
       return { code: ErrorCode.invalidParams, message };
     case "no-agent":
       return { code: ErrorCode.invalidParams, message, data: { agents: refusal.agents } };
@@ -99,4 +103,9 @@ export function unknownSession(sessionId: string): Refusal {
 /** The request was answered or withdrawn, never existed, or belongs to a session that the caller may not see. */
 export function unknownPermission(requestId: string): Refusal {
   return { reason: "not-found", message: "No such permission is pending", data: { requestId } };
+}
+
+/** As `unknownPermission`, for a question. */
+export function unknownQuestion(requestId: string): Refusal {
+  return { reason: "not-found", message: "No such question is pending", data: { requestId } };
 }

@@ -3,6 +3,7 @@ import type { GitState, HostLoad } from "./host-wire.ts";
 import type { Limits } from "./limits.ts";
 import type { OpeningRules } from "./opening-rules.ts";
 import type { PermissionOption, PermissionSummary } from "./permission.ts";
+import type { QuestionMode } from "./question.ts";
 import type { RevocationReach } from "./revocation-reach.ts";
 import type { RevocationKind } from "./rpc.ts";
 import { ARCHIVE_FILTER } from "./session-change.ts";
@@ -26,7 +27,7 @@ export const PAGE_QUERY = z.object({
 });
 
 /** Pass `nextCursor` as `cursor` to get the next page; null after the last page. */
-type Paged<Items> = Items & { nextCursor: string | null };
+export type Paged<Items> = Items & { nextCursor: string | null };
 
 // ---- Sessions -------------------------------------------------------------------------------------------
 
@@ -68,6 +69,8 @@ export type SessionView = {
     kind: string | null;
     options?: PermissionOption[];
   }[];
+  /** Missing in the view of an earlier release. */
+  pendingQuestions?: { seq: number; mode: QuestionMode; message: string | null }[];
   lastError: unknown;
 };
 
@@ -321,7 +324,7 @@ export type WebhookInfo = {
   /** Without the query, which may be a secret. */
   url: string;
   events: WebhookMessageType[];
-  /** Messages about permission requests contain links that answer them. */
+  /** Messages about permission requests and questions contain links that answer them. */
   links: boolean;
   createdAt: string;
   /** How many messages are not delivered yet. */

@@ -1,13 +1,20 @@
 import type { PermissionDetail } from "./permission-details.ts";
+import type { QuestionMode } from "./question.ts";
 
 /** The messages that the webhooks of a workspace get. */
 
 /** The types of messages that sessions cause. */
-export const WEBHOOK_MESSAGE_TYPES = ["permission.pending", "turn.ended", "agent.failed"] as const;
+export const WEBHOOK_MESSAGE_TYPES = [
+  "permission.pending",
+  "question.pending",
+  "turn.ended",
+  "agent.failed",
+] as const;
 export type WebhookMessageType = (typeof WEBHOOK_MESSAGE_TYPES)[number];
 
 export type WebhookMessage =
   | Message<"permission.pending", About & { permission: AnnouncedPermission; requestedAt: string }>
+  | Message<"question.pending", About & { question: AnnouncedQuestion; requestedAt: string }>
   | Message<"turn.ended", About & TurnEndedData>
   | Message<"agent.failed", About & { agent: string; detailCode: string | null; message: string }>;
 
@@ -30,6 +37,21 @@ export type AnnouncedPermission = {
   details: PermissionDetail[];
   /** `url` is an answer link: whoever has it can choose the option. */
   options: { optionId: string; name: string | null; kind: string | null; url?: string }[];
+};
+
+export type AnnouncedQuestion = {
+  /** The id of the request for clients and for `/api/questions/:id`. */
+  id: string;
+  mode: QuestionMode;
+  /** With invisible characters marked. A longer message is cut. */
+  message: string;
+  toolCallId: string | null;
+  /** The form; null in `url` mode, or when the form is too long for a message. */
+  requestedSchema: unknown;
+  /** The address; null in `form` mode, or when the address is too long for a message. */
+  url: string | null;
+  /** An answer link: whoever has it can answer. */
+  link?: string;
 };
 
 export type TurnEndedData = {

@@ -8,6 +8,7 @@ import type { AgentRequest } from "../protocol/ids.ts";
 import { HOST, type LogWatchRequest, WATCH_LOG } from "../protocol/internal-headers.ts";
 import type { PermissionChoice, PermissionSummary } from "../protocol/permission.ts";
 import type { PermissionPolicy } from "../protocol/permission-policy.ts";
+import type { QuestionAnswer, QuestionSummary } from "../protocol/question.ts";
 import { accepted, type Result } from "../protocol/refusal.ts";
 import type { ReindexedSession } from "../protocol/reindex.ts";
 import type {
@@ -31,7 +32,7 @@ import type { HostTokenName } from "../protocol/subject-rpc.ts";
 import { readable } from "../protocol/versions.ts";
 import type { WebhookMessageType } from "../protocol/webhook-messages.ts";
 import { type Access, mayOpenIn } from "./access.ts";
-import { NOT_QUEUED, notPending } from "./client-intake.ts";
+import { NOT_QUEUED, notAsked, notPending } from "./client-intake.ts";
 import type { LoadedSession } from "./loaded-session.ts";
 import { newContext } from "./new-context.ts";
 import { SessionGate } from "./session-gate.ts";
@@ -172,20 +173,25 @@ export class AcpSession extends DurableObject<Env> {
   // ---- in place of a client ---------------------------------------------------------------------------
 
   /** Answers a permission request of the agent on behalf of `caller`; `by` is its connection, or the route it used. */
-  answerPermission(
-    caller: Caller,
-    request: AgentRequest,
-    choice: PermissionChoice,
-    by: string,
-  ): Promise<Result<undefined>> {
+  answerPermission(caller: Caller, request: AgentRequest, choice: PermissionChoice, by: string) {
     const answer = ({ clients }: LoadedSession) => clients.answerPermission(caller, request.seq, choice, by);
     return this.#read(caller, answer, notPending(request));
   }
 
   /** The subject and the options of a pending permission request. */
   permissionSummary(caller: Caller, request: AgentRequest): Promise<Result<PermissionSummary>> {
-    const summarise = ({ clients }: LoadedSession) => clients.permissionSummary(request.seq);
-    return this.#read(caller, summarise, notPending(request));
+    return this.#read(caller, ({ clients }) => clients.permissionSummary(request.seq), notPending(request));
+  }
+
+  /** Answers a question of the agent on behalf of `caller`; `by` is the route it used. */
+  answerQuestion(caller: Caller, request: AgentRequest, answer: QuestionAnswer, by: string) {
+    const give = ({ clients }: LoadedSession) => clients.answerQuestion(caller, request.seq, answer, by);
+    return this.#read(caller, give, notAsked(request));
+  }
+
+  /** A pending question, with its whole form. */
+  questionSummary(caller: Caller, request: AgentRequest): Promise<Result<QuestionSummary>> {
+    return this.#read(caller, ({ clients }) => clients.questionSummary(request.seq), notAsked(request));
   }
 
   /** Removes a prompt from the queue. */
@@ -336,10 +342,7 @@ export class AcpSession extends DurableObject<Env> {
 
   /** The facts that a copy of the session needs. */
   origin(caller: Caller): Promise<Result<SessionOrigin>> {
-    return this.#read(caller, (session) => {
-      const origin = session.origin();
-      return origin ? accepted(origin) : this.#unknown();
-    });
+    return this.#read(caller, (session) => session.origin());
   }
 
   /** A page of the log as NDJSON, with at least one event if there is one after `after`. */

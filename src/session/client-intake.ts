@@ -1,12 +1,22 @@
 import { newId } from "../durable/new-id.ts";
 import { type Caller, roleOf } from "../protocol/caller.ts";
 import { askedMeaning } from "../protocol/close-meaning.ts";
-import { ErrorCode, INTERNAL_ERROR } from "../protocol/errors.ts";
-import { type Frame, mustReadFrame, type ResponseFrame } from "../protocol/frame.ts";
+import { ErrorCode, INTERNAL_ERROR, resultResponse } from "../protocol/errors.ts";
+import { type Frame, isFault, mustReadFrame, type ResponseFrame, readFrame } from "../protocol/frame.ts";
 import { type AgentRequest, clientRequestId, parseClientRequestId } from "../protocol/ids.ts";
+import { FAULTS } from "../protocol/jsonrpc-faults.ts";
 import type { PermissionChoice, PermissionSummary } from "../protocol/permission.ts";
+import { QUESTION, type QuestionAnswer, type QuestionSummary } from "../protocol/question.ts";
+import { badAnswer } from "../protocol/question-answer.ts";
 import { readerRequest } from "../protocol/reader-messages.ts";
-import { accepted, type Refused, type Result, refused, unknownPermission } from "../protocol/refusal.ts";
+import {
+  accepted,
+  type Refused,
+  type Result,
+  refused,
+  unknownPermission,
+  unknownQuestion,
+} from "../protocol/refusal.ts";
 import type {
   ClientFrames,
   Forked,
@@ -25,6 +35,7 @@ import type { Batch } from "./core/decide/batch.ts";
 import { broughtBy } from "./core/decide/brought-members.ts";
 import {
   anticipate,
+  type ClientInput,
   clientFrame,
   keepLogin,
   open,
@@ -34,6 +45,7 @@ import {
 import { abandonRequests, endsSession } from "./core/decide/leaving.ts";
 import { choosePermission } from "./core/decide/permissions.ts";
 import { close } from "./core/decide/process-end.ts";
+import { answerQuestion } from "./core/decide/questions.ts";
 import { dropQueued } from "./core/decide/queue.ts";
 import { type Changer, changeSession } from "./core/decide/session-change.ts";
 import { noteSkipped, skipFrame } from "./core/decide/skipped-frame.ts";
@@ -41,6 +53,7 @@ import { charsOf, type FrameEvent } from "./core/events/event.ts";
 import { setupInClientForm } from "./core/read/client-form.ts";
 import { currentSetup } from "./core/read/current-setup.ts";
 import { permissionSummary } from "./core/read/permission-summary.ts";
+import { questionParams, questionSummary } from "./core/read/question-summary.ts";
 import { attachmentFor } from "./core/read/replay.ts";
 import type { BroughtMember } from "./core/state/brought-members.ts";
 import { titleOf } from "./core/state/session-title.ts";
@@ -170,7 +183,7 @@ export class ClientIntake {
     const isSkipped = isDone(() =>
       this.#record((batch) => {
         if (!isAttached) return noteSkipped(batch, raw, ends);
-        skipFrame(batch, { connection, caller, answering: clients.answering() }, raw, ends);
+        skipFrame(batch, this.#input({ connection, caller }), raw, ends);
         clients.setReceived(connection, number);
       }),
     );
@@ -211,8 +224,7 @@ export class ClientIntake {
     const { clients, readBudget } = this.#parts;
     const received = Math.max(number, clients.lastReceived(connection));
     this.#record((batch) => {
-      const client = { connection, caller, answering: clients.answering() };
-      refuseFrame(batch, client, frameFrom(caller, raw), INTERNAL_ERROR);
+      refuseFrame(batch, this.#input({ connection, caller }), frameFrom(caller, raw), INTERNAL_ERROR);
       clients.setReceived(connection, received);
       if (roleOf(caller) === "observer") readBudget.spend(caller, sizeOf(batch), batch.at);
     });
@@ -234,17 +246,14 @@ export class ClientIntake {
     const asked = given.kind === "response" ? askedMethod(batch.state, given) : undefined;
     const brings = this.#broughtBy(batch, caller, given);
     const refusal = concealed.refusalFor(given, asked, brings.length > 0);
-    if (refusal)
-      return refuseFrame(batch, { connection, caller, answering: clients.answering() }, given, refusal);
+    if (refusal) return refuseFrame(batch, this.#input({ connection, caller }), given, refusal);
     const { frame, keep } = concealed.prepare(given, asked, brings.length > 0);
     const isAttached = clients.has(connection);
     const attachment = attachmentFor(frame, batch.nextSeq, isAttached, openToClients(batch.state));
     const presence = presenceOf(caller, batch.at, subscriptions, frame.value.params);
     if (attachment) clients.attach(connection, attachment, presence);
     const before = Object.values(batch.state.brought ?? {});
-    const { as } = clients.attachmentOf(connection) ?? {};
-    const client = { connection, caller, answering: clients.answering(), as, brings };
-    clientFrame(batch, client, frame, newTurnId);
+    clientFrame(batch, { ...this.#input({ connection, caller }), brings }, frame, newTurnId);
     const event = keep && batch.eventOf(frame);
     const brought = Object.values(batch.state.brought ?? {});
     if (event && isForAgent(event, brings, brought)) keep(event.seq);
@@ -262,6 +271,13 @@ export class ClientIntake {
   #forgetBrought(batch: Batch, superseded: readonly number[]): void {
     if (batch.state.agent === "starting") return;
     this.#parts.concealed.forget(superseded.flatMap((seq) => batch.findFrame(seq)?.frame ?? []));
+  }
+
+  #input({ connection, caller }: Pick<FrameSender, "connection" | "caller">): ClientInput {
+    const { clients } = this.#parts;
+    const abilities = clients.abilitiesOf(connection);
+    const { as } = clients.attachmentOf(connection) ?? {};
+    return { connection, caller, answering: clients.answering(), abilities, as };
   }
 
   /** Gives the agent a login or a logout that the agent of another session has accepted. */
@@ -312,6 +328,39 @@ export class ClientIntake {
 
   #unknownPermission(seq: number): Refused {
     return notPending({ sessionId: this.#state.sessionId, seq });
+  }
+
+  /** The content of an answer is concealed like that of a client's own answer. */
+  answerQuestion(caller: Caller, seq: number, answer: QuestionAnswer, by: string): Result<undefined> {
+    const { concealed } = this.#parts;
+    const pending = this.#state.awaitingClient[seq];
+    if (!pending?.question || !caller.scopes.includes("permission:answer")) return this.#unknownQuestion(seq);
+    const problem = badAnswer(questionParams(this.#state, seq, this.#frameAt(seq)), answer);
+    if (problem) return refused(problem);
+    const given = readFrame(resultResponse(pending.id, answer));
+    if (isFault(given)) return refused({ reason: "invalid", message: FAULTS[given.fault].message });
+    const refusal = concealed.refusalFor(given, QUESTION);
+    if (refusal) return refused({ reason: "invalid", message: refusal.message });
+    const { frame, keep } = concealed.prepare(given, QUESTION);
+    const decision = { by, subject: caller.subject, why: "answered" };
+    this.#record((batch) => {
+      const logged = answerQuestion(batch, seq, frame, answer.action, decision);
+      if (logged !== undefined) keep?.(logged);
+    });
+    return accepted();
+  }
+
+  questionSummary(seq: number): Result<QuestionSummary> {
+    const summary = questionSummary(this.#state, seq, this.#frameAt(seq));
+    return summary ? accepted(summary) : this.#unknownQuestion(seq);
+  }
+
+  #frameAt(seq: number): Frame | undefined {
+    return this.#parts.journal.frameAt(seq)?.frame;
+  }
+
+  #unknownQuestion(seq: number): Refused {
+    return notAsked({ sessionId: this.#state.sessionId, seq });
   }
 
   unqueue(turnId: string): Result<undefined> {
@@ -434,6 +483,11 @@ function isForAgent(
 ): boolean {
   if (brings.length > 0) return brought.includes(seq);
   return frame.kind !== "response" || route.stop === undefined;
+}
+
+/** As `notPending`, for a question. */
+export function notAsked({ sessionId, seq }: AgentRequest): Refused {
+  return refused(unknownQuestion(clientRequestId(sessionId, seq)));
 }
 
 function sizeOf({ events }: Batch): number {

@@ -58,7 +58,7 @@ export class Effects {
     for (const { stopsProcess } of traits) if (stopsProcess !== undefined) this.#stop(state, stopsProcess);
     if (!state.run && state.agent !== "starting" && traits.some((fact) => fact.freesPlacement))
       deadlines.set("release", Date.now());
-    if (traits.some((fact) => fact.movesPermissionTimeout)) {
+    if (traits.some((fact) => fact.movesTimeout)) {
       const at = nextTimeout(state);
       if (at !== null) deadlines.set("permission", at);
     }
@@ -124,6 +124,8 @@ export class Effects {
         return deadlines.clear("settings");
       case "permission.responded":
         return this.#auditAnswer(state, event.payload);
+      case "question.responded":
+        return this.#auditQuestion(state, event.payload);
     }
   }
 
@@ -146,6 +148,11 @@ export class Effects {
     if (subject === undefined) return;
     const detail = { request, outcome: JSON.stringify(outcome) };
     this.audit(state, { kind: "permission.answered", subject, detail });
+  }
+
+  #auditQuestion(state: SessionState, { request, action, subject }: Facts["question.responded"]): void {
+    if (subject !== undefined)
+      this.audit(state, { kind: "question.answered", subject, detail: { request, action } });
   }
 
   /** Somebody waits for the agent now: the workspace's next look for silent hosts may be minutes away. */

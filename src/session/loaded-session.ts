@@ -5,7 +5,7 @@ import { clipMessage } from "../protocol/clipped-text.ts";
 import { CloseCode } from "../protocol/close-codes.ts";
 import type { Frame } from "../protocol/frame.ts";
 import type { PermissionPolicy } from "../protocol/permission-policy.ts";
-import { accepted, type Result, refused } from "../protocol/refusal.ts";
+import { accepted, type Result, refused, unknownSession } from "../protocol/refusal.ts";
 import type {
   EventsPage,
   ImportOrder,
@@ -330,9 +330,10 @@ export class LoadedSession {
     return sessionFor(caller, project(this.#state));
   }
 
-  /** Null until the session is opened. */
-  origin(): SessionOrigin | null {
-    return originOf(this.#state);
+  /** A session that is not opened yet has no origin. */
+  origin(): Result<SessionOrigin> {
+    const origin = originOf(this.#state);
+    return origin ? accepted(origin) : refused(unknownSession(this.#state.sessionId));
   }
 
   /** A page of the log as NDJSON. */

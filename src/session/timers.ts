@@ -1,5 +1,5 @@
 import type { DeadlineHandler } from "../durable/deadlines.ts";
-import { expirePermissions, nextTimeout } from "./core/decide/policy.ts";
+import { expireRequests, nextTimeout } from "./core/decide/policy.ts";
 import { checkIdle } from "./core/decide/process-end.ts";
 import { giveUpRestoring } from "./core/decide/settings.ts";
 import type { SessionState } from "./core/state/state.ts";
@@ -34,7 +34,7 @@ export function timerHandlers(
     rest: () => rest.check(state),
     idle: () => record((batch) => checkIdle(batch, !clients.isEmpty)),
     permission: () => {
-      record(expirePermissions);
+      record(expireRequests);
       const next = nextTimeout(state);
       if (next !== null) deadlines.set("permission", next);
     },

@@ -1,6 +1,6 @@
 import type { Deadlines } from "../durable/deadlines.ts";
 import type { NameList } from "../durable/name-list.ts";
-import { indexedSessions, type NamePage, sessionsWithPermissions } from "../index/reindex-source.ts";
+import { indexedSessions, type NamePage, sessionsWithRequests } from "../index/reindex-source.ts";
 import { removeSession } from "../index/session-index.ts";
 import { isoTime } from "../protocol/iso-time.ts";
 import { NEVER_REINDEXED, type ReindexedSession, type ReindexProgress } from "../protocol/reindex.ts";
@@ -98,7 +98,7 @@ export class WorkspaceReindex {
           "permissions-in-index",
         );
       case "permissions-in-index":
-        return this.#learn(progress, (index) => sessionsWithPermissions(index, identity, after), "visits");
+        return this.#learn(progress, (index) => sessionsWithRequests(index, identity, after), "visits");
       case "visits":
         return this.#visitPage(progress, identity);
     }

@@ -82,6 +82,16 @@ const COMPOSED: readonly (readonly [file: string, source: string, statements: re
   ["connection/connection-store.ts", "query", []],
   ["index/runner.ts", "sql", []],
   ["index/session-index.ts", "`INSERT INTO sessions", []],
+  [
+    "index/waiting-requests.ts",
+    "`DELETE FROM",
+    each(
+      ["permissions", "questions"],
+      (table) => `DELETE FROM ${table} WHERE tenant = ?3 AND session = ?1
+        AND (SELECT last_seq FROM sessions WHERE tenant = ?3 AND id = ?1) = ?2`,
+    ),
+  ],
+  ["index/waiting-requests.ts", "`INSERT INTO", []],
   ["session/removal.ts", "`DELETE FROM", []],
   ["index/workspace-index.ts", "`INSERT OR REPLACE INTO workspaces", []],
   [

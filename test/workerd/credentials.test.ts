@@ -388,9 +388,14 @@ describe("other credentials", () => {
     const kept = await count(sessionId);
     const result = { content: [{ type: "text", text: "plain content" }], _meta: { more: "plain meta" } };
     expect(await answerTo(opened, "_mcp/message", result)).toMatchObject({ id: 77, result });
-    // A form's answer is one whatever it looks like.
-    const odd = { content: SECRET };
-    expect(await answerTo(opened, "elicitation/create", odd)).toMatchObject({ id: 77, result: odd });
+    // A form's answer has credentials whatever it looks like, also if it says too little to count.
+    const params = { sessionId: "agent-session", mode: "form", message: "?", requestedSchema: {} };
+    agent.items(JSON.stringify({ jsonrpc: "2.0", id: 77, method: "elicitation/create", params }));
+    const { id } = await client.takeJson();
+    client.send(JSON.stringify({ jsonrpc: "2.0", id, result: { content: SECRET } }));
+    const odd = { action: "_vendor", content: SECRET };
+    client.send(JSON.stringify({ jsonrpc: "2.0", id, result: odd }));
+    expect(await agent.line()).toMatchObject({ id: 77, result: odd });
     for (const configId of ["max_thinking_tokens", "keybindings", "author"]) {
       client.call("session/set_config_option", { sessionId, configId, value: `plain ${configId}` });
       expect((await agent.line()).params).toMatchObject({ configId, value: `plain ${configId}` });

@@ -215,6 +215,7 @@ describe("a pending permission request", () => {
       updatedAt: "",
       lastSeq,
       permissions: JSON.stringify(permissions),
+      questions: "[]",
     });
     const sessionId = crypto.randomUUID();
     const workspace = `w-${sessionId}`;

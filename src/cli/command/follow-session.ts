@@ -123,8 +123,9 @@ function show(view: Conversation, { seq, kind, payload }: LogLine, waiting: Wait
     else if (stop === undefined) showPrompt(view, blocks);
     return;
   }
-  // A frame for clients with some ability repeats what others are told in a plainer form.
-  if (stop !== undefined || having !== undefined) return;
+  if (stop !== undefined) return;
+  // An update for clients with some ability repeats what others are told in a plainer form.
+  if (message?.method === "session/update" && having !== undefined) return;
   if (message?.method === "session/update") return view.update(message.params?.update as SessionUpdate);
   if (message?.method === "session/request_permission") {
     const { title } = (message.params?.toolCall ?? {}) as { title?: string };

@@ -9,6 +9,7 @@ import { editorCommand } from "./editor.ts";
 import { hostCommand } from "./host.ts";
 import { loginCommand } from "./login.ts";
 import { permissionsCommand } from "./permissions.ts";
+import { questionsCommand } from "./questions.ts";
 import { reindexCommand } from "./reindex.ts";
 import { revocationsCommand } from "./revocations.ts";
 import { runCommand } from "./run.ts";
@@ -30,6 +31,7 @@ export function program(): Command {
     .addCommand(runCommand())
     .addCommand(sessionsCommand())
     .addCommand(permissionsCommand())
+    .addCommand(questionsCommand())
     .addCommand(shareCommand())
     .addCommand(webhooksCommand())
     .addCommand(revocationsCommand())

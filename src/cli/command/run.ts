@@ -17,7 +17,8 @@ export function runCommand(): Command {
     .option("-q, --quiet", "print only the agent's messages, no tool calls")
     .addHelpText(
       "after",
-      "\nBy default, permission requests are asked on the terminal; without a terminal they wait for another client.\n" +
+      "\nBy default, permission requests and questions are asked on the terminal; without a terminal they wait for another\n" +
+        "client. Without a terminal and with --permissions allow or deny, questions are declined.\n" +
         "Ctrl-C cancels the turn; a second Ctrl-C exits immediately.",
     )
     .action(async (words: string[], options: TurnOptions) => {

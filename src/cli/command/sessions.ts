@@ -65,7 +65,10 @@ function list(sessions: readonly SessionSummary[]): string {
 }
 
 function show(): Command {
-  return gatewayCommand("show", "Show a session: state, recent turns, pending permission requests")
+  return gatewayCommand(
+    "show",
+    "Show a session: state, recent turns, pending permission requests and questions",
+  )
     .argument("<session>", SESSION_HELP)
     .action(async (id: string, options: GatewayOptions) => {
       const api = apiOf(options);
@@ -99,6 +102,8 @@ function describe(session: SessionView): string {
         `permission ${acpxRecordId}:${seq}  ${isolate(visibleLine(title ?? "", 100))} ${kind ? `(${visibleLine(kind)})` : ""}`.trimEnd(),
       ),
     );
+  for (const { seq, message } of session.pendingQuestions ?? [])
+    lines.push(red(`question ${acpxRecordId}:${seq}  ${isolate(visibleLine(message ?? "", 100))}`.trimEnd()));
   if (turns.recent.length > 0) lines.push("", bold(`last turns of ${turns.total}`));
   for (const turn of turns.recent.slice(-5)) {
     const ended = turn.stopReason ?? turn.reason ?? turn.status;

@@ -1,6 +1,8 @@
 import {
   type ClientContext,
   type ContentBlock,
+  type CreateElicitationRequest,
+  type CreateElicitationResponse,
   client,
   methods,
   type NewSessionRequest,
@@ -21,6 +23,8 @@ import { Conversation } from "./conversation.ts";
 import { printJson, printNote, stderr, stdout } from "./output.ts";
 import { DECLINED, INTERRUPTED, promptForPermission } from "./permission-prompt.ts";
 import { chooseOption } from "./permissions.ts";
+import { promptForAnswer } from "./question-prompt.ts";
+import type { AskedQuestion } from "./question-text.ts";
 import { resolveSessionId, targetOf } from "./resolve.ts";
 
 export type TurnOptions = GatewayOptions & { session?: string; permissions?: Policy; quiet?: boolean };
@@ -30,6 +34,7 @@ export type Policy = "ask" | "allow" | "deny" | "wait";
 export class TurnRunner {
   readonly #options: TurnOptions;
   readonly #policy: Policy;
+  readonly #hasPerson: boolean;
   readonly #view = new Conversation(stdout, stderr);
   #sessionId = "";
   #interrupted = false;
@@ -40,9 +45,9 @@ export class TurnRunner {
 
   constructor(options: TurnOptions) {
     this.#options = options;
-    const hasPerson = process.stdin.isTTY === true && stderr.isTTY && !options.json;
-    this.#policy = options.permissions ?? (hasPerson ? "ask" : "wait");
-    if (this.#policy === "ask" && !hasPerson)
+    this.#hasPerson = process.stdin.isTTY === true && stderr.isTTY && !options.json;
+    this.#policy = options.permissions ?? (this.#hasPerson ? "ask" : "wait");
+    if (this.#policy === "ask" && !this.#hasPerson)
       throw new CliError("--permissions ask needs a terminal and excludes --json", EXIT.usage);
   }
 
@@ -54,8 +59,10 @@ export class TurnRunner {
       .onNotification("*", () => {})
       .onRequest(methods.client.session.requestPermission, ({ params, signal }) =>
         this.#permission(params, signal),
-      );
+      )
+      .onRequest(methods.client.elicitation.create, ({ params, signal }) => this.#question(params, signal));
     const connection = await connectAcp(target, app, {
+      capabilities: { elicitation: { form: {}, url: {} } },
       onUpdate: ({ update }) => this.#update(update),
       // Before the prompt, the command reports an error or nothing.
       log: (event) => this.#prompted && this.#say(stderr.colours.dim(event)),
@@ -140,6 +147,30 @@ export class TurnRunner {
     return answer === undefined ? never() : { outcome: { outcome: "selected", optionId: answer } };
   }
 
+  /** With nobody at a terminal a question waits for other clients, or is declined if permissions are decided in advance. */
+  async #question(
+    request: CreateElicitationRequest,
+    withdrawn: AbortSignal,
+  ): Promise<CreateElicitationResponse> {
+    this.#emit({ type: "question", sessionId: this.#sessionId, question: request });
+    const question = askedIn(request);
+    const shown = isolate(visibleLine(question.message, 4096));
+    if (this.#policy === "wait") {
+      this.#say(`waiting for an answer: ${shown}`);
+      this.#say(stderr.colours.dim(`  acp-edge questions show|answer ${this.#sessionId}`));
+      return never();
+    }
+    if (!this.#hasPerson) {
+      this.#say(stderr.colours.dim(`question: ${shown}: declined`));
+      return { action: "decline" };
+    }
+    this.#view.endLine();
+    const answer = await promptForAnswer(question, withdrawn);
+    if (answer === INTERRUPTED) this.#interrupt();
+    if (answer === INTERRUPTED) return { action: "cancel" };
+    return answer === undefined ? never() : (answer as CreateElicitationResponse);
+  }
+
   #ended(stopReason: StopReason): ExitCode {
     this.#emit({ type: "end", sessionId: this.#sessionId, stopReason });
     const { dim, red } = stderr.colours;
@@ -182,6 +213,16 @@ const STOPS: Partial<Record<StopReason, string>> = {
   max_tokens: "stopped: the token limit was reached",
   max_turn_requests: "stopped: the limit of requests per turn was reached",
 };
+
+function askedIn(request: CreateElicitationRequest): AskedQuestion {
+  const { message, mode, requestedSchema, url } = request as Record<string, unknown>;
+  return {
+    mode: mode === "url" ? "url" : "form",
+    message: String(message),
+    requestedSchema,
+    url: typeof url === "string" ? url : null,
+  };
+}
 
 function shownTitle({ title, toolCallId }: RequestPermissionRequest["toolCall"]): string {
   return isolate(visibleLine(title ?? toolCallId, 4096));

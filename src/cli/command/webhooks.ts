@@ -53,8 +53,11 @@ type AddOptions = GatewayOptions & { events?: string; links?: boolean };
 function add(): Command {
   return gatewayCommand("add", "Add a webhook and print its secret, which is shown only once")
     .argument("<address>", "address that receives the messages: https, or http on this machine")
-    .option("--events <types>", "permission.pending, turn.ended, agent.failed (default: all)")
-    .option("--links", "include links that answer a permission request in its message")
+    .option(
+      "--events <types>",
+      "permission.pending, question.pending, turn.ended, agent.failed (default: all)",
+    )
+    .option("--links", "include links that answer a permission request or a question in its message")
     .action(async (url: string, options: AddOptions) => {
       const events = options.events?.split(",").map((type) => type.trim());
       const order = { url, events, links: options.links };

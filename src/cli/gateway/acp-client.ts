@@ -2,6 +2,7 @@ import { text } from "node:stream/consumers";
 import {
   type AnyMessage,
   type ClientApp,
+  type ClientCapabilities,
   type ClientConnection,
   client,
   type InitializeResponse,
@@ -64,13 +65,17 @@ function dial(target: Target, token: string): Promise<WebSocket | CliError> {
 export async function connectAcp(
   target: Target,
   app: ClientApp,
-  { onUpdate, log = () => {} }: { onUpdate?: OnUpdate; log?: Log } = {},
+  {
+    onUpdate,
+    log = () => {},
+    capabilities = {},
+  }: { onUpdate?: OnUpdate; log?: Log; capabilities?: ClientCapabilities } = {},
 ): Promise<ClientConnection> {
   // A configuration without a token fails here, before any attempt to connect.
   await target.token();
   const connection = app.connect(linkStream(target, log, onUpdate));
   try {
-    await initialize(connection);
+    await initialize(connection, capabilities);
     return connection;
   } catch (error) {
     connection.close();
@@ -78,11 +83,14 @@ export async function connectAcp(
   }
 }
 
-export async function initialize({ agent }: ClientConnection): Promise<InitializeResponse> {
+export async function initialize(
+  { agent }: ClientConnection,
+  clientCapabilities: ClientCapabilities = {},
+): Promise<InitializeResponse> {
   try {
     return await agent.request("initialize", {
       protocolVersion: PROTOCOL_VERSION,
-      clientCapabilities: {},
+      clientCapabilities,
       clientInfo: { name: "acp-edge", version: VERSION },
     });
   } catch (error) {

@@ -1,4 +1,11 @@
 import { EventSourceParserStream } from "eventsource-parser/stream";
+import type { QuestionAnswer } from "../../protocol/question.ts";
+import type {
+  AnsweredQuestion,
+  QuestionLink,
+  QuestionList,
+  QuestionRequest,
+} from "../../protocol/question-rest.ts";
 import type { ReindexProgress } from "../../protocol/reindex.ts";
 import type {
   AnswerLinks,
@@ -76,6 +83,25 @@ export class ApiClient {
   answerLinks(id: string, expiresIn: number): Promise<AnswerLinks> {
     const body = JSON.stringify({ expiresIn });
     return this.#json(`/api/permissions/${encodeURIComponent(id)}/links`, { method: "POST", body });
+  }
+
+  questions(): Promise<QuestionList> {
+    return this.#json("/api/questions?limit=200");
+  }
+
+  question(id: string): Promise<QuestionRequest> {
+    return this.#json(`/api/questions/${encodeURIComponent(id)}`);
+  }
+
+  answerQuestion(id: string, answer: QuestionAnswer): Promise<AnsweredQuestion> {
+    const body = JSON.stringify(answer);
+    return this.#json(`/api/questions/${encodeURIComponent(id)}`, { method: "POST", body });
+  }
+
+  /** `expiresIn` is in seconds. */
+  questionLink(id: string, expiresIn: number): Promise<QuestionLink> {
+    const body = JSON.stringify({ expiresIn });
+    return this.#json(`/api/questions/${encodeURIComponent(id)}/links`, { method: "POST", body });
   }
 
   /** `expiresIn` is in seconds. */

@@ -19,6 +19,17 @@ const FORM: ElicitationSchema = {
   properties: {
     name: { type: "string", title: "Your name" },
     color: { type: "string", title: "Favourite colour", enum: ["red", "green", "blue"] },
+    size: { type: "integer", title: "Shoe size", minimum: 20, maximum: 60 },
+    pets: {
+      type: "array",
+      title: "Pets",
+      items: {
+        anyOf: [
+          { const: "cat", title: "Cats" },
+          { const: "dog", title: "Dogs" },
+        ],
+      },
+    },
     subscribe: { type: "boolean", title: "Subscribe", default: false },
   },
   required: ["name"],

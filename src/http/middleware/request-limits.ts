@@ -24,7 +24,7 @@ export function bodyLimitsOf(
   { bodyBytes, bodyMs, bodyStallMs }: Pick<Limits, "bodyBytes" | "bodyMs" | "bodyStallMs">,
 ): BodyLimits {
   const isImport = path === "/api/sessions/import";
-  const isApi = path === "/api" || path.startsWith("/api/");
+  const isApi = path === "/answer" || path === "/api" || path.startsWith("/api/");
   return {
     stallMs: bodyStallMs,
     totalMs: isImport ? Number.POSITIVE_INFINITY : bodyMs,

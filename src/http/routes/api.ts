@@ -2,6 +2,7 @@ import { Hono } from "hono";
 import type { AppEnv } from "../app-env.ts";
 import { requireScope } from "../middleware/authentication.ts";
 import { permissionRoutes } from "./permissions.ts";
+import { questionRoutes } from "./questions.ts";
 import { eventRoutes } from "./sessions/events.ts";
 import { sessionRoutes } from "./sessions/sessions.ts";
 import { shareRoutes } from "./sessions/shares.ts";
@@ -33,6 +34,7 @@ apiRoutes.route("/", sessionRoutes);
 apiRoutes.route("/", eventRoutes);
 apiRoutes.route("/", shareRoutes);
 apiRoutes.route("/", permissionRoutes);
+apiRoutes.route("/", questionRoutes);
 
 apiRoutes.route("/", workspaceRoutes);
 apiRoutes.route("/", agentRoutes);

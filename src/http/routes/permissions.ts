@@ -95,7 +95,7 @@ function optionsFor({ redacted }: Caller, options: string): PermissionOption[] {
   return JSON.parse(redacted ? redactOptions(options) : options) as PermissionOption[];
 }
 
-function noLinks(): RefusalException {
+export function noLinks(): RefusalException {
   const message = "This gateway makes no answer links: SECRETS_KEY is not set";
   return new RefusalException({ reason: "not-configured", message });
 }

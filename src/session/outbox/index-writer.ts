@@ -1,7 +1,7 @@
 import { removeSession, rewriteSession, writeSession } from "../../index/session-index.ts";
 import type { Listing } from "../core/events/facts/definition.ts";
 import { indexEntry } from "../core/read/index-entry.ts";
-import type { SessionState } from "../core/state/state.ts";
+import type { RequestOfAgent, SessionState } from "../core/state/state.ts";
 
 /** Keeps the session's row in the index. One write runs at a time, so that no write follows the session's removal. */
 export class IndexWriter {
@@ -11,7 +11,7 @@ export class IndexWriter {
   readonly #enroll: (state: SessionState) => Promise<void>;
   readonly #retryLater: () => void;
   #writing: Promise<void> = Promise.resolve();
-  /** The open permissions as of the last write that was due to them. */
+  /** The open permission requests and questions as of the last write that was due to them. */
   #pending: string | undefined;
 
   /**
@@ -32,11 +32,11 @@ export class IndexWriter {
     this.#retryLater = retryLater;
   }
 
-  /** Whether facts listed so have to be in the index at once. People wait for permission requests. */
+  /** Whether facts listed so have to be in the index at once. People wait for permission requests and questions. */
   isUrgent({ awaitingClient }: SessionState, listed: readonly Listing[]): boolean {
     if (listed.includes("now")) return true;
-    if (!listed.includes("with-permissions")) return false;
-    const open = Object.keys(awaitingClient).filter((seq) => awaitingClient[seq]?.permission);
+    if (!listed.includes("with-requests")) return false;
+    const open = Object.keys(awaitingClient).filter((seq) => isForPeople(awaitingClient[seq]));
     const changed = open.join() !== this.#pending;
     this.#pending = open.join();
     return changed;
@@ -88,4 +88,8 @@ export class IndexWriter {
   idle(): Promise<void> {
     return this.#writing;
   }
+}
+
+function isForPeople(request: RequestOfAgent | undefined): boolean {
+  return request?.permission !== undefined || request?.question !== undefined;
 }

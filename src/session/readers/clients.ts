@@ -175,10 +175,22 @@ export class Clients {
     );
   }
 
+  /** What the client can show and answer beyond the baseline of ACP. */
+  abilitiesOf(connection: string): readonly ClientAbility[] {
+    return this.#cursors.get(connection)?.presence.subscriptions?.abilities ?? [];
+  }
+
   /** The clients that may serve files and terminals, the latest last. */
   serving(): IoClient[] {
     return [...this.#cursors.values()].flatMap(({ connection, presence: { answers, subscriptions, cwd } }) =>
-      answers ? { connection, serves: subscriptions?.serves ?? [], cwd: cwd ?? null } : [],
+      answers
+        ? {
+            connection,
+            serves: subscriptions?.serves ?? [],
+            abilities: subscriptions?.abilities ?? [],
+            cwd: cwd ?? null,
+          }
+        : [],
     );
   }
 
@@ -188,10 +200,6 @@ export class Clients {
 
   has(connection: string): boolean {
     return this.#cursors.has(connection);
-  }
-
-  abilitiesOf(connection: string): readonly ClientAbility[] {
-    return this.#cursors.get(connection)?.presence.subscriptions?.abilities ?? [];
   }
 
   attachmentOf(connection: string): Attachment | undefined {

@@ -6,6 +6,7 @@ import { clipMessage } from "../../protocol/clipped-text.ts";
 export type AuditKind =
   | "token.refused"
   | "permission.answered"
+  | "question.answered"
   | "session.deleted"
   | "workspace.changed"
   | "index.rebuilt"

@@ -10,7 +10,7 @@ export type Webhook = {
   id: string;
   url: string;
   events: WebhookMessageType[];
-  /** Whether messages about permission requests have links that answer them. */
+  /** Whether messages about permission requests and questions have links that answer them. */
   links: boolean;
   /** The gateway's address when the webhook was made. */
   origin: string;

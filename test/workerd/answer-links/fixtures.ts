@@ -52,8 +52,13 @@ export function urlOf({ links }: Made, optionId: string): string {
 
 export const tokenIn = (url: string) => new URL(url).searchParams.get("link") as string;
 
-export async function follow(url: string, method = "GET", headers: HeadersInit = {}): Promise<Response> {
-  return exports.default.fetch(url, { method, headers });
+export async function follow(
+  url: string,
+  method = "GET",
+  headers: HeadersInit = {},
+  body: string | null = null,
+): Promise<Response> {
+  return exports.default.fetch(url, { method, headers, body });
 }
 
 export async function statusOf(url: string, method = "GET"): Promise<number> {

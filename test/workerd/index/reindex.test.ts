@@ -13,7 +13,7 @@ import {
   workspaceName,
   workspaceStub,
 } from "../fixtures.ts";
-import { permissionRequest } from "../peers/agent.ts";
+import { permissionRequest, questionRequest } from "../peers/agent.ts";
 import { mint } from "../tokens.ts";
 import { deleteSession, foreign, tarOf, upload } from "../transfer/fixtures.ts";
 import { breakIndex, eventually, indexed } from "./fixtures.ts";
@@ -43,14 +43,14 @@ async function reindex(workspace: string): Promise<ReindexProgress> {
   });
 }
 
-/** A session that the index lists, with a permission that waits. */
+/** A session that the index lists, with a permission and a question that wait. */
 async function listed(): Promise<Opened> {
   const opened = await openSession();
   const { client, agent, sessionId, workspace } = opened;
   client.call("session/prompt", prompt(sessionId));
   await agent.line();
-  agent.items(permissionRequest(7));
-  await eventually(async () => (await indexed(workspace)).permissions.length > 0);
+  agent.items(permissionRequest(7), questionRequest(8));
+  await eventually(async () => (await rows(workspace)).questions.length > 0);
   return opened;
 }
 
@@ -69,13 +69,18 @@ async function rows(workspace: string) {
         .bind(workspace)
         .all()
     ).results;
-  return { sessions: await read("sessions", "id"), permissions: await read("permissions", "session, seq") };
+  return {
+    sessions: await read("sessions", "id"),
+    permissions: await read("permissions", "session, seq"),
+    questions: await read("questions", "session, seq"),
+  };
 }
 
 async function loseIndex(workspace: string): Promise<void> {
   await env.INDEX.batch([
     env.INDEX.prepare("DELETE FROM sessions WHERE workspace = ?").bind(workspace),
     env.INDEX.prepare("DELETE FROM permissions WHERE workspace = ?").bind(workspace),
+    env.INDEX.prepare("DELETE FROM questions WHERE workspace = ?").bind(workspace),
     env.INDEX.prepare("DELETE FROM workspaces WHERE id = ?").bind(workspace),
   ]);
 }
@@ -91,6 +96,7 @@ describe("the index of a workspace", () => {
     expect(await reindex(workspace)).toMatchObject({ sessions: 2, removed: 0, failed: 0 });
     expect(await rows(workspace)).toEqual(before);
     expect(before.permissions).toHaveLength(1);
+    expect(before.questions).toMatchObject([{ mode: "form", message: "Who are you?" }]);
     const own = await env.INDEX.prepare("SELECT id FROM workspaces WHERE id = ?").bind(workspace).all();
     expect(own.results).toEqual([{ id: workspace }]);
     // Repeating changes nothing.
@@ -101,7 +107,7 @@ describe("the index of a workspace", () => {
 
   test("loses the rows of sessions that do not exist, and damaged rows are mended", async () => {
     const { workspace, sessionId } = await listed();
-    const [ghost, waiting] = [crypto.randomUUID(), crypto.randomUUID()];
+    const [ghost, waiting, asking] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()];
     const before = await rows(workspace);
     await env.INDEX.batch([
       env.INDEX.prepare(
@@ -111,11 +117,14 @@ describe("the index of a workspace", () => {
       env.INDEX.prepare(
         "INSERT INTO permissions (tenant, session, seq, workspace, requested_at) VALUES ('acme', ?, 1, ?, '2026')",
       ).bind(waiting, workspace),
+      env.INDEX.prepare(
+        "INSERT INTO questions (tenant, session, seq, workspace, mode, requested_at) VALUES ('acme', ?, 1, ?, 'form', '2026')",
+      ).bind(asking, workspace),
       env.INDEX.prepare("UPDATE sessions SET last_seq = 1000000, title = 'wrong' WHERE id = ?").bind(
         sessionId,
       ),
     ]);
-    expect(await reindex(workspace)).toMatchObject({ sessions: 1, removed: 2, failed: 0 });
+    expect(await reindex(workspace)).toMatchObject({ sessions: 1, removed: 3, failed: 0 });
     expect(await rows(workspace)).toEqual(before);
   });
 

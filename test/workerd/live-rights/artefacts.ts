@@ -5,7 +5,7 @@ import type { WebhookInfo } from "../../../src/protocol/rest.ts";
 import { mintHostToken } from "../../../src/workspace/container/minted-token.ts";
 import type { Json } from "../../fixtures/json.ts";
 import { type Opened, socketsOf } from "../fixtures.ts";
-import { permissionRequest } from "../peers/agent.ts";
+import { permissionRequest, questionRequest } from "../peers/agent.ts";
 import type { Client } from "../peers/client.ts";
 import { HELLO } from "../peers/host.ts";
 import { EventReader, HttpPeer, INITIALIZE, JSON_TYPE, request } from "../peers/http-client.ts";
@@ -240,6 +240,16 @@ export const ARTEFACTS: Record<string, Make> = {
     return { owner, works: () => answerable(links[0]?.url as string) };
   },
 
+  "a link to a question": async (place) => {
+    const { owner, bearer } = await user(place);
+    place.agent.items(questionRequest(requests++));
+    const { id } = await place.client.takeJson();
+    const made = await ask("POST", `/api/questions/${id}/links`, bearer, {});
+    expect(made.status).toBe(201);
+    const { url } = (await made.json()) as { url: string };
+    return { owner, works: () => answerable(url) };
+  },
+
   "a host's token": async (place) => {
     const { owner, bearer } = await host(place);
     return { owner, works: () => dials("/host/control", bearer) };
@@ -331,6 +341,17 @@ export const MAKINGS: Record<string, Making> = {
       return { ...maker, make: () => ask("POST", `/api/permissions/${id}/links`, maker.bearer, {}) };
     },
     works: (_, { links }) => answerable((links as { url: string }[])[0]?.url as string),
+  },
+
+  "a link to a question": {
+    method: "registerAnswerLinks",
+    prepare: async (place) => {
+      const maker = await user(place);
+      place.agent.items(questionRequest(requests++));
+      const { id } = await place.client.takeJson();
+      return { ...maker, make: () => ask("POST", `/api/questions/${id}/links`, maker.bearer, {}) };
+    },
+    works: (_, { url }) => answerable(url as string),
   },
 
   "a webhook": {

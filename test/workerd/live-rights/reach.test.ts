@@ -45,6 +45,7 @@ const TABLE: Record<keyof typeof ARTEFACTS, Expected> = {
   "a webhook's deliveries": WORK,
   "the answer links in a webhook's message": ACCESS,
   "an answer link": ACCESS,
+  "a link to a question": ACCESS,
   "a host's token": WORK,
   "a host's control socket": WORK,
   "a host link": WORK,

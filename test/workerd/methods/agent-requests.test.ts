@@ -12,18 +12,22 @@ describe("elicitation", () => {
       params: { ...scope, mode: "form", message: "?", requestedSchema: { type: "object", properties: {} } },
     });
 
-  async function second({ workspace, sessionId }: Opened): Promise<Client> {
-    const client = await Client.open(workspace);
+  async function second({ workspace, sessionId }: Opened, capabilities?: object): Promise<Client> {
+    const client = await Client.open(workspace, "", "acme", {}, capabilities);
     await client.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
     return client;
   }
 
-  test("reaches every client of its session, and the first answer wins", async () => {
+  test("reaches every client of its session that can ask its user, and the first answer wins", async () => {
     const opened = await openSession();
     const { client, agent } = opened;
     const other = await second(opened);
+    const [plain, withPages] = [await second(opened, {}), await second(opened, { elicitation: { url: {} } })];
     agent.items(create("e", { sessionId: "agent-session" }));
     const asked = await client.takeJson();
+    // Neither the answer nor the error of a client that was not asked counts.
+    plain.send(JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: { action: "accept" } }));
+    await plain.request("session/resume", { sessionId: opened.sessionId, cwd: "/", mcpServers: [] });
     expect(await other.takeJson()).toEqual(asked);
     client.send(JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: { action: "decline" } }));
     expect(await agent.line()).toEqual({ jsonrpc: "2.0", id: "e", result: { action: "decline" } });
@@ -31,9 +35,32 @@ describe("elicitation", () => {
       method: "$/cancel_request",
       params: { requestId: asked.id },
     });
+    // A client that was not asked is told nothing, now or when it attaches.
+    agent.update("after");
+    for (const uninvolved of [plain, withPages])
+      expect(texts([await uninvolved.takeJson()])).toEqual(["after"]);
   });
 
-  test("stays open when one client does not know the method and another may", async () => {
+  test("in url mode reaches clients that can show pages, also when they attach later", async () => {
+    const opened = await openSession();
+    const { client, agent } = opened;
+    const visit = { mode: "url", message: "?", elicitationId: "v", url: "https://login.test/" };
+    const params = { sessionId: "agent-session", ...visit };
+    agent.items(JSON.stringify({ jsonrpc: "2.0", id: "u", method: "elicitation/create", params }));
+    const asked = await client.takeJson();
+    expect(asked).toMatchObject({ params: { mode: "url", url: "https://login.test/" } });
+    const withPages = await second(opened, { elicitation: { url: {} } });
+    expect(await withPages.takeJson()).toEqual(asked);
+    const withForms = await second(opened, { elicitation: { form: {} } });
+    withPages.send(JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: { action: "accept" } }));
+    expect(await agent.line()).toEqual({ jsonrpc: "2.0", id: "u", result: { action: "accept" } });
+    agent.items('{"jsonrpc":"2.0","method":"elicitation/complete","params":{"elicitationId":"v"}}');
+    agent.update("after");
+    expect(await withPages.takeJson()).toMatchObject({ method: "elicitation/complete" });
+    expect(texts([await withForms.takeJson()])).toEqual(["after"]);
+  });
+
+  test("stays open when clients cannot answer", async () => {
     const opened = await openSession();
     const { client, agent, sessionId } = opened;
     const other = await second(opened);
@@ -48,8 +75,28 @@ describe("elicitation", () => {
     agent.items(create("f", { sessionId: "agent-session" }));
     const again = await other.takeJson();
     client.send(unknown(again.id));
-    other.send(unknown(again.id));
-    expect(await agent.line()).toMatchObject({ id: "f", error: { code: -32601 } });
+    other.send(
+      JSON.stringify({ jsonrpc: "2.0", id: again.id, error: { code: -32603, message: "no window" } }),
+    );
+    await other.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    other.send(JSON.stringify({ jsonrpc: "2.0", id: again.id, result: { action: "decline" } }));
+    expect(await agent.line()).toEqual({ jsonrpc: "2.0", id: "f", result: { action: "decline" } });
+  });
+
+  test("that nobody could answer is refused", async () => {
+    const { agent } = await openSession();
+    const params = { sessionId: "agent-session", mode: "_hologram", message: "?" };
+    agent.items(JSON.stringify({ jsonrpc: "2.0", id: "h", method: "elicitation/create", params }));
+    expect(await agent.line()).toMatchObject({ id: "h", error: { code: -32602 } });
+  });
+
+  test("about the request of a client that cannot ask its user is declined", async () => {
+    const opened = await openSession();
+    const { agent, sessionId } = opened;
+    const plain = await second(opened, {});
+    plain.call("_vendor/login", { sessionId });
+    agent.items(create("e", { requestId: (await agent.line()).id }));
+    expect(await agent.line()).toEqual({ jsonrpc: "2.0", id: "e", result: { action: "decline" } });
   });
 
   test("reaches the client whose request it belongs to, under that client's id", async () => {

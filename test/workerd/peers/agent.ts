@@ -174,3 +174,23 @@ export function permissionRequest(id: number): string {
   const params = { sessionId: "agent-session", toolCall: { toolCallId: "t" }, options };
   return JSON.stringify({ jsonrpc: "2.0", id, method: "session/request_permission", params });
 }
+
+/** A question with every kind of field. */
+export function questionRequest(id: number | string): string {
+  const properties = {
+    name: { type: "string", title: "Your name", minLength: 1 },
+    colour: {
+      type: "string",
+      oneOf: [
+        { const: "red", title: "Red" },
+        { const: "blue", title: "Blue" },
+      ],
+    },
+    times: { type: "integer", minimum: 0, maximum: 9 },
+    really: { type: "boolean", default: true },
+    tags: { type: "array", items: { type: "string", enum: ["a", "b"] } },
+  };
+  const requestedSchema = { type: "object", properties, required: ["name"] };
+  const params = { sessionId: "agent-session", mode: "form", message: "Who are you?", requestedSchema };
+  return JSON.stringify({ jsonrpc: "2.0", id, method: "elicitation/create", params });
+}

@@ -3,6 +3,9 @@ import type { Json } from "../../fixtures/json.ts";
 import { token } from "../tokens.ts";
 import { Peer } from "./peer.ts";
 
+/** The capabilities of a client that can put any question to its user. */
+const ASKS_QUESTIONS = { elicitation: { form: {}, url: {} } };
+
 /** An ACP client that sees every message in order. */
 export class Client extends Peer {
   #nextId = 0;
@@ -12,9 +15,10 @@ export class Client extends Peer {
     query = "",
     tenant = "acme",
     claims: { scopes?: string[]; subject?: string } = {},
+    clientCapabilities: object = ASKS_QUESTIONS,
   ): Promise<Client> {
     const peer = await Client.raw(workspace, query, tenant, claims);
-    await peer.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
+    await peer.request("initialize", { protocolVersion: 1, clientCapabilities });
     return peer;
   }
 

@@ -11,11 +11,12 @@ import { baseFor, ROUTES, statusOf } from "./table.ts";
 describe("foreign and unknown resources", () => {
   const unknown = (place: Place): Place => {
     const sessionId = crypto.randomUUID();
-    const seq = Number(place.permission.split(":")[1]);
+    const seqOf = (id: string) => Number(id.split(":")[1]);
     return {
       ...place,
       sessionId,
-      permission: clientRequestId(sessionId, seq),
+      permission: clientRequestId(sessionId, seqOf(place.permission)),
+      question: clientRequestId(sessionId, seqOf(place.question)),
       connection: crypto.randomUUID(),
       resumable: crypto.randomUUID(),
       webhook: "wh_unknown",

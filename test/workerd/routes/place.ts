@@ -3,18 +3,20 @@ import { env } from "cloudflare:workers";
 import { app } from "../../../src/http/app.ts";
 import { RESUMABLE } from "../../../src/protocol/resumable-wire.ts";
 import { type Opened, openSession } from "../fixtures.ts";
-import { permissionRequest } from "../peers/agent.ts";
+import { permissionRequest, questionRequest } from "../peers/agent.ts";
 import { ALL_OF_A_CLIENT, mint, token } from "../tokens.ts";
 
 export const JSON_TYPE = { "Content-Type": "application/json" };
 
 /**
- * A session in which a turn runs, a prompt waits and a permission is open, in a workspace with a webhook; `answer` is a
- * link that answers the permission.
+ * A session in which a turn runs, a prompt waits and a permission and a question are open, in a workspace with a webhook;
+ * `answer` is a link that answers the permission, `form` a link to the question.
  */
 export type Place = Opened & {
   turnId: string;
   permission: string;
+  question: string;
+  form: string;
   answer: string;
   connection: string;
   resumable: string;
@@ -39,6 +41,8 @@ export async function makePlace(): Promise<Place> {
   await agent.line();
   agent.items(permissionRequest(77));
   const permission = (await client.takeJson()).id as string;
+  agent.items(questionRequest(78));
+  const question = (await client.takeJson()).id as string;
   prompt("wait");
   // Requests are answered in order, so the prompt is in the queue once this one is answered.
   await client.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
@@ -52,6 +56,8 @@ export async function makePlace(): Promise<Place> {
     links: { url: string }[];
   };
   const answer = links[0]?.url.replace("https://edge.test", "") as string;
+  const asked = await fetchAs({ path: `/api/questions/${question}/links`, method: "POST" }, sharer);
+  const form = ((await asked.json()) as { url: string }).url.replace("https://edge.test", "");
   const initialized = await fetchAs(
     { path: "/acp", method: "POST", headers: JSON_TYPE, body: INITIALIZE },
     bearer,
@@ -72,7 +78,7 @@ export async function makePlace(): Promise<Place> {
   );
   const { id: webhook } = (await hook.json()) as { id: string };
   const turnId = view.queue[0]?.turnId as string;
-  return { ...opened, permission, answer, turnId, connection, resumable, webhook };
+  return { ...opened, permission, question, answer, form, turnId, connection, resumable, webhook };
 }
 
 let shared: Promise<Place> | undefined;

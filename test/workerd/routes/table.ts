@@ -176,15 +176,25 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
   // The link alone gives the right, so no token makes a difference.
   "GET /answer": [
     probe(everyone(200), ({ answer }) => ({ path: answer })),
+    probe(everyone(200), ({ form }) => ({ path: form })),
     probe(everyone(404), (_place, bearer) => ({
       path: `/answer?link=${bearer}`,
       headers: { Accept: "application/json" },
     })),
   ],
-  "POST /answer": spending(
-    // The first caller has answered.
-    probe(everyone(410), ({ answer }) => ({ path: answer, method: "POST" }), { none: 200 }),
-  ),
+  "POST /answer": [
+    spending(
+      // The first caller has answered.
+      probe(everyone(410), ({ answer }) => ({ path: answer, method: "POST" }), { none: 200 }),
+    ),
+    spending(
+      probe(
+        everyone(410),
+        ({ form }) => ({ path: form, method: "POST", headers: JSON_TYPE, body: '{"action":"decline"}' }),
+        { none: 200 },
+      ),
+    ),
+  ],
   // A gateway without an OpenID provider has no login to begin, whoever asks.
   "GET /login": probe(everyone(404), "/login"),
   "GET /login/callback": probe(everyone(400), "/login/callback?code=c&state=s"),
@@ -247,6 +257,24 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
   ),
   "POST /api/permissions/:id/links": probe(privileged(201), ({ permission }) => ({
     path: `/api/permissions/${permission}/links`,
+    method: "POST",
+  })),
+  "GET /api/questions": probe(list(), "/api/questions"),
+  "GET /api/questions/:id": probe(controller(), ({ question }) => ({ path: `/api/questions/${question}` })),
+  "POST /api/questions/:id": spending(
+    probe(
+      controller(),
+      ({ question }) => ({
+        path: `/api/questions/${question}`,
+        method: "POST",
+        headers: JSON_TYPE,
+        body: '{"action":"accept","content":{"name":"Ada"}}',
+      }),
+      { "workspace admin": 404, right: 404 },
+    ),
+  ),
+  "POST /api/questions/:id/links": probe(privileged(201), ({ question }) => ({
+    path: `/api/questions/${question}/links`,
     method: "POST",
   })),
   "GET /api/revocations": probe(admin(), "/api/revocations"),

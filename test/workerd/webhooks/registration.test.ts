@@ -25,7 +25,7 @@ describe("a webhook", () => {
     expect(made).toEqual({
       id: expect.stringMatching(/^wh_[0-9A-Z]{26}$/),
       url: expect.stringMatching(/^https:\/\/receiver\.test\/[0-9a-f-]{36}$/),
-      events: ["permission.pending", "turn.ended", "agent.failed"],
+      events: ["permission.pending", "question.pending", "turn.ended", "agent.failed"],
       links: false,
       createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
       waiting: 0,

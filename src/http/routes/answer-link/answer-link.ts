@@ -11,13 +11,18 @@ import {
 } from "../../../durable/objects.ts";
 import type { Caller } from "../../../protocol/caller.ts";
 import { type AgentRequest, clientRequestId } from "../../../protocol/ids.ts";
+import { parseJson } from "../../../protocol/json-value.ts";
 import { makerOf } from "../../../protocol/maker.ts";
 import type { PermissionOption, PermissionSummary } from "../../../protocol/permission.ts";
+import type { QuestionAnswer, QuestionSummary } from "../../../protocol/question.ts";
+import { type AnsweredQuestion, QUESTION_ANSWER } from "../../../protocol/question-rest.ts";
 import type { AnsweredPermission } from "../../../protocol/rest.ts";
 import { auditRefusedToken } from "../../../tenant/client/refused-token-audit.ts";
 import type { AppEnv } from "../../app-env.ts";
+import { parse, parseBody } from "../../input.ts";
 import { RefusalException } from "../../refusal-response.ts";
-import { answeredPage, page, questionPage, refusalPage } from "./page.ts";
+import { answeredPage, page, permissionPage, refusalPage } from "./page.ts";
+import { contentOf, questionAnsweredPage, questionPage } from "./question-page.ts";
 
 /**
  * The target of a link in a notification. Mail scanners and chats fetch the links they see, so GET changes nothing;
@@ -34,15 +39,23 @@ answerLinkRoutes.use(async (c, next) => {
 
 answerLinkRoutes.get("/", async (c) => {
   const link = await openLink(c);
-  const { permission, option } = await pendingPermission(c, link);
-  if (!wantsJson(c)) return page(c, questionPage(link, permission, option));
-  const { workspace, sessionTitle, title, kind, details } = permission;
-  const session = { id: link.session, title: sessionTitle };
-  return c.json({ id: idOf(link), workspace, session, title, kind, details, option });
+  return link.optionId === undefined ? showQuestion(c, link) : showPermission(c, link);
 });
 
 answerLinkRoutes.post("/", async (c) => {
   const link = await openLink(c);
+  return link.optionId === undefined ? answerQuestion(c, link) : answerPermission(c, link);
+});
+
+async function showPermission(c: Context<AppEnv>, link: AnswerLink): Promise<Response> {
+  const { permission, option } = await pendingPermission(c, link);
+  if (!wantsJson(c)) return page(c, permissionPage(link, permission, option));
+  const { workspace, sessionTitle, title, kind, details } = permission;
+  const session = { id: link.session, title: sessionTitle };
+  return c.json({ id: idOf(link), workspace, session, title, kind, details, option });
+}
+
+async function answerPermission(c: Context<AppEnv>, link: AnswerLink): Promise<Response> {
   const { permission, option } = await pendingPermission(c, link);
   const { optionId } = option;
   const session = sessionOf(c, link);
@@ -50,7 +63,43 @@ answerLinkRoutes.post("/", async (c) => {
   if (!answered.ok) throw settled();
   if (!wantsJson(c)) return page(c, answeredPage(permission, option));
   return c.json<AnsweredPermission>({ id: idOf(link), outcome: { outcome: "selected", optionId } });
-});
+}
+
+async function showQuestion(c: Context<AppEnv>, link: AnswerLink): Promise<Response> {
+  const question = await pendingQuestion(c, link);
+  if (!wantsJson(c)) return page(c, questionPage(link, question));
+  const { workspace, sessionTitle, mode, message, url } = question;
+  const requestedSchema = question.requestedSchema === null ? null : parseJson(question.requestedSchema);
+  const session = { id: link.session, title: sessionTitle };
+  return c.json({ id: idOf(link), workspace, session, mode, message, requestedSchema, url });
+}
+
+/** An answer that does not fit shows the form again, filled in as before. */
+async function answerQuestion(c: Context<AppEnv>, link: AnswerLink): Promise<Response> {
+  const question = await pendingQuestion(c, link);
+  const answer = await answerIn(c, question);
+  const answered = await sessionOf(c, link).answerQuestion(callerBy(link), requestOf(link), answer, "link");
+  if (answered.ok) {
+    if (!wantsJson(c)) return page(c, questionAnsweredPage(question, answer.action));
+    return c.json<AnsweredQuestion>({ id: idOf(link), action: answer.action });
+  }
+  if (answered.refusal.reason === "not-found") throw settled();
+  if (answered.refusal.reason !== "bad-answer" || wantsJson(c)) throw new RefusalException(answered.refusal);
+  const refused = { content: answer.content ?? {}, problems: answered.refusal.fields };
+  return page(c, questionPage(link, question, refused), 400);
+}
+
+/** The answer in the body: of a program as JSON, of the page as a form. */
+async function answerIn(c: Context<AppEnv>, question: QuestionSummary): Promise<QuestionAnswer> {
+  if (c.req.header("Content-Type")?.startsWith("application/json")) {
+    const { action, content } = await parseBody(c, QUESTION_ANSWER);
+    return content === undefined ? { action } : { action, content };
+  }
+  const form = await c.req.formData().catch(() => new FormData());
+  const { action } = parse(QUESTION_ANSWER, { action: form.get("action") });
+  const isForm = action === "accept" && question.mode === "form";
+  return isForm ? { action, content: contentOf(question, form) } : { action };
+}
 
 /** People get refusals as a page; programs, and all other errors, get the error body of the app. */
 answerLinkRoutes.onError((error, c) => {
@@ -103,6 +152,15 @@ async function pendingPermission(
   const option = summary.value.options.find(({ optionId }) => optionId === link.optionId);
   if (!option) throw unknownLink();
   return { permission: summary.value, option };
+}
+
+async function pendingQuestion(c: Context<AppEnv>, link: AnswerLink): Promise<QuestionSummary> {
+  const summary = await callObject(
+    () => sessionOf(c, link),
+    (session) => session.questionSummary(callerBy(link), requestOf(link)),
+  );
+  if (!summary.ok) throw settled();
+  return summary.value;
 }
 
 /** The bearer of a link acts for the link's maker, in one session. The link's id serves as the token's id. */

@@ -1,20 +1,21 @@
 import type { Context } from "hono";
-import { html, raw } from "hono/html";
+import { html } from "hono/html";
 import type { ContentfulStatusCode } from "hono/utils/http-status";
 import type { AnswerLink } from "../../../auth/answer-link.ts";
 import type { PermissionOption, PermissionSummary } from "../../../protocol/permission.ts";
 import { hiddenNotice, type PermissionDetail } from "../../../protocol/permission-details.ts";
 import { visibleLine, visibleText } from "../../../protocol/visible-text.ts";
+import { STYLE } from "./style.ts";
 
 /**
  * The pages behind an answer link. Texts of the agent are escaped, and the Content-Security-Policy forbids scripts,
  * frames and external resources.
  */
 
-type Content = { title: string; body: ReturnType<typeof html> };
+export type Content = { title: string; body: ReturnType<typeof html> };
 
 /** Asks the reader to confirm the option that the link chooses. */
-export function questionPage(
+export function permissionPage(
   link: AnswerLink,
   permission: PermissionSummary,
   option: PermissionOption,
@@ -37,11 +38,15 @@ export function questionPage(
         ${means && html`<p class="means ${tone}">${means}</p>`}
         <button class="${tone}">${line(option.name ?? option.optionId)}</button>
       </form>
-      <p class="small">
-        You answer in the name of <strong>${line(link.by)}</strong>. The link works once, until
-        ${minuteOf(link.expires)}.
-      </p>`,
+      ${linkNote(link)}`,
   };
+}
+
+/** In whose name the bearer answers, and for how long. */
+export function linkNote({ by, expires }: AnswerLink): ReturnType<typeof html> {
+  return html`<p class="small">
+        You answer in the name of <strong>${line(by)}</strong>. The link works once, until ${minuteOf(expires)}.
+      </p>`;
 }
 
 export function answeredPage(permission: PermissionSummary, option: PermissionOption): Content {
@@ -109,7 +114,7 @@ function isInHead(
 }
 
 /** Text of the agent within a line: marked, and isolated from the direction of the text around it. */
-function line(text: string): ReturnType<typeof html> {
+export function line(text: string): ReturnType<typeof html> {
   return html`<bdi>${visibleLine(text)}</bdi>`;
 }
 
@@ -143,62 +148,3 @@ function meaningOf({ kind }: PermissionOption): { tone: string; means: string | 
 function minuteOf(seconds: number): string {
   return `${new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC`;
 }
-
-const STYLE = raw(`
-  :root {
-    --page: #f3f4f6; --card: #fff; --text: #1a1d21; --muted: #5f6873; --line: #e1e4e8;
-    --allow: #1a7f4b; --deny: #c4323a; --other: #3a5ccc; --on: #fff;
-    --warn: #7a4b00; --warn-page: #fff4dc; --warn-line: #f0cf8a;
-  }
-  @media (prefers-color-scheme: dark) {
-    :root {
-      --page: #0f1114; --card: #191c21; --text: #e8eaed; --muted: #9aa4b0; --line: #2c3138;
-      --allow: #3fbf7f; --deny: #ff7b7b; --other: #8fa8ff; --on: #0f1114;
-      --warn: #ffd27a; --warn-page: #33270f; --warn-line: #5e4818;
-    }
-  }
-  * { box-sizing: border-box; }
-  body {
-    margin: 0; min-height: 100vh; min-height: 100svh; padding: 1rem;
-    display: grid; place-items: center;
-    background: var(--page); color: var(--text);
-    font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
-    -webkit-text-size-adjust: 100%;
-  }
-  main {
-    width: 100%; max-width: 40rem; min-width: 0; padding: 1.5rem;
-    background: var(--card); border: 1px solid var(--line); border-radius: 1rem;
-  }
-  .eyebrow { margin: 0 0 .5rem; font-size: .875rem; font-weight: 600; color: var(--muted); }
-  .eyebrow.allow { color: var(--allow); }
-  .eyebrow.deny { color: var(--deny); }
-  h1 {
-    margin: 0 0 1.25rem; font-size: 1.25rem; font-weight: 600; line-height: 1.4;
-    white-space: pre-wrap; overflow-wrap: anywhere;
-  }
-  figure { margin: 0; }
-  figcaption { margin: 0 0 .25rem; font-size: .875rem; font-weight: 600; color: var(--muted); }
-  pre {
-    margin: 0 0 1rem; padding: .625rem .75rem; border: 1px solid var(--line); border-radius: .5rem;
-    font: .8125rem/1.5 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; direction: ltr;
-  }
-  dl { display: grid; grid-template-columns: auto 1fr; gap: .375rem 1rem; margin: 0 0 1.5rem; font-size: .9375rem; }
-  dt { color: var(--muted); }
-  dd { margin: 0; min-width: 0; overflow-wrap: anywhere; }
-  p { margin: 0 0 1rem; overflow-wrap: anywhere; }
-  .means { margin: 0 0 .75rem; }
-  .means.always {
-    padding: .625rem .875rem; border: 1px solid var(--warn-line); border-radius: .625rem;
-    background: var(--warn-page); color: var(--warn); font-weight: 600;
-  }
-  button {
-    width: 100%; min-height: 3.25rem; padding: .75rem 1rem; border: 2px solid var(--tone); border-radius: .75rem;
-    background: var(--tone); color: var(--on); cursor: pointer;
-    font: inherit; font-size: 1.0625rem; font-weight: 600; overflow-wrap: anywhere;
-  }
-  button.allow { --tone: var(--allow); }
-  button.deny { --tone: var(--deny); background: transparent; color: var(--deny); }
-  button.other { --tone: var(--other); }
-  button:focus-visible { outline: 3px solid var(--text); outline-offset: 2px; }
-  .small { margin: 1.25rem 0 0; font-size: .8125rem; color: var(--muted); }
-`);

@@ -1,10 +1,12 @@
 import { ErrorCode, errorResponse, resultResponse } from "../../../protocol/errors.ts";
 import { type ResponseFrame, resultOf } from "../../../protocol/frame.ts";
 import { ioOf } from "../../../protocol/methods.ts";
+import { QUESTION } from "../../../protocol/question.ts";
 import type { FactKind } from "../events/catalogue.ts";
 import type { RequestOfAgent, SessionState } from "../state/state.ts";
 import type { Batch } from "./batch.ts";
 import { answerPermission, type Decision } from "./permissions.ts";
+import { dismissQuestion, logQuestionAnswer } from "./questions.ts";
 import { withdraw } from "./withdrawal.ts";
 
 /** Answers to the agent's requests, by a client, a person over REST, the workspace's policy or a cancellation. */
@@ -28,6 +30,8 @@ export function clientAnswer(
     const decision: Decision = { by: connection, subject, why: "answered" };
     batch.fact("gateway", "permission.responded", { request: seq, answer, outcome, ...decision });
   }
+  if (pending.question)
+    logQuestionAnswer(batch, seq, answer, frame, { by: connection, subject, why: "answered" });
   if (ioOf(pending.method)) logClientOperation(batch, seq, pending, answer, !("error" in frame.value));
   // A file or terminal request was shown to no other client.
   else withdraw(batch, seq, pending, connection);
@@ -61,17 +65,19 @@ export function cancelRequestsOfAgent(batch: Batch, by: string): void {
     const pending = batch.state.awaitingClient[seq] as RequestOfAgent;
     if (pending.permission)
       answerPermission(batch, seq, { outcome: "cancelled" }, { by, why: "the turn was cancelled" });
-    if (pending.method !== "elicitation/create") continue;
+    if (pending.question)
+      dismissQuestion(batch, seq, pending, "cancel", { by, why: "the turn was cancelled" });
+    if (pending.question || pending.method !== QUESTION) continue;
     batch.frame("gateway", "out", resultResponse(pending.id, { action: "cancel" }), { re: seq });
     withdraw(batch, seq, pending);
   }
 }
 
 /** The agent cancelled its own request: it gets the answer that is due. Clients have its cancellation already. */
-export function cancelledByAgent(batch: Batch, seq: number, { id, permission }: RequestOfAgent): void {
+export function cancelledByAgent(batch: Batch, seq: number, pending: RequestOfAgent): void {
   const error = { code: ErrorCode.requestCancelled, message: "Request cancelled" };
-  batch.frame("gateway", "out", errorResponse(id, error), { re: seq });
-  if (permission) logWithdrawn(batch, seq, "the agent cancelled its request");
+  batch.frame("gateway", "out", errorResponse(pending.id, error), { re: seq });
+  logWithdrawn(batch, seq, pending, "the agent cancelled its request");
 }
 
 /** Logs the end of a process with `logEnd`, which ends its requests, and tells the clients that were asked. */
@@ -81,12 +87,18 @@ export function endRequestsOfAgent(batch: Batch, why: string, logEnd: () => void
   );
   logEnd();
   for (const [seq, pending] of open) {
-    if (pending.permission) logWithdrawn(batch, seq, why);
+    logWithdrawn(batch, seq, pending, why);
     withdraw(batch, seq, pending);
   }
 }
 
-/** Nobody answered the permission request, and no answer is needed any more. */
-function logWithdrawn(batch: Batch, seq: number, why: string): void {
-  batch.fact("gateway", "permission.withdrawn", { request: seq, why });
+/** Nobody answered the permission request or question, and no answer is needed any more. */
+function logWithdrawn(
+  batch: Batch,
+  request: number,
+  { permission, question }: RequestOfAgent,
+  why: string,
+): void {
+  if (permission) batch.fact("gateway", "permission.withdrawn", { request, why });
+  if (question) batch.fact("gateway", "question.withdrawn", { request, why });
 }

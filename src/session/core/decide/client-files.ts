@@ -1,3 +1,4 @@
+import type { ClientAbility } from "../../../protocol/client-abilities.ts";
 import { confinePath } from "../../../protocol/confine-path.ts";
 import { ErrorCode, errorResponse, type RpcError } from "../../../protocol/errors.ts";
 import { paramsOf, type RequestFrame } from "../../../protocol/frame.ts";
@@ -14,10 +15,15 @@ import type { Batch } from "./batch.ts";
  */
 
 /**
- * A client that can serve requests. `cwd` is the client's path of the workspace; a client that has named none is not asked,
+ * A client that can serve requests. `abilities` are those it offers for other requests. `cwd` is the client's path of the workspace; a client that has named none is not asked,
  * because nothing bounds the paths.
  */
-export type IoClient = { connection: string; serves: readonly WorkspaceIo[]; cwd: string | null };
+export type IoClient = {
+  connection: string;
+  serves: readonly WorkspaceIo[];
+  cwd: string | null;
+  abilities?: readonly ClientAbility[];
+};
 
 /** The route of a request of the agent, or the reason why no client can serve it. The latest client is the last. */
 export function routeToClient(

@@ -1,4 +1,5 @@
 import { type Caller, mayAnswer, type Role, roleOf } from "../../../protocol/caller.ts";
+import type { ClientAbility } from "../../../protocol/client-abilities.ts";
 import { ErrorCode, errorResponse, type RpcError, resultResponse } from "../../../protocol/errors.ts";
 import { MetaKey } from "../../../protocol/extensions.ts";
 import {
@@ -13,17 +14,20 @@ import { parseClientRequestId } from "../../../protocol/ids.ts";
 import { textOf } from "../../../protocol/json-value.ts";
 import { methodTooLong } from "../../../protocol/jsonrpc-faults.ts";
 import { allowsEverything, checkOpening } from "../../../protocol/opening-rules.ts";
+import { abilityFor } from "../../../protocol/question.ts";
 import { isReaderRequest } from "../../../protocol/reader-messages.ts";
 import { currentSetup } from "../read/current-setup.ts";
 import { badCursor } from "../read/replay.ts";
 import { isAskedBy } from "../state/askers.ts";
 import type { BroughtMember } from "../state/brought-members.ts";
+import type { RequestOfAgent } from "../state/state.ts";
 import { openAgentSession, requestProcess } from "./agent-process.ts";
 import { cancelRequestsOfAgent, clientAnswer } from "./agent-requests.ts";
 import { refuseClient, refusedAnswer } from "./answers.ts";
 import type { Batch } from "./batch.ts";
 import { close } from "./process-end.ts";
 import { dispatch, type NewTurnId, takePrompt } from "./prompts.ts";
+import { isQuestionAnswer } from "./questions.ts";
 import { cancelQueued, dropQueued, laterMembersRefusal } from "./queue.ts";
 import { tooMany } from "./request-limits.ts";
 import { isSteering, showSteering } from "./steering.ts";
@@ -51,8 +55,8 @@ export function open(batch: Batch, connection: string, frame: Frame, identity: O
 }
 
 /**
- * `answering` are the connections that the agent's requests are put to. `as` is the lost connection that the client
- * continues.
+ * `answering` are the connections that the agent's requests are put to; `abilities` are those of this client. `as` is the
+ * lost connection that the client continues.
  */
 export type ClientInput = {
   connection: string;
@@ -61,6 +65,7 @@ export type ClientInput = {
   /** The members of a load or resume that are not those of the session, see `broughtBy`. */
   brings?: readonly BroughtMember[];
   as?: string | undefined;
+  abilities: readonly ClientAbility[];
 };
 
 /** The caller drops frames that a connection sends twice after losing touch with the session. */
@@ -84,7 +89,7 @@ export function clientFrame(batch: Batch, client: ClientInput, frame: Frame, new
 /** Refuses a frame of a client: a request is answered, and the agent's request gets an error as its answer. */
 export function refuseFrame(batch: Batch, client: ClientInput, frame: Frame, error: RpcError): void {
   if (!maySend(client.caller, frame)) return;
-  if (frame.kind === "response") answer(batch, client, refusedAnswer(frame, error));
+  if (frame.kind === "response") answer(batch, client, refusedAnswer(frame, error), true);
   else refuseClient(batch, client.connection, frame, error, roleOf(client.caller));
 }
 
@@ -97,19 +102,36 @@ function maySend(caller: Caller, frame: Frame): boolean {
   return roleOf(caller) === "controller" || isReaderRequest(frame);
 }
 
-function answer(batch: Batch, { connection, caller, answering }: ClientInput, frame: ResponseFrame): void {
+/** `isRefused`: the gateway cannot take the client's answer, and the agent learns the reason. */
+function answer(batch: Batch, client: ClientInput, frame: ResponseFrame, isRefused = false): void {
+  const { connection, caller, answering } = client;
   const seq = parseClientRequestId(frame.value.id)?.seq;
   const pending = seq === undefined ? undefined : batch.state.awaitingClient[seq];
-  if (seq === undefined || pending?.by !== "client" || (pending.to ?? connection) !== connection) {
+  if (seq === undefined || pending?.by !== "client" || !isAsked(pending, client)) {
     batch.frame("client", "out", frame, { connection, stop: "stray" });
+    return;
+  }
+  if (pending.question && !isRefused && !isQuestionAnswer(frame)) {
+    const isCounted = (pending.declined?.length ?? 0) < DECLINES;
+    // The question goes on waiting, for other clients and for people without one.
+    batch.frame("client", "out", frame, {
+      connection,
+      ...(isCounted ? ({ re: seq, stop: "declined" } as const) : ({ stop: "stray" } as const)),
+    });
     return;
   }
   const said = [connection, ...(pending.declined ?? [])];
   // A client that fails must not decide for a client that can answer. The error of the last one goes to the agent.
   const another = said.length < DECLINES && answering.some((other) => !said.includes(other));
-  if (isError(frame) && !pending.to && another)
+  if (isError(frame) && !pending.to && !pending.question && another)
     batch.frame("client", "out", frame, { connection, re: seq, stop: "declined" });
   else clientAnswer(batch, { connection, subject: caller.subject }, seq, pending, frame);
+}
+
+/** Whether the request was put to the client. */
+function isAsked({ to, question }: RequestOfAgent, { connection, abilities }: ClientInput): boolean {
+  if (question && !abilities.includes(abilityFor(question.mode))) return false;
+  return (to ?? connection) === connection;
 }
 
 /** After so many errors no client is expected to answer. */

@@ -1,4 +1,4 @@
-import { ErrorCode, errorResponse, type RpcError } from "../../../protocol/errors.ts";
+import { ErrorCode, errorResponse, type RpcError, resultResponse } from "../../../protocol/errors.ts";
 import { isReservedMethod } from "../../../protocol/extensions.ts";
 import {
   type FrameFault,
@@ -22,6 +22,7 @@ import {
   unreadableAnswer,
 } from "../../../protocol/message-head.ts";
 import { ioOf, isLogin, isMcpMessage, isUnknownIo } from "../../../protocol/methods.ts";
+import { abilityFor, badQuestion, QUESTION, questionModeOf } from "../../../protocol/question.ts";
 import type { Route } from "../events/event.ts";
 import { chunkText, isOfSession } from "../state/fold-frame.ts";
 import type { SessionState } from "../state/state.ts";
@@ -38,6 +39,7 @@ import { answerPermission, badPermissionRequest } from "./permissions.ts";
 import { changesNamedPlan, tellWholePlan } from "./plain-plan.ts";
 import { rulingOn } from "./policy.ts";
 import { processEnded } from "./process-end.ts";
+import { askQuestion } from "./questions.ts";
 import { drainForProcess } from "./queue.ts";
 import { idTooLong, tooLarge, tooMany } from "./request-limits.ts";
 import { tellTitle } from "./session-change.ts";
@@ -161,7 +163,7 @@ function agentNotification(batch: Batch, frame: NotificationFrame): void {
     return;
   }
   if (frame.method !== "$/cancel_request") {
-    agentUpdate(batch, frame, replayRoute(batch.state, frame));
+    agentUpdate(batch, frame, { ...replayRoute(batch.state, frame), ...receiversOf(frame.method) });
     if (batch.state.title !== undefined && setsTitle(frame)) tellTitle(batch);
     return;
   }
@@ -174,7 +176,11 @@ function agentNotification(batch: Batch, frame: NotificationFrame): void {
     return;
   }
   const re = Number(key);
-  batch.frame("agent", "in", frame, pending.to === undefined ? { re } : { re, to: pending.to });
+  batch.frame("agent", "in", frame, {
+    re,
+    ...(pending.to !== undefined && { to: pending.to }),
+    ...(pending.question && { having: abilityFor(pending.question.mode) }),
+  });
   cancelledByAgent(batch, re, pending);
 }
 
@@ -193,6 +199,11 @@ function agentUpdate(batch: Batch, frame: NotificationFrame, route: Route): void
   if (isToolCall(update)) recordToolCall(batch, update, record);
   else record({});
   if (update !== undefined && changesNamedPlan(frame)) tellWholePlan(batch);
+}
+
+/** The end of a visit to a page concerns clients that could show the page. */
+function receiversOf(method: string): Route {
+  return method === "elicitation/complete" ? { having: abilityFor("url") } : {};
 }
 
 /**
@@ -238,8 +249,9 @@ function agentRequest(batch: Batch, frame: RequestFrame, clients: () => readonly
     recordWithViolations(batch, () => batch.frame("agent", "in", frame, { stop: "host" }));
   else if (ioOf(method)) askIo(batch, frame, clients());
   else if (method === "session/request_permission") askPermission(batch, frame);
-  else if (method === "elicitation/create" && frame.spans.requestId)
-    askOne(batch, frame, frame.spans.requestId);
+  else if (method === QUESTION && frame.spans.requestId)
+    askOne(batch, frame, frame.spans.requestId, clients());
+  else if (method === QUESTION) ask(batch, frame);
   else recordWithViolations(batch, () => batch.frame("agent", "in", frame));
 }
 
@@ -312,6 +324,13 @@ function askPermission(batch: Batch, frame: RequestFrame): void {
   if (ruling) answerPermission(batch, seq, ruling.outcome, ruling.decision);
 }
 
+/** Asks every person who can answer. */
+function ask(batch: Batch, frame: RequestFrame): void {
+  const problem = badQuestion(paramsOf(frame));
+  if (problem === undefined) askQuestion(batch, frame);
+  else refuseViolation(batch, frame, problem);
+}
+
 /** Refuses a request that nobody could answer, and logs that the agent broke a rule. */
 function refuseViolation(batch: Batch, frame: RequestFrame, problem: string): void {
   const code = ErrorCode.invalidParams;
@@ -320,14 +339,24 @@ function refuseViolation(batch: Batch, frame: RequestFrame, problem: string): vo
   batch.fact("gateway", "error", { origin: "agent", code, message: problem, ...violation });
 }
 
-/** Sends a question about a client's request to that client, which knows the request by another id. */
-function askOne(batch: Batch, frame: RequestFrame, { start, end }: Span): void {
+/**
+ * Sends a question about a client's request to that client, which knows the request by another id. Nobody else can answer
+ * such a question, so it is declined if the client cannot.
+ */
+function askOne(batch: Batch, frame: RequestFrame, { start, end }: Span, clients: readonly IoClient[]): void {
   const { connection, id } = batch.state.awaitingAgent[frame.raw.slice(start, end)] ?? {};
-  if (connection !== undefined && id !== undefined) {
+  if (connection === undefined || id === undefined) {
+    refuse(batch, frame, { code: ErrorCode.invalidParams, message: "No client waits for that request" });
+    return;
+  }
+  const mode = questionModeOf(paramsOf(frame));
+  const client = clients.find((one) => one.connection === connection);
+  if (mode !== undefined && client?.abilities?.includes(abilityFor(mode))) {
     batch.frame("agent", "in", frame, { to: connection, requestId: id });
     return;
   }
-  refuse(batch, frame, { code: ErrorCode.invalidParams, message: "No client waits for that request" });
+  const re = batch.frame("agent", "in", frame, { stop: "gateway" });
+  batch.frame("gateway", "out", resultResponse(frame.idText, { action: "decline" }), { re });
 }
 
 function hostAnswer(batch: Batch, raw: string): void {

@@ -3,6 +3,7 @@ import type { SessionState } from "../state/state.ts";
 import { openToClients } from "./agent-requests.ts";
 import type { Batch } from "./batch.ts";
 import { answerPermission, type Decision, type Outcome, optionsIn, toolKindsIn } from "./permissions.ts";
+import { dismissQuestion } from "./questions.ts";
 
 /** The workspace's policy answers permission requests in place of people, and the log says so. */
 
@@ -37,23 +38,29 @@ export function setPolicy(batch: Batch, policy: PermissionPolicy): void {
   }
 }
 
-/** When the next open permission request times out; null when none does. */
+/** When the next open permission request or question times out; null when none does. */
 export function nextTimeout({ awaitingClient, policy: { timeoutMs } }: SessionState): number | null {
   const since = Object.values(awaitingClient).flatMap((one) =>
-    one.permission && !one.expired ? one.since : [],
+    (one.permission && !one.expired) || one.question ? one.since : [],
   );
   return timeoutMs === null || since.length === 0 ? null : Math.min(...since) + timeoutMs;
 }
 
-/** Answers the requests that have timed out. A request that the policy cannot answer goes on waiting. */
-export function expirePermissions(batch: Batch): void {
+/**
+ * Answers the requests that have timed out. A permission request that the policy cannot answer goes on waiting. A question
+ * is declined: nobody but a person can make up an answer.
+ */
+export function expireRequests(batch: Batch): void {
   const { timeoutMs, onTimeout } = batch.state.policy;
   if (timeoutMs === null) return;
   for (const seq of openToClients(batch.state)) {
     const pending = batch.state.awaitingClient[seq];
-    if (!pending?.permission || pending.expired || pending.since + timeoutMs > batch.at) continue;
+    if (!pending || pending.since + timeoutMs > batch.at) continue;
+    const why = `nobody answered within ${timeoutMs} ms`;
+    if (pending.question) dismissQuestion(batch, seq, pending, "decline", { by: "policy", why });
+    if (!pending.permission || pending.expired) continue;
     const { params } = batch.frameAt(seq).frame.value;
-    const found = ruling(onTimeout, params, `nobody answered within ${timeoutMs} ms`);
+    const found = ruling(onTimeout, params, why);
     if (found) answerPermission(batch, seq, found.outcome, found.decision);
     else batch.fact("gateway", "permission.expired", { request: seq, why: "there is no option allow_once" });
   }

@@ -86,7 +86,7 @@ export type Route = {
    * - `host`: the host serves the request.
    * - `sent`: the host has sent the frame already.
    * - `stray`: nobody waits for the frame.
-   * - `declined`: the client answered with an error, and another client may still answer.
+   * - `declined`: the client cannot answer the request, and another client, or a person without one, may.
    * - `replay`: the agent repeats an event that the log has.
    * - `duplicate`: the agent repeats an event within such a replay.
    */

@@ -1,7 +1,7 @@
 import { isoTime } from "../../../protocol/iso-time.ts";
 import { titleOf } from "../state/session-title.ts";
 import type { SessionState } from "../state/state.ts";
-import { pendingPermissions, sessionStatus } from "./projection.ts";
+import { pendingPermissions, pendingQuestions, sessionStatus } from "./projection.ts";
 
 /** The session as the index lists it; undefined for a session that no client has asked for yet. */
 export function indexEntry(state: SessionState) {
@@ -21,5 +21,6 @@ export function indexEntry(state: SessionState) {
     updatedAt: isoTime(state.lastAt),
     lastSeq: state.lastSeq,
     permissions: JSON.stringify(pendingPermissions(state)),
+    questions: JSON.stringify(pendingQuestions(state)),
   };
 }

@@ -67,6 +67,7 @@ export function project(state: SessionState): Record<string, unknown> {
     turns: { total: state.turns.total, recent: state.turns.recent.map(turn) },
     queue: state.queue.map((item) => queued(state, item)),
     pendingPermissions: pendingPermissions(state),
+    pendingQuestions: pendingQuestions(state),
     pendingRequests: Object.entries(state.awaitingClient).map(([seq, { method, by, since }]) => ({
       seq: Number(seq),
       method,
@@ -145,6 +146,23 @@ export function pendingPermissions({ awaitingClient, report }: SessionState) {
       title: permission.title ?? known?.title ?? null,
       kind: permission.kind ?? known?.kind ?? null,
       ...(options ? detail("options", options) : { truncated: { options: Number(seq) } }),
+    };
+  });
+}
+
+export function pendingQuestions({ awaitingClient }: SessionState) {
+  return Object.entries(awaitingClient).flatMap(([seq, { question, since }]: [string, RequestOfAgent]) => {
+    if (!question) return [];
+    const { mode, message, toolCallId } = question;
+    const name = mode === "url" ? "url" : "requestedSchema";
+    const kept = question[name];
+    return {
+      seq: Number(seq),
+      since: isoTime(since),
+      mode,
+      message,
+      toolCallId,
+      ...(kept ? detail(name, kept) : { truncated: { [name]: Number(seq) } }),
     };
   });
 }

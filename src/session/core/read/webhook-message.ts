@@ -3,9 +3,10 @@ import { clientRequestId } from "../../../protocol/ids.ts";
 import { isoTime } from "../../../protocol/iso-time.ts";
 import { isRecord } from "../../../protocol/json-value.ts";
 import { permissionDetails } from "../../../protocol/permission-details.ts";
-import { visibleLine } from "../../../protocol/visible-text.ts";
+import { visibleLine, visibleText } from "../../../protocol/visible-text.ts";
 import type {
   AnnouncedPermission,
+  AnnouncedQuestion,
   TurnEndedData,
   WebhookMessage,
   WebhookMessageType,
@@ -13,6 +14,7 @@ import type {
 import { optionsIn } from "../decide/permissions.ts";
 import { FACTS, type Facts } from "../events/catalogue.ts";
 import { type FactEvent, isFact, type LogEvent } from "../events/event.ts";
+import { jsonChars } from "../state/bounded-values.ts";
 import { titleOf } from "../state/session-title.ts";
 import type { SessionIdentity, SessionState } from "../state/state.ts";
 import { STATE_BUDGET } from "../state/state-budget.ts";
@@ -57,6 +59,11 @@ function webhookMessageOf(
         timestamp,
         data: { ...about, permission, requestedAt: timestamp },
       };
+    }
+    case "question.requested": {
+      const question = pendingQuestion(state, event.payload);
+      if (!question) return undefined;
+      return { type: "question.pending", timestamp, data: { ...about, question, requestedAt: timestamp } };
     }
     case "turn.completed":
     case "turn.cancelled":
@@ -103,6 +110,28 @@ function pendingPermission(
     kind: shownLine(kind, STATE_BUDGET.wordChars),
     details: permissionDetails(payload.toolCall, announced, WEBHOOK_DETAILS_CHARS),
     options,
+  };
+}
+
+/** Undefined when the question ended in the same step. */
+function pendingQuestion(
+  state: SessionState,
+  payload: Facts["question.requested"],
+): AnnouncedQuestion | undefined {
+  const open = state.awaitingClient[payload.request]?.question;
+  if (!open) return undefined;
+  const { mode, toolCallId } = open;
+  const { message, requestedSchema, url } = payload;
+  const isShort = typeof url === "string" && url.length <= STATE_BUDGET.pathChars;
+  const fits = jsonChars(requestedSchema, WEBHOOK_DETAILS_CHARS) !== undefined;
+  const maxChars = STATE_BUDGET.detailChars;
+  return {
+    id: clientRequestId(state.sessionId, payload.request),
+    mode,
+    message: visibleText(typeof message === "string" ? message : "", { maxChars, newlines: "plain" }).text,
+    toolCallId,
+    requestedSchema: mode === "form" && fits ? requestedSchema : null,
+    url: mode === "url" && isShort ? url : null,
   };
 }
 

@@ -1,12 +1,14 @@
 import { type Frame, paramsOf, type RequestFrame, resultOf } from "../../../protocol/frame.ts";
 import { type JsonObject, recordOf } from "../../../protocol/json-value.ts";
 import { ioOf, isForProcess } from "../../../protocol/methods.ts";
+import { QUESTION } from "../../../protocol/question.ts";
 import { promptKey } from "../decide/idempotency-key.ts";
 import { type Context, type FrameEvent, historyCharsOf, type Route } from "../events/event.ts";
 import { foldResult, foldUpdate } from "./agent-report.ts";
 import { choiceIn } from "./agent-settings.ts";
 import { addTerminal, dropTerminal } from "./client-terminals.ts";
 import { permissionOf } from "./pending-permission.ts";
+import { questionOf } from "./pending-question.ts";
 import type { RequestOfAgent, RequestToAgent, SessionState } from "./state.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 import {
@@ -181,6 +183,9 @@ function applyAgentRequest(state: SessionState, frame: RequestFrame, { route, se
     foldPermissionToolCall(state.report, params.toolCall, seq, at);
     foldTerminals(state, recordOf(params.toolCall), route);
   }
+  // A question to one client about its own request needs no ability here: the client was chosen for having it.
+  if (frame.method === QUESTION && route.having !== undefined)
+    pending.question = questionOf(paramsOf(frame), seq, Object.keys(state.awaitingClient).length);
   state.awaitingClient[seq] = pending;
 }
 

@@ -18,10 +18,13 @@ export function foldRequestFact(state: SessionState, event: FactEvent<keyof type
       return;
     }
     case "permission.responded":
+    case "question.responded":
       countPerson(state, event.payload.subject);
       return;
     case "permission.requested":
     case "permission.withdrawn":
+    case "question.requested":
+    case "question.withdrawn":
     case "client.fs.read":
     case "client.fs.write":
     case "client.terminal.create":

@@ -44,7 +44,7 @@ export const STATE_BUDGET = {
   turns: 150,
   previewChars: 200,
 
-  /** Open permission requests whose options are kept. */
+  /** Open requests of the agent whose options, forms and addresses are kept. */
   permissions: 16,
 
   /** Updates that wait for the answer that opens the agent session. */

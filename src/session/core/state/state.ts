@@ -6,6 +6,7 @@ import type { Context } from "../events/event.ts";
 import { type AgentReport, initialAgentReport } from "./agent-report.ts";
 import type { BroughtMembers } from "./brought-members.ts";
 import type { Permission } from "./pending-permission.ts";
+import type { Question } from "./pending-question.ts";
 import type { ShownTerminal, TerminalOrder } from "./terminals.ts";
 import { initialTurnHistory, type TurnHistory } from "./turn-history.ts";
 import type { Violations } from "./violations.ts";
@@ -177,7 +178,7 @@ export type RequestOfAgent = {
   since: number;
   /** The only connection the request was sent to. */
   to?: string;
-  /** Connections whose client answered with an error. */
+  /** Connections whose client could not answer. */
   declined?: string[];
   /** No client was shown the request. */
   hidden?: true;
@@ -186,6 +187,8 @@ export type RequestOfAgent = {
   order?: TerminalOrder;
   /** The terminal that the request is about. */
   terminal?: string;
+  /** The agent asks any person who is able to answer, whether a client is attached or not. */
+  question?: Question;
   /** Nobody answered in time, and the policy had no answer either. */
   expired?: true;
 };

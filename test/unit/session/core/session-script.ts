@@ -1,4 +1,5 @@
 import type { Caller, Scope } from "../../../../src/protocol/caller.ts";
+import type { ClientAbility } from "../../../../src/protocol/client-abilities.ts";
 import type { CloseMeaning } from "../../../../src/protocol/close-meaning.ts";
 import { mustReadFrame } from "../../../../src/protocol/frame.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../../../src/protocol/limits.ts";
@@ -27,6 +28,8 @@ export class SessionScript {
   answering: string[] = ["c1"];
   /** The workspace's setting for `session/close`. */
   closeMeans: CloseMeaning = "auto";
+  /** The abilities of every client that sends a message. */
+  abilities: ClientAbility[] = [];
   /** The workspace's rules for openings by clients. */
   opening: OpeningRules = OPEN_RULES;
   now = 1_000_000;
@@ -55,7 +58,7 @@ export class SessionScript {
   /** A client sends any message. */
   client(said: Json | string, connection = "c1", caller = callerWith()): LogEvent[] {
     const frame = mustReadFrame(typeof said === "string" ? said : message(said));
-    const client = { connection, caller, answering: this.answering };
+    const client = { connection, caller, answering: this.answering, abilities: this.abilities };
     const newTurnId = () => {
       this.#turns += 1;
       return `turn_${this.#turns}`;

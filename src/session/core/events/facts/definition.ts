@@ -7,9 +7,10 @@ export type Visibility = Allowed | "hidden";
 
 /**
  * When the fact changes the session's line in the index: `now`, because somebody is looking for it; `soon`, together
- * with whatever else happens meanwhile; `with-permissions`, now if the set of open permissions has changed, else soon.
+ * with whatever else happens meanwhile; `with-requests`, now if the set of open permission requests and questions
+ * has changed, else soon.
  */
-export type Listing = "now" | "with-permissions" | "soon" | "never";
+export type Listing = "now" | "with-requests" | "soon" | "never";
 
 /** Everything about a kind of fact besides its payload. */
 export type FactTraits = {
@@ -30,8 +31,8 @@ export type FactTraits = {
   readonly freesPlacement?: true;
   /** The host is told to end the process, for this reason. */
   readonly stopsProcess?: string;
-  /** The next permission to time out may be another one after this fact. */
-  readonly movesPermissionTimeout?: true;
+  /** The next request of the agent to time out may be another one after this fact. */
+  readonly movesTimeout?: true;
 };
 
 /** A kind of fact: its traits, the schema of its payload, and who sees which field. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { OPTIONS, OUTCOME, PERSON, TOOL_CALL } from "../visible-parts.ts";
-import { fact, NUMBER_OR_NULL, SEQ, shown, TEXT, TEXT_OR_NULL } from "./definition.ts";
+import { fact, hidden, NUMBER_OR_NULL, SEQ, shown, TEXT, TEXT_OR_NULL } from "./definition.ts";
 
 /** `request` is the agent's request, `answer` the frame that answered it. */
 const operation = (meaning: string) =>
@@ -14,13 +14,13 @@ const operation = (meaning: string) =>
 
 const VERDICT = z.enum(["ask", "allow", "reject"]);
 
-/** Requests of the agent: permissions, and the files and terminals that a host or a client served. */
+/** Requests of the agent: permissions, questions, and the files and terminals that a host or a client served. */
 export const REQUEST_FACTS = {
   "permission.policy": fact({
     meaning: "The workspace's permission policy, as it holds from here on.",
     source: "gateway",
     listed: "never",
-    movesPermissionTimeout: true,
+    movesTimeout: true,
     payload: {
       default: VERDICT,
       byKind: z.record(z.string(), VERDICT),
@@ -32,9 +32,9 @@ export const REQUEST_FACTS = {
   "permission.requested": fact({
     meaning: "The agent asked for a permission; `toolCall` and `options` are those of its request.",
     source: "gateway",
-    listed: "with-permissions",
+    listed: "with-requests",
     webhook: "permission.pending",
-    movesPermissionTimeout: true,
+    movesTimeout: true,
     payload: { request: SEQ, toolCall: z.unknown(), options: z.unknown() },
     visible: { request: "scalar", toolCall: TOOL_CALL, options: OPTIONS },
   }),
@@ -42,7 +42,7 @@ export const REQUEST_FACTS = {
     meaning:
       "The permission request was answered: by a connection, by `policy`, by a cancel; `subject` is the person, if it was one.",
     source: "gateway",
-    listed: "with-permissions",
+    listed: "with-requests",
     payload: {
       request: SEQ,
       answer: NUMBER_OR_NULL,
@@ -56,7 +56,7 @@ export const REQUEST_FACTS = {
   "permission.withdrawn": fact({
     meaning: "The permission request no longer needs an answer.",
     source: "gateway",
-    listed: "with-permissions",
+    listed: "with-requests",
     payload: { request: SEQ, why: TEXT_OR_NULL },
     visible: shown("request", "why"),
   }),
@@ -64,6 +64,46 @@ export const REQUEST_FACTS = {
     meaning: "Nobody answered in time and the policy had no answer; the request goes on waiting.",
     source: "gateway",
     listed: "never",
+    payload: { request: SEQ, why: TEXT_OR_NULL },
+    visible: shown("request", "why"),
+  }),
+  "question.requested": fact({
+    meaning:
+      "The agent asked a question; `message`, `requestedSchema` and `url` are those of its request. `mode` is `form` or `url`.",
+    source: "gateway",
+    listed: "with-requests",
+    webhook: "question.pending",
+    movesTimeout: true,
+    payload: {
+      request: SEQ,
+      mode: TEXT,
+      message: z.unknown(),
+      requestedSchema: z.unknown(),
+      url: z.unknown(),
+      toolCallId: z.unknown(),
+    },
+    // A question may come from a tool's server, so its text counts as tool data.
+    visible: { ...shown("request", "mode", "toolCallId"), ...hidden("message", "requestedSchema", "url") },
+  }),
+  "question.responded": fact({
+    meaning:
+      "The question was answered: by a connection, by a person over REST or a link, by a time-out, by a cancel; `subject` is the person, if it was one. `action` is `accept`, `decline` or `cancel`; the contents of an answer are in no event.",
+    source: "gateway",
+    listed: "with-requests",
+    payload: {
+      request: SEQ,
+      answer: NUMBER_OR_NULL,
+      action: TEXT_OR_NULL,
+      by: TEXT_OR_NULL,
+      subject: TEXT.optional(),
+      why: TEXT_OR_NULL,
+    },
+    visible: { ...shown("request", "answer", "action", "why"), by: "hidden", subject: PERSON },
+  }),
+  "question.withdrawn": fact({
+    meaning: "The question no longer needs an answer.",
+    source: "gateway",
+    listed: "with-requests",
     payload: { request: SEQ, why: TEXT_OR_NULL },
     visible: shown("request", "why"),
   }),

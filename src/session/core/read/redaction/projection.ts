@@ -71,6 +71,12 @@ export const SESSION = members({
       truncated: members(scalars("options")),
     }),
   ),
+  pendingQuestions: each(
+    members({
+      ...scalars("seq", "since", "mode", "toolCallId"),
+      truncated: members(scalars("requestedSchema", "url")),
+    }),
+  ),
   pendingRequests: each(members(scalars("seq", "method", "by", "since"))),
   // The names of people are replaced before.
   clients: each(members(scalars("connection", "role", "since", "subject"))),

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { ASK_ALWAYS } from "../../../../../src/protocol/permission-policy.ts";
 import { ioClientGone } from "../../../../../src/session/core/decide/client-files.ts";
 import { choosePermission } from "../../../../../src/session/core/decide/permissions.ts";
-import { expirePermissions, nextTimeout, setPolicy } from "../../../../../src/session/core/decide/policy.ts";
+import { expireRequests, nextTimeout, setPolicy } from "../../../../../src/session/core/decide/policy.ts";
 import { brief, lastMessage, openSession, payloadOf, type SessionScript } from "../session-script.ts";
 
 /** A session in which the agent waits for a permission. */
@@ -124,9 +124,9 @@ describe("the workspace's policy", () => {
     const { session } = asking();
     session.step((batch) => setPolicy(batch, { ...ASK_ALWAYS, timeoutMs: 1000 }));
     expect(nextTimeout(session.state)).toBe(session.now + 1000);
-    expect(session.step(expirePermissions)).toEqual([]);
+    expect(session.step(expireRequests)).toEqual([]);
     session.now += 1000;
-    expect(payloadOf(session.step(expirePermissions), "permission.responded")).toMatchObject({
+    expect(payloadOf(session.step(expireRequests), "permission.responded")).toMatchObject({
       outcome: { optionId: "no" },
       why: "nobody answered within 1000 ms",
     });
@@ -146,10 +146,11 @@ test("a file request whose client is gone for good is answered with an error", (
 test("a question about a client's request goes to that client under its own id", () => {
   const session = openSession();
   const seq = session.request("_vendor/slow", {}, "c2")[0]?.seq as number;
-  const [event] = session.agent({
-    id: 1,
-    method: "elicitation/create",
-    params: { requestId: seq, mode: "form" },
-  });
-  expect(event).toMatchObject({ route: { to: "c2", requestId: "1" } });
+  const ask = (mode: string) =>
+    session.agent({ id: mode, method: "elicitation/create", params: { requestId: seq, mode } });
+  session.serving = [{ connection: "c2", serves: [], cwd: null, abilities: ["elicitation.form"] }];
+  expect(ask("form")[0]).toMatchObject({ route: { to: "c2", requestId: "1" } });
+  expect(lastMessage(ask("url"))).toEqual({ jsonrpc: "2.0", id: "url", result: { action: "decline" } });
+  session.serving = [];
+  expect(lastMessage(ask("form"))).toEqual({ jsonrpc: "2.0", id: "form", result: { action: "decline" } });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { notification } from "../../../../../src/protocol/errors.ts";
+import { mustReadFrame } from "../../../../../src/protocol/frame.ts";
 import { DEFAULT_LIMITS } from "../../../../../src/protocol/limits.ts";
 import { ASK_ALWAYS } from "../../../../../src/protocol/permission-policy.ts";
 import {
@@ -11,6 +12,7 @@ import { Batch } from "../../../../../src/session/core/decide/batch.ts";
 import { answerPermission } from "../../../../../src/session/core/decide/permissions.ts";
 import { rulingOn } from "../../../../../src/session/core/decide/policy.ts";
 import { processEnded } from "../../../../../src/session/core/decide/process-end.ts";
+import { askQuestion } from "../../../../../src/session/core/decide/questions.ts";
 import { dropQueued } from "../../../../../src/session/core/decide/queue.ts";
 import { endTurn } from "../../../../../src/session/core/decide/turns.ts";
 import { webhookMessagesFor } from "../../../../../src/session/core/read/webhook-message.ts";
@@ -75,6 +77,41 @@ function answer(batch: Batch, prompt: number, said: object): void {
   if (frame.kind !== "response") throw new Error("not a response");
   endTurn(batch, prompt, asked, frame);
 }
+
+describe("question.pending", () => {
+  const ask = (batch: Batch, params: object) => {
+    const frame = mustReadFrame(request("elicitation/create", { sessionId: "agent-session", ...params }));
+    if (frame.kind === "request") askQuestion(batch, frame);
+  };
+
+  test("says what is asked, with invisible characters marked", () => {
+    const { batch, messages } = running();
+    const requestedSchema = { type: "object", properties: {} };
+    ask(batch, { mode: "form", message: "Who\u202e?", requestedSchema });
+    const question = {
+      id: "s:5",
+      mode: "form",
+      message: "Who⟨U+202E⟩?",
+      toolCallId: null,
+      requestedSchema,
+      url: null,
+    };
+    expect(messages()).toEqual([
+      { type: "question.pending", timestamp: TIME, data: { ...ABOUT, question, requestedAt: TIME } },
+    ]);
+  });
+
+  test("leaves out forms and addresses that are too long", () => {
+    const { batch, messages } = running();
+    ask(batch, { mode: "url", message: "m".repeat(10_000), url: `https://${"x".repeat(5000)}.test` });
+    const long = { type: "object", properties: { a: { type: "string", description: "d".repeat(20_000) } } };
+    ask(batch, { mode: "form", message: "?", requestedSchema: long });
+    const [visit, form] = messages().map(({ data }) => ("question" in data ? data.question : undefined));
+    expect(visit).toMatchObject({ mode: "url", url: null });
+    expect(visit?.message).toHaveLength(STATE_BUDGET.detailChars);
+    expect(form).toMatchObject({ mode: "form", requestedSchema: null });
+  });
+});
 
 describe("permission.pending", () => {
   test("names the question and its options", () => {

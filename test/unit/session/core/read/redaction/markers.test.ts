@@ -52,6 +52,7 @@ describe("a redacted reader", () => {
     );
     expect([...new Set(shown)].sort()).toMatchInlineSnapshot(`
       [
+        "action",
         "agent",
         "anew",
         "answer",
@@ -77,6 +78,7 @@ describe("a redacted reader", () => {
         "lost",
         "message",
         "method",
+        "mode",
         "name",
         "ok",
         "onTimeout",
@@ -100,6 +102,7 @@ describe("a redacted reader", () => {
         "textPreview",
         "timeoutMs",
         "title",
+        "toolCallId",
         "turnId",
         "until",
         "violation",
