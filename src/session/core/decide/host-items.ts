@@ -38,7 +38,7 @@ import { rulingOn } from "./policy.ts";
 import { processEnded } from "./process-end.ts";
 import { drainForProcess, isForProcess } from "./queue.ts";
 import { idTooLong, tooLarge, tooMany } from "./request-limits.ts";
-import { recordToolCall } from "./shown-terminals.ts";
+import { recordToolCall, terminalEnded, terminalOutput } from "./shown-terminals.ts";
 import { endTurn } from "./turns.ts";
 
 /** Decisions about the items of a run: frames of the agent, and events of its host. */
@@ -82,6 +82,10 @@ function hostEvent(batch: Batch, [kind, body]: HostEvent): void {
       return;
     case "dropped":
       return messageDropped(batch, body);
+    case "terminal_output":
+      return terminalOutput(batch, body);
+    case "terminal_exit":
+      return terminalEnded(batch, body);
     case "exit":
       return processEnded(batch, body);
   }
