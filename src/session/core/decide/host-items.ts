@@ -44,8 +44,8 @@ import { endTurn } from "./turns.ts";
 /** Decisions about the items of a run: frames of the agent, and events of its host. */
 
 /**
- * One item of the run. Each item becomes exactly one event whose source is the agent or the host, followed by its
- * consequences. `clients` are the clients that can serve files and terminals.
+ * One item of the run. Each item becomes exactly one event whose source is the agent or the host. Events of the gateway
+ * follow, its consequences, or precede it, if clients need them first. `clients` are the clients that can serve files and terminals.
  */
 export function hostItem(batch: Batch, line: string, clients: () => readonly IoClient[] = () => []): void {
   if (line.startsWith("[")) {

@@ -72,6 +72,14 @@ describe("the output of a command that the agent runs itself", () => {
     expect(text.length).toBeLessThan(17_000);
   });
 
+  test("is left out where the other content is too long to be logged twice", () => {
+    const session = openSession();
+    const long = TEXT("x".repeat(300_000));
+    session.update(call);
+    const events = session.update({ ...ended, content: [long, TERMINAL("x")] });
+    expect(updates(session, events)).toEqual([{ ...ended, content: [long] }]);
+  });
+
   test("is told when the process ends before the tool call does", () => {
     const session = openSession();
     session.prompt("go");
