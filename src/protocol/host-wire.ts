@@ -181,6 +181,8 @@ export type SessionHead =
       windowMs?: number | undefined;
       /** The largest frame that the session takes. */
       frameChars?: number | undefined;
+      /** The session takes the output of the host's terminals; gateways of earlier builds do not. */
+      terminalOutput?: true | undefined;
     }
   | { t: "ack"; received: number }
   /** Lines for the agent's stdin follow, each `<seq> <json>`. */
@@ -200,6 +202,9 @@ export type HostEvent =
    * is not a JSON object. `dropped`: why a message of the agent is missing. An older gateway logs the event as noise.
    */
   | ["sent" | "answer" | "noise" | "dropped", string]
+  /** A piece of the output of a terminal that the host serves, and the end of its command. */
+  | ["terminal_output", { terminalId: string; data: string }]
+  | ["terminal_exit", { terminalId: string; exitCode: number | null; signal: string | null }]
   /** The process ended; always the last item of a run. `stderr` is the tail of the process's stderr. */
   | ["exit", { code: number | null; signal: string | null; error?: string | undefined; stderr: string }];
 
@@ -222,6 +227,11 @@ export function parseHostEvent(line: string): HostEvent | undefined {
 const HOST_EVENT = z.union([
   z.tuple([z.literal("started"), z.object({ pid: z.number().nullable(), command: z.string() })]),
   z.tuple([z.enum(["sent", "answer", "noise", "dropped"]), z.string()]),
+  z.tuple([z.literal("terminal_output"), z.object({ terminalId: z.string(), data: z.string() })]),
+  z.tuple([
+    z.literal("terminal_exit"),
+    z.object({ terminalId: z.string(), exitCode: z.number().nullable(), signal: z.string().nullable() }),
+  ]),
   z.tuple([
     z.literal("exit"),
     z.object({

@@ -259,6 +259,12 @@ export const DEFAULT_LIMITS = {
   agentTerminalBytes: 32 * 1024 * 1024,
   hostTerminalBytes: 256 * 1024 * 1024,
 
+  /**
+   * Characters of a terminal's output that its host reports to the session as they come. Beyond that it reports the end
+   * alone: an editor shows the command to a person, and the session's log keeps every piece.
+   */
+  terminalLogChars: 128 * 1024,
+
   /** Tail of an agent's stderr kept for the exit report. */
   stderrChars: 8 * 1024,
 

@@ -121,7 +121,7 @@ export class HostIntake {
         const { since, received } = state.run ?? { since: 0, received: 0 };
         link.adopt(ws, hello.run, Math.max(hello.delivered, since));
         const { chunkWindowMs: windowMs, frameChars } = this.#limits;
-        ws.send(encodeLink({ t: "welcome", received, windowMs, frameChars }));
+        ws.send(encodeLink({ t: "welcome", received, windowMs, frameChars, terminalOutput: true }));
       },
     );
     if (state.run?.id === hello.run && state.run.stopping) link.stop("no longer needed");

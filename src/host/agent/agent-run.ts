@@ -4,6 +4,7 @@ import { reasonOf } from "../../node/log.ts";
 import { NumberedOutbox } from "../../node/numbered-outbox.ts";
 import type { HostEvent } from "../../protocol/host-wire.ts";
 import type { IoServer } from "../../protocol/methods.ts";
+import type { ExitStatus } from "../io/command-terminal.ts";
 import { IoRequests } from "../io/io-requests.ts";
 import type { ProcessGroup } from "../os/process-group.ts";
 import { RedactedOutput } from "../redaction/redacted-output.ts";
@@ -38,6 +39,8 @@ export class AgentRun {
   readonly outbox: NumberedOutbox;
   /** The server of the agent's files and terminals. The session that takes the run decides. */
   io: IoServer = "host";
+  /** The session takes the output of terminals. */
+  reportsOutput = false;
   /** Resolves when no process of the agent or of its terminals is left. */
   readonly gone: Promise<void>;
   /** Called when the agent has read everything that was written to it. */
@@ -92,6 +95,13 @@ export class AgentRun {
         this.onActivity();
       },
       room: () => this.outbox.room(),
+      hasRoom: () => !this.outbox.isFull,
+      output: (terminalId: string, data: string) => {
+        if (this.reportsOutput && !this.hasExited) this.#output.terminalOutput(terminalId, data);
+      },
+      ended: (terminalId: string, { exitCode, signal }: ExitStatus) => {
+        if (this.reportsOutput) this.#record(["terminal_exit", { terminalId, exitCode, signal }]);
+      },
       redactPart: this.#redactor.redactPart.bind(this.#redactor),
       marksIn: this.#redactor.marksIn.bind(this.#redactor),
     };

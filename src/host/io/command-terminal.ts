@@ -1,6 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
+import { StringDecoder } from "node:string_decoder";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Timing } from "../../node/timing.ts";
 import type { Isolation } from "../isolation/isolation.ts";
@@ -25,6 +26,8 @@ export type TerminalCommand = {
   cwd: string;
   output: OutputTail;
   isolation: Isolation;
+  /** Called with each piece of the output, in whole characters. */
+  onOutput(text: string): void;
 };
 
 export type TerminalTiming = Pick<Timing, "killAfterMs" | "terminalMs">;
@@ -62,11 +65,15 @@ export class CommandTerminal {
     this.#child = child;
     this.#killAfterMs = killAfterMs;
     this.#tail = output;
-    for (const stream of [child.stdout, child.stderr])
+    for (const stream of [child.stdout, child.stderr]) {
+      const decoder = new StringDecoder("utf8");
       if (stream)
         readPaced(stream, (chunk: Buffer) => {
-          if (!this.#isOutputClosed) this.#tail.push(chunk);
+          if (this.#isOutputClosed) return;
+          this.#tail.push(chunk);
+          options.onOutput(decoder.write(chunk));
         });
+    }
     const deadline = setTimeout(() => void this.kill(), terminalMs).unref();
     const exit = new Promise<void>((resolve) => {
       child.on("exit", () => resolve());

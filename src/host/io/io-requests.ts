@@ -6,6 +6,7 @@ import type { Limits } from "../../protocol/limits.ts";
 import { schemaFault } from "../../protocol/schema-fault.ts";
 import type { ProcessGroup, ProcessGroupListener } from "../os/process-group.ts";
 import { IoFault, toRpcError } from "./io-fault.ts";
+import type { TerminalReports } from "./terminal-report.ts";
 import { createParams, type TerminalContext, Terminals, terminalParams } from "./terminals.ts";
 import { readParams, readTextFile, writeParams, writeTextFile } from "./text-files.ts";
 
@@ -14,12 +15,10 @@ const REQUESTS_MAX = 1000;
 
 type Handler = (params: unknown) => unknown;
 
-/** Receives the responses; `room` resolves when there is space for another one. */
-type Answers = {
+/** Receives the responses, and the reports of terminals; `room` resolves when there is space for another one. */
+type Answers = TerminalReports & {
   push(response: string): void;
   room(): Promise<void>;
-  /** Removes secrets from a part of an output, and the parts of secrets at its ends. */
-  redactPart(text: string, ends: { isCut: boolean; goesOn: boolean }): string;
   /** The marks of removed secrets in a text. */
   marksIn(text: string): string[];
 };
@@ -49,7 +48,7 @@ export class IoRequests {
     groups?: ProcessGroupListener | undefined,
   ) {
     const { timing, limits } = context;
-    const terminals = new Terminals(context, env, groups);
+    const terminals = new Terminals(context, env, answers, groups);
     const files = { root: context.root, hidden: context.isolation.hidden, user: context.isolation.user };
     this.#terminals = terminals;
     this.#ioMs = timing.ioMs;

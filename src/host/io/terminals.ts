@@ -8,6 +8,7 @@ import type { ProcessGroup, ProcessGroupListener } from "../os/process-group.ts"
 import { CommandTerminal, type ExitStatus, type TerminalTiming } from "./command-terminal.ts";
 import { IoFault } from "./io-fault.ts";
 import { OutputBudget } from "./output-budget.ts";
+import { TerminalReport, type TerminalReports } from "./terminal-report.ts";
 import { resolveInWorkspace } from "./workspace-path.ts";
 
 const OUTPUT_BYTES = 1024 * 1024;
@@ -32,7 +33,7 @@ export type TerminalContext = {
   /** The workspace's directory, a real path. */
   root: string;
   timing: TerminalTiming;
-  limits: Pick<Limits, "agentTerminalBytes">;
+  limits: Pick<Limits, "agentTerminalBytes" | "terminalLogChars" | "chunkWindowMs">;
   isolation: Isolation;
   /** The memory for the outputs of all terminals of the host. */
   outputs: OutputBudget;
@@ -43,6 +44,7 @@ export class Terminals {
   readonly #context: TerminalContext;
   readonly #env: Readonly<Record<string, string>>;
   readonly #groups: ProcessGroupListener | undefined;
+  readonly #reports: TerminalReports;
   readonly #outputs: OutputBudget;
   readonly #terminals = new Map<string, CommandTerminal>();
   /** Commands that are being started, and released commands that are being ended. */
@@ -53,9 +55,11 @@ export class Terminals {
   constructor(
     context: TerminalContext,
     env: Readonly<Record<string, string>>,
+    reports: TerminalReports,
     groups?: ProcessGroupListener | undefined,
   ) {
     this.#context = context;
+    this.#reports = reports;
     this.#env = env;
     this.#groups = groups;
     this.#outputs = new OutputBudget(context.limits.agentTerminalBytes, context.outputs);
@@ -73,18 +77,31 @@ export class Terminals {
         `${TERMINALS_MAX} terminals are open: release some of them first`,
       );
     }
-    const { root, timing, isolation } = this.#context;
+    const { root, timing, limits, isolation } = this.#context;
     const cwd = await resolveInWorkspace(root, params.cwd ?? ".");
     const limit = Math.min(params.outputByteLimit ?? OUTPUT_BYTES, OUTPUT_BYTES_MAX);
     const { command, args, env } = params;
     if (this.#closed) throw new IoFault(ErrorCode.internal, "the agent is gone");
     const terminalId = randomUUID();
     const output = this.#outputs.open(limit);
+    const report = new TerminalReport(terminalId, this.#reports, {
+      chars: limits.terminalLogChars,
+      windowMs: limits.chunkWindowMs,
+    });
     const starting = CommandTerminal.start(
-      { command, args: args ?? [], env: { ...this.#env, ...named(env ?? []) }, cwd, output, isolation },
+      {
+        command,
+        args: args ?? [],
+        env: { ...this.#env, ...named(env ?? []) },
+        cwd,
+        output,
+        isolation,
+        onOutput: (text) => report.push(text),
+      },
       timing,
     ).then((terminal) => {
       this.#terminals.set(terminalId, terminal);
+      void terminal.exited.then((status) => report.finish(status));
       const { leader } = terminal.group;
       this.#groups?.groupStarted(leader);
       void terminal.gone.then(() => this.#groups?.groupEnded(leader));

@@ -17,6 +17,7 @@ const sessionHead: z.ZodType<SessionHead> = z.discriminatedUnion("t", [
     received: count,
     windowMs: z.number().nonnegative().optional(),
     frameChars: z.number().positive().optional(),
+    terminalOutput: z.literal(true).optional(),
   }),
   z.object({ t: z.literal("ack"), received: count }),
   z.object({ t: z.literal("lines") }),
@@ -136,6 +137,7 @@ export class SessionLink {
         );
         this.#window.open();
         if (head.frameChars !== undefined) this.#run.limitFrames(head.frameChars);
+        this.#run.reportsOutput = head.terminalOutput === true;
         return;
       case "ack":
         this.#acknowledged(head.received);

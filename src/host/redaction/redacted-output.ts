@@ -73,6 +73,13 @@ export class RedactedOutput {
     });
   }
 
+  /** A piece of the output of a terminal that the host serves. */
+  terminalOutput(terminalId: string, data: string): void {
+    this.#stream(`terminal ${terminalId}`, data, (safe) =>
+      JSON.stringify(["terminal_output", { terminalId, data: safe ?? data }] satisfies HostEvent),
+    );
+  }
+
   event(event: HostEvent): void {
     this.#flushStreams();
     this.#add(JSON.stringify(this.#redactedEvent(event)), true);

@@ -28,7 +28,10 @@ export type LogReader = {
  * The part of the log that a client reads under one attachment: its present one, or the rest of an earlier one, which
  * ends with the event `until`.
  */
-export type ReadSpan = Pick<Attachment, "seq" | "merge" | "offers" | "as"> & { readonly until?: number };
+export type ReadSpan = Pick<Attachment, "seq" | "merge" | "offers" | "as"> & {
+  readonly start?: number;
+  readonly until?: number;
+};
 
 /** For whom events are rendered. */
 export type Recipient = {
@@ -55,7 +58,9 @@ export function renderFrames(
   const { seq: attachment, merge, as } = span;
   const { connection, sessionId, presence } = recipient;
   const { answers, subscriptions = {} } = presence;
-  const viewer = { connection, as, replayUntil: as === undefined ? attachment : 0, answers, subscriptions };
+  const from = unseenBefore(span);
+  const replayUntil = as === undefined ? attachment : 0;
+  const viewer = { connection, as, replayUntil, from, answers, subscriptions };
   const events = presence.redacted ? logged.map((event) => redacted(event)) : logged;
   const isMerging = merge && position < attachment;
   const render = (part: readonly LogEvent[]): RenderedFrames => {
@@ -68,10 +73,15 @@ export function renderFrames(
   const entrance = events[entry];
   if (!entrance) return render(events);
   const rendered = render(events.slice(0, entry + 1));
-  append(rendered, openRequests(span.offers, recipient, log), entrance.seq);
+  append(rendered, openRequests(span, recipient, log), entrance.seq);
   const rest = render(events.slice(entry + 1));
   for (const [i, text] of rest.texts.entries()) append(rendered, [text], rest.seqs[i] as number);
   return rendered;
+}
+
+/** The event up to which the client has seen nothing: it attached without a replay, and continues no earlier reading. */
+function unseenBefore({ seq, start }: ReadSpan): number {
+  return start === seq ? seq : 0;
 }
 
 /** Frames with their marks. Chunks that were joined have the mark of the last event among them. */
@@ -133,12 +143,12 @@ export function startOf({ seq, start }: Attachment): EventCursor {
  * answered since.
  */
 function openRequests(
-  offers: readonly number[],
+  span: ReadSpan,
   { connection, sessionId, presence: { answers, subscriptions = {}, redacted: isRedacted } }: Recipient,
   log: LogReader,
 ): string[] {
-  const viewer = { connection, replayUntil: 0, answers, subscriptions };
-  return eventsAt(offers, log).flatMap((event) =>
+  const viewer = { connection, replayUntil: 0, from: unseenBefore(span), answers, subscriptions };
+  return eventsAt(span.offers, log).flatMap((event) =>
     forClient(isRedacted ? redacted(event) : event, sessionId, viewer),
   );
 }

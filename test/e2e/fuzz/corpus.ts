@@ -172,6 +172,8 @@ export function allHostItems(agentSession: string): string[] {
     answer: ["answer", '{"jsonrpc":"2.0","id":4,"result":{"content":"a"}}'],
     noise: ["noise", "what?"],
     dropped: ["dropped", "too long"],
+    terminal_output: ["terminal_output", { terminalId: "t", data: "text" }],
+    terminal_exit: ["terminal_exit", { terminalId: "t", exitCode: 0, signal: null }],
     exit: ["exit", { code: 1, signal: "SIGTERM", error: "e", stderr: "s" }],
   };
   return [

@@ -151,6 +151,8 @@ export class FakeSession {
   socket: WebSocket | undefined;
   /** The largest frame that the session says it takes. */
   frameChars: number | undefined;
+  /** The session takes the output of terminals. */
+  takesOutput = true;
   acking = true;
   /** Called for each message with items before its acknowledgement; true drops the socket instead. */
   dropsBeforeAck: () => boolean = () => false;
@@ -223,7 +225,14 @@ export class FakeSession {
         this.frames = [];
       }
       this.hellos.push(head);
-      socket.send(encodeLink({ t: "welcome", received: this.items.length, frameChars: this.frameChars }));
+      socket.send(
+        encodeLink({
+          t: "welcome",
+          received: this.items.length,
+          frameChars: this.frameChars,
+          ...(this.takesOutput && { terminalOutput: true }),
+        }),
+      );
       this.#sendLines(head.delivered);
       return;
     }

@@ -44,15 +44,15 @@ import { drainForProcess } from "./queue.ts";
 import { idTooLong, tooLarge, tooMany } from "./request-limits.ts";
 import { tellTitle } from "./session-change.ts";
 import { restoreSettings, shownSettings, tellChanges } from "./settings.ts";
-import { recordToolCall } from "./shown-terminals.ts";
+import { recordToolCall, terminalEnded, terminalOutput } from "./shown-terminals.ts";
 import { isSteering, steeringAnswered } from "./steering.ts";
 import { endTurn } from "./turns.ts";
 
 /** Decisions about the items of a run: frames of the agent, and events of its host. */
 
 /**
- * One item of the run. Each item becomes exactly one event whose source is the agent or the host, followed by its
- * consequences. `clients` are the clients that can serve files and terminals.
+ * One item of the run. Each item becomes exactly one event whose source is the agent or the host. Events of the gateway
+ * follow, its consequences, or precede it, if clients need them first. `clients` are the clients that can serve files and terminals.
  */
 export function hostItem(batch: Batch, line: string, clients: () => readonly IoClient[] = () => []): void {
   if (line.startsWith("[")) {
@@ -89,6 +89,10 @@ function hostEvent(batch: Batch, [kind, body]: HostEvent): void {
       return;
     case "dropped":
       return messageDropped(batch, body);
+    case "terminal_output":
+      return terminalOutput(batch, body);
+    case "terminal_exit":
+      return terminalEnded(batch, body);
     case "exit":
       return processEnded(batch, body);
   }

@@ -1,6 +1,10 @@
 import { recordOf } from "../../../protocol/json-value.ts";
+import { jsonChars } from "../state/bounded-values.ts";
 import { isTerminalItem } from "../state/terminal-meta.ts";
 import type { ShownTerminal } from "../state/terminals.ts";
+
+/** A longer content is not logged a second time: clients get it without its terminals. */
+const CONTENT_CHARS = 256 * 1024;
 
 /**
  * The content of a tool call with the commands and outputs of its terminals as text, for clients that do not know the
@@ -13,6 +17,7 @@ export function plainContent(
   const texts = new Map(terminals.flatMap(textEntry));
   if (texts.size === 0) return undefined;
   const items: unknown[] = Array.isArray(content) ? content : [];
+  if (jsonChars(items, CONTENT_CHARS) === undefined) return undefined;
   const named = items.filter(isTerminalItem).map((item) => recordOf(item).terminalId);
   const unnamed = [...texts.keys()].filter((id) => !named.includes(id));
   const inPlace = items.flatMap((item) =>

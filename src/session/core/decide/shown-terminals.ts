@@ -1,3 +1,4 @@
+import { clip } from "../../../protocol/clipped-text.ts";
 import { notification } from "../../../protocol/errors.ts";
 import { paramsOf } from "../../../protocol/frame.ts";
 import { type JsonObject, recordOf } from "../../../protocol/json-value.ts";
@@ -35,32 +36,69 @@ export function recordToolCall(batch: Batch, toolCall: JsonObject, record: (rout
   if (typeof toolCallId !== "string" || !isAboutTerminals(batch, toolCall) || names.some(isTooLong))
     return record({});
   for (const id of new Set(names)) announce(batch, toolCall, id);
-  const owner = names.map((id) => findTerminal(state, id)?.client).find((client) => client !== undefined);
   const known = findToolCall(state.report, toolCallId);
   const shown = terminalsAfter(batch, toolCall);
+  const owner = ownerOf(shown);
   // A `tool_call` cannot leave the content as it is, and before its first frame clients do not know the tool call.
   const isFollowed = toolCall.sessionUpdate === "tool_call" || !known;
   const isDue =
     isOutputDue(toolCall, shown) || (names.length > 0 && (isFollowed || isNews(known, content, shown)));
   const plain = isDue ? plainContent(content ?? contentOf(batch, known), shown) : undefined;
-  const tellIt = () => plain && tellPlain(batch, toolCallId, plain, owner);
-  const route: Route = owner === undefined ? {} : { terminalsOf: owner };
+  const tellIt = () => plain && tellPlain(batch, toolCallId, plain, shown);
+  const route: Route = {
+    ...announcement(shownIn(state.terminals ?? [], toolCall)),
+    ...(owner !== undefined && { terminalsOf: owner }),
+  };
   if (isFollowed) {
-    const seq = record(names.length > 0 ? { ...route, plain: "after" } : route);
+    const seq = record(names.length > 0 ? { ...route, plain: "after" } : {});
     tellIt();
     return seq;
   }
   tellIt();
-  if (names.length === 0 && !plain) return record(route);
+  if (names.length === 0 && !plain) return record({});
   return record({ ...route, plain: isDue && !plain ? "after" : "before" });
 }
 
+/** The host reports a piece of the output of one of its terminals. */
+export function terminalOutput(
+  batch: Batch,
+  { terminalId, data }: { terminalId: string; data: string },
+): void {
+  batch.fact("host", "terminal.output", {
+    terminalId: clip(terminalId, STATE_BUDGET.terminalIdChars),
+    toolCallId: shownBy(batch, terminalId),
+    data: data.slice(0, batch.limits.frameChars),
+  });
+}
+
+/** The host reports that the command in one of its terminals has ended. */
+export function terminalEnded(
+  batch: Batch,
+  { terminalId, exitCode, signal }: { terminalId: string; exitCode: number | null; signal: string | null },
+): void {
+  batch.fact("host", "terminal.ended", {
+    terminalId: clip(terminalId, STATE_BUDGET.terminalIdChars),
+    toolCallId: shownBy(batch, terminalId),
+    exitCode,
+    signal: signal && clip(signal, STATE_BUDGET.wordChars),
+  });
+  const terminal = findTerminal(batch.state, terminalId);
+  if (terminal) tellOutput(batch, terminal);
+}
+
+/** The tool call by which clients know a terminal. */
+function shownBy({ state }: Batch, terminalId: string): string | null {
+  const { announcedAt = null, toolCallId = null } = findTerminal(state, terminalId) ?? {};
+  return announcedAt === null ? null : toolCallId;
+}
+
 /** Gives clients without the convention the output of a terminal that has ended, unless they have it. */
-export function tellOutput(batch: Batch, { toolCallId, told, client }: ShownTerminal): void {
+function tellOutput(batch: Batch, { toolCallId, told }: ShownTerminal): void {
   if (toolCallId === null || told === "all") return;
   const content = contentOf(batch, findToolCall(batch.state.report, toolCallId));
-  const plain = plainContent(content, terminalsOf(batch.state, toolCallId));
-  if (plain) tellPlain(batch, toolCallId, plain, client);
+  const shown = terminalsOf(batch.state, toolCallId);
+  const plain = plainContent(content, shown);
+  if (plain) tellPlain(batch, toolCallId, plain, shown);
 }
 
 /** The process ends, and every terminal with it. */
@@ -87,7 +125,8 @@ function isTooLong(terminalId: string): boolean {
 function announce(batch: Batch, toolCall: JsonObject, id: string): void {
   const { state } = batch;
   const terminal = findTerminal(state, id);
-  if (terminal?.isAnnounced || terminal?.client !== undefined || announcedBy(toolCall) === id) return;
+  const isAnnounced = (terminal?.announcedAt ?? null) !== null || announcedBy(toolCall) === id;
+  if (isAnnounced || terminal?.client !== undefined) return;
   const toolCallId = toolCall.toolCallId as string;
   const { title = null, kind, status } = findToolCall(state.report, toolCallId) ?? {};
   const update = {
@@ -105,10 +144,16 @@ function announce(batch: Batch, toolCall: JsonObject, id: string): void {
 }
 
 /** The terminals of a tool call as they will be: its frame may bring output itself. */
-function terminalsAfter({ state }: Batch, toolCall: JsonObject): ShownTerminal[] {
-  const after = { terminals: structuredClone(state.terminals ?? []) };
-  foldToolCallTerminals(after, toolCall);
-  return terminalsOf(after, toolCall.toolCallId);
+function terminalsAfter(batch: Batch, toolCall: JsonObject): ShownTerminal[] {
+  const after = { terminals: (batch.state.terminals ?? []).map((terminal) => ({ ...terminal })) };
+  foldToolCallTerminals(after, toolCall, batch.nextSeq);
+  return shownIn(after.terminals, toolCall);
+}
+
+/** The terminals that a tool call has mentioned first, or names now. */
+function shownIn(terminals: readonly ShownTerminal[], { toolCallId, content }: JsonObject): ShownTerminal[] {
+  const names = namedTerminals(content);
+  return terminals.filter((terminal) => terminal.toolCallId === toolCallId || names.includes(terminal.id));
 }
 
 function isOutputDue(toolCall: JsonObject, shown: readonly ShownTerminal[]): boolean {
@@ -137,10 +182,25 @@ function tellPlain(
   batch: Batch,
   toolCallId: string,
   content: readonly unknown[],
-  owner: string | undefined,
+  shown: readonly ShownTerminal[],
 ): void {
   const update = { sessionUpdate: "tool_call_update", toolCallId, content };
-  tell(batch, update, owner === undefined ? { lacking: "terminal-output" } : { except: owner });
+  const owner = ownerOf(shown);
+  tell(
+    batch,
+    update,
+    owner === undefined ? { ...announcement(shown), lacking: "terminal-output" } : { except: owner },
+  );
+}
+
+function ownerOf(shown: readonly ShownTerminal[]): string | undefined {
+  return shown.find(({ client }) => client !== undefined)?.client;
+}
+
+/** The event from which on clients know all of these terminals that have been announced. */
+function announcement(shown: readonly ShownTerminal[]): Route {
+  const announced = shown.flatMap(({ announcedAt }) => announcedAt ?? []);
+  return announced.length === 0 ? {} : { announcedAt: Math.min(...announced) };
 }
 
 function tell(batch: Batch, update: object, route: Route): void {

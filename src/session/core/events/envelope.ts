@@ -148,6 +148,7 @@ const ROUTE_CHECKS: Readonly<Record<keyof Route, (value: unknown) => boolean>> =
   having: isAbility,
   lacking: isAbility,
   plain: (value) => value === "before" || value === "after",
+  announcedAt: Number.isSafeInteger,
   terminalsOf: isText,
 };
 const ROUTE_MEMBERS = Object.entries(ROUTE_CHECKS);

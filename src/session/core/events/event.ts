@@ -102,6 +102,8 @@ export type Route = {
    * the terminals, and clients with the ability know the terminals.
    */
   readonly plain?: "before" | "after";
+  /** The event that told clients of the terminals, if it was an earlier one: later clients do not know them. */
+  readonly announcedAt?: number;
   /** The connection whose client has created the terminals that the tool call names. */
   readonly terminalsOf?: string;
   /** Sequence number of the prompt that this one repeats under the same idempotency key. */
@@ -121,9 +123,11 @@ export const STOPS = [
 ] as const;
 export type Stop = (typeof STOPS)[number];
 
-/** The size of an event, in characters. Facts are small and not worth measuring. */
+/** The size of an event, in characters. Most facts are small and not worth measuring. */
 export function charsOf(event: LogEvent): number {
-  return isFrame(event) ? event.frame.raw.length : FACT_CHARS;
+  if (isFrame(event)) return event.frame.raw.length;
+  const { data } = event.payload as Payload;
+  return typeof data === "string" ? FACT_CHARS + data.length : FACT_CHARS;
 }
 
 const FACT_CHARS = 200;

@@ -79,12 +79,13 @@ function withoutTerminals(
   text: string,
   path: readonly string[],
   toolCall: unknown,
-  { plain }: Route,
+  { plain, terminalsOf }: Route,
   { abilities, hasTerminals }: Receiver,
 ): string {
   const { content } = recordOf(toolCall);
   if (!Array.isArray(content) || !content.some(isTerminalItem) || hasTerminals) return text;
-  if (plain !== undefined && abilities.includes("terminal-output")) return text;
+  const isAnnounced = plain !== undefined && terminalsOf === undefined;
+  if (isAnnounced && abilities.includes("terminal-output")) return text;
   const member = [...path, "content"];
   if (plain === "before") return replaceAt(text, member, "null");
   return filterAt(text, member, (item) => !isTerminalItem(item));

@@ -5,14 +5,8 @@ import { type Frame, paramsOf, type Rewrite, rewrite } from "../../../protocol/f
 import { clientRequestId } from "../../../protocol/ids.ts";
 import { recordOf } from "../../../protocol/json-value.ts";
 import type { Facts } from "../events/catalogue.ts";
-import {
-  type FactEvent,
-  type FrameEvent,
-  isFact,
-  isFrame,
-  type LogEvent,
-  type Route,
-} from "../events/event.ts";
+import { type FactEvent, type FrameEvent, isFact, isFrame, type LogEvent } from "../events/event.ts";
+import { exitUpdate, outputUpdate } from "../state/terminal-meta.ts";
 import { inClientForm, type Receiver } from "./client-form.ts";
 
 /**
@@ -30,6 +24,8 @@ export type Viewer = {
   /** The lost connection that this one continues. */
   readonly as?: string | undefined;
   readonly replayUntil: number;
+  /** The client has seen nothing of the events up to this one. */
+  readonly from?: number | undefined;
   readonly answers: boolean;
   readonly subscriptions: Subscriptions;
 };
@@ -41,8 +37,14 @@ function isViewer({ connection, as }: Viewer, other: string | undefined): boolea
 /** The messages that a client gets for an event, mostly one or none. */
 export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): string[] {
   const replay = event.seq <= viewer.replayUntil;
-  if (!isFrame(event))
-    return replay || !viewer.subscriptions.agent || !isFact(event) ? [] : agentStatusNotice(event);
+  if (!isFrame(event)) {
+    if (!isFact(event)) return [];
+    return isTerminalFact(event)
+      ? terminalUpdate(event, sessionId, viewer)
+      : replay || !viewer.subscriptions.agent
+        ? []
+        : agentStatusNotice(event);
+  }
   if (event.direction === "out") {
     // A prompt that was refused, or that repeats another, is not part of the conversation. A prompt that waits is not
     // part of it yet: readers of the log get it where its turn begins.
@@ -53,6 +55,7 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
   const { to, except } = event.route;
   if (to !== undefined && !isViewer(viewer, to))
     return viewer.subscriptions.turnEnds ? turnEnd(event, viewer) : [];
+  // A client that loads the session anew has forgotten why it was left out.
   if (!replay && except !== undefined && isViewer(viewer, except)) return [];
   if (!viewer.answers && asksClient(event)) return [];
   // The gateway's own frames are in the client's terms already, except in a copy of the session under another id.
@@ -61,14 +64,45 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
   const text = isOurs
     ? rewrite(event.frame, { sessionId: JSON.stringify(sessionId) })
     : fromAgent(event, sessionId);
-  const form = inClientForm(text, event, receiverOf(viewer, event.route, replay));
+  const form = inClientForm(text, event, receiverOf(viewer, event, replay));
   return form === undefined ? [] : [form];
 }
 
-/** A client that loads the session anew does not know the terminals of the past, not even its own. */
-function receiverOf(viewer: Viewer, { terminalsOf: owner }: Route, replay: boolean): Receiver {
+/**
+ * A client that loads the session anew does not know the terminals of the past, not even its own. A client that attached
+ * without a replay does not know those that were announced before.
+ */
+function receiverOf(viewer: Viewer, { route, seq }: FrameEvent, replay: boolean): Receiver {
+  const { terminalsOf: owner, announcedAt = seq } = route;
   const { abilities = [] } = viewer.subscriptions;
-  return { abilities, hasTerminals: !replay && owner !== undefined && isViewer(viewer, owner) };
+  const isAnnounced = announcedAt > (viewer.from ?? 0);
+  return {
+    abilities: isAnnounced ? abilities : abilities.filter((ability) => ability !== "terminal-output"),
+    hasTerminals: !replay && owner !== undefined && isViewer(viewer, owner),
+  };
+}
+
+type TerminalFact = FactEvent<"terminal.output" | "terminal.ended">;
+
+function isTerminalFact(event: FactEvent): event is TerminalFact {
+  return event.kind === "terminal.output" || event.kind === "terminal.ended";
+}
+
+/** The news of a terminal that the host serves, by the convention for it. Other clients get the output as text. */
+function terminalUpdate(
+  { kind, payload }: TerminalFact,
+  sessionId: string,
+  { subscriptions }: Viewer,
+): string[] {
+  const { toolCallId, terminalId } = payload;
+  if (toolCallId === null || !subscriptions.abilities?.includes("terminal-output")) return [];
+  // A redacted event has no data.
+  if (kind === "terminal.output" && payload.data === undefined) return [];
+  const update =
+    kind === "terminal.output"
+      ? outputUpdate(toolCallId, terminalId, payload.data)
+      : exitUpdate(toolCallId, terminalId, { code: payload.exitCode, signal: payload.signal });
+  return [notification("session/update", { sessionId, update })];
 }
 
 /** The answer to another client's prompt, as a notification. Clients that repeated the prompt get it as an answer. */

@@ -15,6 +15,7 @@ import {
   addServedTerminal,
   findTerminal,
   foldToolCallTerminals,
+  forgetFinished,
   outputTold,
   setOutput,
   terminalOrder,
@@ -181,7 +182,7 @@ function applyAgentRequest(state: SessionState, frame: RequestFrame, { route, se
     const params = paramsOf(frame);
     pending.permission = permissionOf(params, seq, Object.keys(state.awaitingClient).length);
     foldPermissionToolCall(state.report, params.toolCall, seq, at);
-    foldTerminals(state, recordOf(params.toolCall), route);
+    foldTerminals(state, recordOf(params.toolCall), route, seq);
   }
   // A question to one client about its own request needs no ability here: the client was chosen for having it.
   if (frame.method === QUESTION && route.having !== undefined)
@@ -210,22 +211,25 @@ function applyAgentUpdate(state: SessionState, event: FrameEvent): void {
   const { update } = paramsOf(frame);
   const calls = report.toolCalls.total;
   foldUpdate(report, update, event.seq, event.at);
-  if (isToolCall(update)) foldTerminals(state, update, route);
+  if (isToolCall(update)) foldTerminals(state, update, route, event.seq);
   const record = turn && findTurn(state.turns, turn);
   if (record) countUpdate(record, update, report.toolCalls.total - calls);
 }
 
-function foldTerminals(state: SessionState, toolCall: JsonObject, { plain }: Route): void {
-  foldToolCallTerminals(state, toolCall);
-  if (plain === "before") outputTold(state, toolCall.toolCallId, hasEnded(state, toolCall.toolCallId));
+function foldTerminals(state: SessionState, toolCall: JsonObject, { plain }: Route, seq: number): void {
+  foldToolCallTerminals(state, toolCall, seq);
+  if (plain === "before") outputTold(state, toolCall.toolCallId);
+  forgetIfEnded(state, toolCall.toolCallId);
 }
 
 /** The gateway has told clients the output of a tool call's terminals as text. */
 function foldPlainContent(state: SessionState, { sessionUpdate, toolCallId, content }: JsonObject): void {
-  if (sessionUpdate === "tool_call_update" && content !== undefined)
-    outputTold(state, toolCallId, hasEnded(state, toolCallId));
+  if (sessionUpdate !== "tool_call_update" || content === undefined) return;
+  outputTold(state, toolCallId);
+  forgetIfEnded(state, toolCallId);
 }
 
-function hasEnded({ report }: SessionState, toolCallId: unknown): boolean {
-  return (findToolCall(report, toolCallId)?.endedAt ?? null) !== null;
+function forgetIfEnded(state: SessionState, toolCallId: unknown): void {
+  if (!state.terminals) return;
+  if ((findToolCall(state.report, toolCallId)?.endedAt ?? null) !== null) forgetFinished(state, toolCallId);
 }

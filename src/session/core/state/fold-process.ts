@@ -6,6 +6,7 @@ import type { FactEvent } from "../events/event.ts";
 import type { PROCESS_FACTS } from "../events/facts/process-facts.ts";
 import { type SessionState, stopRun } from "./state.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
+import { addOutput, endTerminal } from "./terminals.ts";
 import { wantedIn } from "./wanted-settings.ts";
 
 /** Folds what happened to the agent's processes and to their hosts. */
@@ -34,6 +35,13 @@ export function foldProcessFact(state: SessionState, event: FactEvent<keyof type
       state.report.violations.noMessage += 1;
       state.violations.noMessage = (state.violations.noMessage ?? 0) + 1;
       return;
+    case "terminal.output":
+      state.historyChars += event.payload.data.length;
+      return addOutput(state, event.payload.terminalId, event.payload.data);
+    case "terminal.ended": {
+      const { terminalId, exitCode: code, signal } = event.payload;
+      return endTerminal(state, terminalId, { code, signal });
+    }
     case "queue.owner.started":
       if (!run) return;
       run.pid = event.payload.pid;

@@ -14,8 +14,8 @@ export type ShownTerminal = {
   client?: string;
   /** The tool call that first mentioned the terminal. */
   toolCallId: string | null;
-  /** Clients that know the convention have been told of the terminal. */
-  isAnnounced: boolean;
+  /** The event by which clients that know the convention were told of the terminal. */
+  announcedAt: number | null;
   command: string | null;
   cwd: string | null;
   /** The end of the output, and the number of characters before it. */
@@ -64,7 +64,7 @@ export function addServedTerminal(
 }
 
 /** Folds a tool call: the terminals that its content names, and those of its `_meta`. */
-export function foldToolCallTerminals(state: WithTerminals, toolCall: JsonObject): void {
+export function foldToolCallTerminals(state: WithTerminals, toolCall: JsonObject, seq: number): void {
   const toolCallId = idOf(toolCall.toolCallId);
   if (toolCallId === undefined) return;
   const { info, output, exit } = terminalMeta(toolCall);
@@ -77,7 +77,7 @@ export function foldToolCallTerminals(state: WithTerminals, toolCall: JsonObject
     const terminal = add(state, id);
     if (!terminal) continue;
     terminal.toolCallId ??= toolCallId;
-    terminal.isAnnounced ||= announced.includes(id);
+    if (announced.includes(id)) terminal.announcedAt ??= seq;
   }
   if (output) addOutput(state, output.id, output.data);
   if (exit) endTerminal(state, exit.id, { code: exit.code, signal: exit.signal });
@@ -113,12 +113,14 @@ export function endTerminal(state: WithTerminals, id: unknown, { code, signal }:
 }
 
 /** Clients have the output of the tool call's terminals as text. */
-export function outputTold(state: WithTerminals, toolCallId: unknown, hasEnded: boolean): void {
+export function outputTold(state: WithTerminals, toolCallId: unknown): void {
   for (const terminal of terminalsOf(state, toolCallId)) terminal.told = "all";
-  if (!hasEnded || !state.terminals) return;
-  // The output of a command that still runs may go on after its tool call.
-  state.terminals = state.terminals.filter(
-    (terminal) => terminal.toolCallId !== toolCallId || terminal.exit === null,
+}
+
+/** Forgets the terminals of an ended tool call. The output of a command that still runs may go on. */
+export function forgetFinished(state: WithTerminals, toolCallId: unknown): void {
+  state.terminals = (state.terminals ?? []).filter(
+    (terminal) => terminal.toolCallId !== toolCallId || terminal.exit === null || terminal.told !== "all",
   );
 }
 
@@ -130,7 +132,7 @@ function add(state: WithTerminals, given: unknown): ShownTerminal | undefined {
   const terminal: ShownTerminal = {
     id,
     toolCallId: null,
-    isAnnounced: false,
+    announcedAt: null,
     command: null,
     cwd: null,
     output: "",

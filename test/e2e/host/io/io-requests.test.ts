@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { startHost } from "../harness.ts";
 
 /** Makes the agent send requests, as raw lines, and returns the host's responses. */
@@ -64,4 +64,38 @@ test("an agent can send requests while it waits for a command", async () => {
   expect(await answer(2)).toEqual({ exitCode: null, signal: "SIGTERM" });
   write({ id: 5, method: "terminal/release", params: { terminalId } });
   expect(await answer(5)).toEqual({});
+});
+
+describe("the output of a terminal", () => {
+  /** Runs a command to its end, and returns the reports of its terminal. */
+  async function run(command: string, takesOutput = true): Promise<{ output: string; reports: string[] }> {
+    const { gateway } = await startHost();
+    gateway.session("s").takesOutput = takesOutput;
+    const session = await gateway.open("s");
+    const write = (line: object) =>
+      session.tell("write", { chunks: [Buffer.from(`${JSON.stringify(line)}\n`).toString("base64")] });
+    const answered = (count: number) => gateway.until(() => session.events("answer").length === count);
+    write({ id: 1, method: "terminal/create", params: { command } });
+    await answered(1);
+    const { terminalId } = JSON.parse(session.events<string>("answer")[0] as string).result;
+    write({ id: 2, method: "terminal/wait_for_exit", params: { terminalId } });
+    await answered(2);
+    const pieces = session.events<{ terminalId: string; data: string }>("terminal_output");
+    for (const piece of pieces) expect(piece.terminalId).toBe(terminalId);
+    return {
+      output: pieces.map(({ data }) => data).join(""),
+      reports: session.items.filter((item) => item.startsWith('["')).map((item) => item.split('"')[1] ?? ""),
+    };
+  }
+
+  test("is reported to the session, and its end before the agent learns of it", async () => {
+    const { output, reports } = await run("echo one; echo two >&2; exit 3");
+    expect(output.split("\n").sort()).toEqual(["", "one", "two"]);
+    expect(reports.slice(-2)).toEqual(["terminal_exit", "answer"]);
+  });
+
+  test("is kept from a gateway that does not take it", async () => {
+    const { reports } = await run("echo one", false);
+    expect(reports).toEqual(["started", "sent", "answer", "answer"]);
+  });
 });

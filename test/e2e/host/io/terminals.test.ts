@@ -4,6 +4,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { OutputBudget } from "../../../../src/host/io/output-budget.ts";
 import { Terminals } from "../../../../src/host/io/terminals.ts";
 import { Isolation } from "../../../../src/host/isolation/isolation.ts";
+import { DEFAULT_LIMITS } from "../../../../src/protocol/limits.ts";
 import { temporaryDirectory } from "../../../fixtures/temporary-directory.ts";
 import { isAlive } from "../harness.ts";
 
@@ -15,11 +16,17 @@ function terminals(
   const context = {
     root,
     timing: { killAfterMs: 300, terminalMs },
-    limits: { agentTerminalBytes },
+    limits: { ...DEFAULT_LIMITS, agentTerminalBytes },
     isolation: Isolation.none(root),
     outputs: new OutputBudget(256 * 1024 * 1024),
   };
-  const terminals = new Terminals(context, { PATH: process.env.PATH ?? "" });
+  const reports = {
+    hasRoom: () => true,
+    output: () => {},
+    ended: () => {},
+    redactPart: (text: string) => text,
+  };
+  const terminals = new Terminals(context, { PATH: process.env.PATH ?? "" }, reports);
   onTestFinished(() => terminals.close());
   return { terminals, root };
 }

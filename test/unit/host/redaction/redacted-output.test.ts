@@ -59,6 +59,20 @@ describe("the output of an agent", () => {
     expect(texts().join("")).toBe(`The key is ${MARK}.`);
   });
 
+  test("lets no secret out in the output of a terminal, and keeps the outputs of terminals apart", () => {
+    for (const text of pieces(`key ${SECRET}\n`)) {
+      output.terminalOutput("a", text);
+      output.terminalOutput("b", "-");
+    }
+    output.event(["terminal_exit", { terminalId: "a", exitCode: 0, signal: null }]);
+    const said = items.map((item) => JSON.parse(item) as [string, { terminalId: string; data?: string }]);
+    const of = (id: string) =>
+      said.map(([, { terminalId, data = "" }]) => (terminalId === id ? data : "")).join("");
+    expect(of("a")).toBe(`key ${MARK}\n`);
+    expect(of("b")).toMatch(/^-+$/);
+    expect(said.at(-1)?.[0]).toBe("terminal_exit");
+  });
+
   test("recognises a secret whose chunks claim to belong to different messages", () => {
     for (const [index, text] of pieces(SECRET).entries())
       chunk(text, "agent_message_chunk", { messageId: `m${index}` });

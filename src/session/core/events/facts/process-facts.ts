@@ -81,6 +81,21 @@ export const PROCESS_FACTS = {
     payload: { text: TEXT },
     visible: { text: "hidden" },
   }),
+  "terminal.output": fact({
+    meaning:
+      "The host reported a piece of the output of a terminal that it serves. `toolCallId` is the tool call that shows the terminal, if one does already.",
+    source: "host",
+    listed: "never",
+    payload: { terminalId: TEXT, toolCallId: TEXT_OR_NULL, data: TEXT },
+    visible: { ...shown("terminalId", "toolCallId"), data: "hidden" },
+  }),
+  "terminal.ended": fact({
+    meaning: "The command in a terminal that the host serves ended.",
+    source: "host",
+    listed: "never",
+    payload: { terminalId: TEXT, toolCallId: TEXT_OR_NULL, exitCode: NUMBER_OR_NULL, signal: TEXT_OR_NULL },
+    visible: shown("terminalId", "toolCallId", "exitCode", "signal"),
+  }),
   "queue.owner.started": fact({
     meaning: "The process runs.",
     source: "host",

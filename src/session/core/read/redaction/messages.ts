@@ -32,7 +32,7 @@ export function messageOf({ direction, frame, source }: FrameEvent): Allowed {
 /** The route of a message, which the gateway adds. */
 export const ROUTE = {
   ...scalars("connection", "to", "except", "id", "re", "requestId", "stop", "early", "repeats"),
-  ...scalars("having", "lacking", "plain", "terminalsOf"),
+  ...scalars("having", "lacking", "plain", "announcedAt", "terminalsOf"),
   also: each("scalar"),
 };
 

@@ -65,6 +65,29 @@ describe("a transcript", () => {
     expect(log.body()).toContain("nested too deeply");
   });
 
+  test("has the output of terminals as clients without terminals get it", () => {
+    const log = new Log();
+    const call = { sessionUpdate: "tool_call", toolCallId: "a", title: "Build" };
+    const terminal = [{ type: "terminal", terminalId: "x" }];
+    const _meta = { terminal_info: { terminal_id: "x" } };
+    log.update(call);
+    log.update({ ...call, title: "Announcement", _meta }, { having: "terminal-output" });
+    const content = [{ type: "content", content: { type: "text", text: "the output" } }];
+    log.update(
+      { sessionUpdate: "tool_call_update", toolCallId: "a", content },
+      { lacking: "terminal-output" },
+    );
+    const end = {
+      sessionUpdate: "tool_call_update",
+      toolCallId: "a",
+      status: "completed",
+      content: terminal,
+    };
+    log.update(end, { plain: "before" });
+    expect(log.body()).toContain("the output");
+    expect(log.body()).not.toMatch(/terminal|Announcement/);
+  });
+
   test("reads like the conversation", () => {
     const log = new Log();
     const first = log.prompt("Please mend the build.");
