@@ -73,7 +73,8 @@ function traits({ source, listed, webhook }: FactDefinition): string {
 
 const INDEX: Readonly<Record<Listing, string>> = {
   now: "The list of sessions shows it at once.",
-  "with-requests": "The list of sessions shows it at once if the open permission requests or questions have changed.",
+  "with-requests":
+    "The list of sessions shows it at once if the open permission requests or questions have changed.",
   soon: "The list of sessions shows it soon.",
   never: "",
 };
