@@ -131,6 +131,10 @@ function show(view: Conversation, { seq, kind, payload }: LogLine, waiting: Wait
     const { title } = (message.params?.toolCall ?? {}) as { title?: string };
     return view.note(yellow(`? permission requested: ${isolate(visibleLine(String(title ?? ""), 4096))}`));
   }
+  if (message?.method === "elicitation/create") {
+    const asked = isolate(visibleLine(String(message.params?.message ?? ""), 4096));
+    return view.note(yellow(`? the agent asks: ${asked}`));
+  }
   const stopReason = (message?.result as { stopReason?: string } | undefined)?.stopReason;
   if (stopReason) view.note(dim(`— ${brief(stopReason)}`));
 }

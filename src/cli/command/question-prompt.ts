@@ -69,7 +69,7 @@ class Prompts {
         return field.options ? this.#several(field, message, field.options) : this.#text(field, message, "");
       case "text":
         return field.options
-          ? this.#one(field, message, field.options)
+          ? this.#single(field, message, field.options)
           : this.#text(field, message, field.default ?? "");
       case "number":
         return this.#text(field, message, field.default === null ? "" : String(field.default));
@@ -78,7 +78,7 @@ class Prompts {
     }
   }
 
-  #one(
+  #single(
     field: FormField & { kind: "text" },
     message: string,
     options: readonly FormOption[],

@@ -43,7 +43,7 @@ describe("a webhook request", () => {
 
   test("asks for all events unless it names some, in a fixed order and once each", () => {
     const url = "https://hook.test/x";
-    expect(schema.parse({ url })).toMatchObject({ links: false, events: { length: 3 } });
+    expect(schema.parse({ url })).toMatchObject({ links: false, events: { length: 4 } });
     const events = ["agent.failed", "turn.ended", "turn.ended"];
     expect(schema.parse({ url, events }).events).toEqual(["turn.ended", "agent.failed"]);
   });

@@ -6,7 +6,7 @@ import { MarkdownPage } from "./markdown-page.ts";
 /**
  * A session in Markdown, for people to read. `push` takes the envelopes of the log one by one and returns the Markdown
  * that each adds. The transcript remembers only what is still open: queued prompts, running turns, tool calls that have
- * not ended, permissions without an answer, and the plan of the turn.
+ * not ended, permissions and questions without an answer, and the plan of the turn.
  */
 export class Transcript {
   readonly #session: Json;
@@ -17,6 +17,8 @@ export class Transcript {
   readonly #running = new Map<unknown, unknown>();
   /** Parameters and request ids of permission requests without an answer, by the request's event. */
   readonly #permissions = new Map<unknown, Json>();
+  /** Parameters and request ids of questions without an answer, by the request's event. */
+  readonly #questions = new Map<unknown, Json>();
   readonly #toolCalls = new Map<unknown, Json>();
   readonly #endedToolCalls = new Set<unknown>();
   #plan: readonly unknown[] | null = null;
@@ -56,6 +58,7 @@ export class Transcript {
   end(): string {
     this.#endTurn();
     for (const request of this.#permissions.values()) this.#permission(request, "not answered");
+    for (const request of this.#questions.values()) this.#question(request, "not answered");
     for (const prompt of this.#queued.values()) {
       this.#prompt(prompt);
       this.#page.paragraph("*Still in the queue.*");
@@ -74,7 +77,10 @@ export class Transcript {
   }
 
   #frameFromClient(seq: unknown, { stop, re }: Json, message: Json): void {
-    if (message.method === undefined) return this.#permissionAnswered(re, message);
+    if (message.method === undefined) {
+      this.#questionAnswered(re, stop, message);
+      return this.#permissionAnswered(re, message);
+    }
     // The gateway has answered a prompt with the stop `gateway` itself, so no turn follows.
     if (message.method !== "session/prompt" || stop === "gateway") return;
     this.#running.set(seq, message.id);
@@ -90,6 +96,7 @@ export class Transcript {
       this.#update(plain === "before" ? { ...update, content: null } : update);
     else if (message.method === "session/request_permission")
       this.#permissions.set(seq, { ...params, id: message.id });
+    else if (message.method === "elicitation/create") this.#questions.set(seq, { ...params, id: message.id });
     else if (message.method === undefined) this.#promptAnswered(re, message);
   }
 
@@ -115,6 +122,15 @@ export class Transcript {
       .find((candidate) => candidate.optionId === optionId);
     const chosen = option ? `${inline(option.name) || inline(optionId)} (${inline(option.kind)})` : "";
     this.#permission(request, chosen || inline(optionId) || inline(outcome) || "refused");
+  }
+
+  /** An answer with a stop did not count, and the question goes on waiting. */
+  #questionAnswered(re: unknown, stop: unknown, { id, result }: Json): void {
+    const key = re ?? [...this.#questions].find(([, request]) => request.id === id)?.[0];
+    const request = this.#questions.get(key);
+    if (!request || stop !== undefined) return;
+    this.#questions.delete(key);
+    this.#question(request, inline(recordOf(result).action) || "no answer");
   }
 
   #update(update: Json): void {
@@ -204,6 +220,11 @@ export class Transcript {
     const { title, toolCallId } = recordOf(request.toolCall);
     const known = inline(title) || inline(this.#toolCalls.get(toolCallId)?.title) || inline(toolCallId);
     this.#page.paragraph(`> **Permission** for ${known || "a tool call"}: ${decision}`);
+  }
+
+  /** The contents of an answer are in no log. */
+  #question({ message }: Json, answer: string): void {
+    this.#page.paragraph(`> **Question** ${inline(message) || "without a text"}: ${answer}`);
   }
 
   #endToolCall(id: unknown, call: Json): void {

@@ -21,8 +21,8 @@ describe("excessIn", () => {
 });
 
 describe("bodyLimitsOf", () => {
-  test("bounds a body of the REST API in size and time", () => {
-    expect(bodyLimitsOf("/api/shares", limits)).toEqual({ maxBytes: 1000, totalMs: 60, stallMs: 30 });
+  test.each(["/api/shares", "/answer"])("bounds a body for %s in size and time", (path) => {
+    expect(bodyLimitsOf(path, limits)).toEqual({ maxBytes: 1000, totalMs: 60, stallMs: 30 });
   });
 
   test("lets an import be of any size and take any time, unless it stalls", () => {
@@ -30,7 +30,7 @@ describe("bodyLimitsOf", () => {
     expect(bodyLimitsOf("/api/sessions/import", limits)).toEqual(unlimited);
   });
 
-  test.each(["/acp", "/answer", "/apiary"])("bounds only the time of a body for %s", (path) => {
+  test.each(["/acp", "/answers", "/apiary"])("bounds only the time of a body for %s", (path) => {
     const expected = { maxBytes: Number.POSITIVE_INFINITY, totalMs: 60, stallMs: 30 };
     expect(bodyLimitsOf(path, limits)).toEqual(expected);
   });

@@ -210,6 +210,22 @@ describe("a transcript", () => {
     `);
   });
 
+  test("shows questions with the kind of their answer", () => {
+    const log = new Log();
+    log.prompt("go");
+    const ask = (message: string) =>
+      log.frame("in", { id: message, method: "elicitation/create", params: { message, mode: "form" } });
+    const [first, second] = [ask("Who are you?"), ask("Where?")];
+    log.frame("out", { id: "x", error: { code: -32601 } }, { re: first, stop: "declined" });
+    const result = { action: "accept", content: { name: "[secret:1]" } };
+    log.frame("out", { id: "x", result }, { re: first });
+    expect(second).toBeGreaterThan(first);
+    expect(log.body().match(/^> .*$/gm)).toEqual([
+      "> **Question** Who are you?: accept",
+      "> **Question** Where?: not answered",
+    ]);
+  });
+
   test("shows a queued prompt at its turn, no prompt that was dropped, and marks a prompt that still waits", () => {
     const log = new Log();
     const first = log.prompt("first");
