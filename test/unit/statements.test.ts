@@ -83,6 +83,7 @@ const COMPOSED: readonly (readonly [file: string, source: string, statements: re
   ["index/runner.ts", "sql", []],
   ["index/session-index.ts", "`INSERT INTO sessions", []],
   ["session/removal.ts", "`DELETE FROM", []],
+  ["index/usage-index.ts", "`INSERT INTO usage", []],
   ["index/workspace-index.ts", "`INSERT OR REPLACE INTO workspaces", []],
   [
     "tenant/storage/answer-link-makers.ts",

@@ -213,6 +213,7 @@ describe("a pending permission request", () => {
       createdAt: "",
       updatedAt: "",
       lastSeq,
+      usage: [],
       permissions: JSON.stringify(permissions),
     });
     const sessionId = crypto.randomUUID();

@@ -6,6 +6,7 @@ import type { FactEvent } from "../events/event.ts";
 import type { PROCESS_FACTS } from "../events/facts/process-facts.ts";
 import { type SessionState, stopRun } from "./state.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
+import { restartUsage } from "./usage.ts";
 import { wantedIn } from "./wanted-settings.ts";
 
 /** Folds what happened to the agent's processes and to their hosts. */
@@ -87,6 +88,7 @@ function startRun(state: SessionState, hello: Facts["runtime.connected"], seq: n
     terminals: [],
   };
   state.home = hello.host;
+  restartUsage(state.report);
   const wanted = state.wanted ?? wantedIn(state.report);
   if (wanted) state.wanted = { ...wanted, asked: [], held: [] };
   state.lastReplayed = null;
