@@ -6,12 +6,17 @@ import { type KeysetPage, pageQuery, type Run } from "./keyset-page.ts";
 import { replacePermissions } from "./permission-index.ts";
 import { replaceQuestions } from "./question-index.ts";
 import { runner } from "./runner.ts";
+import { type UsageEntry, writeUsage } from "./usage-index.ts";
 
 /** The row of a session in the D1 table `sessions`. Its AcpSession object writes it. */
 export type SessionRow = SessionSummary & { tenant: string };
 
-/** A session's row, and its pending permission requests and questions, each as a JSON array. */
-export type SessionIndexEntry = SessionRow & { permissions: string; questions: string };
+/** A session's row, its pending permission requests and questions, each as a JSON array, and what it has used lately. */
+export type SessionIndexEntry = SessionRow & {
+  permissions: string;
+  questions: string;
+  usage: readonly UsageEntry[];
+};
 
 const COLUMNS: Readonly<Record<keyof SessionRow, string>> = {
   sessionId: "id",
@@ -95,7 +100,7 @@ function withoutDirectories(session: SessionSummary): SessionSummary {
 
 /** Writes may overtake each other. The write that has seen more of the log wins. */
 export async function writeSession(index: D1Database, entry: SessionIndexEntry): Promise<void> {
-  await index.batch([upsert(index, entry), ...replaceRequests(index, entry)]);
+  await index.batch([upsert(index, entry), ...writeRest(index, entry)]);
 }
 
 /** Writes the row whatever the index has. No other write of the session may be under way. */
@@ -103,11 +108,15 @@ export async function rewriteSession(index: D1Database, entry: SessionIndexEntry
   const remove = index
     .prepare("DELETE FROM sessions WHERE tenant = ? AND id = ?")
     .bind(entry.tenant, entry.sessionId);
-  await index.batch([remove, upsert(index, entry), ...replaceRequests(index, entry)]);
+  await index.batch([remove, upsert(index, entry), ...writeRest(index, entry)]);
 }
 
-function replaceRequests(index: D1Database, entry: SessionIndexEntry): D1PreparedStatement[] {
-  return [...replacePermissions(index, entry), ...replaceQuestions(index, entry)];
+function writeRest(index: D1Database, entry: SessionIndexEntry): D1PreparedStatement[] {
+  return [
+    ...replacePermissions(index, entry),
+    ...replaceQuestions(index, entry),
+    ...writeUsage(index, entry.usage),
+  ];
 }
 
 function upsert(index: D1Database, row: SessionRow): D1PreparedStatement {

@@ -93,6 +93,7 @@ const COMPOSED: readonly (readonly [file: string, source: string, statements: re
   ],
   ["index/waiting-requests.ts", "`INSERT INTO", []],
   ["session/removal.ts", "`DELETE FROM", []],
+  ["index/usage-index.ts", "`INSERT INTO usage", []],
   ["index/workspace-index.ts", "`INSERT OR REPLACE INTO workspaces", []],
   [
     "tenant/storage/answer-link-makers.ts",

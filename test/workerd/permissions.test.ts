@@ -214,6 +214,7 @@ describe("a pending permission request", () => {
       createdAt: "",
       updatedAt: "",
       lastSeq,
+      usage: [],
       permissions: JSON.stringify(permissions),
       questions: "[]",
     });

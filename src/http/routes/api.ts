@@ -11,6 +11,7 @@ import { auditRoutes } from "./tenant/audit.ts";
 import { reindexRoutes } from "./tenant/reindex.ts";
 import { revocationRoutes } from "./tenant/revocations.ts";
 import { securityRoutes } from "./tenant/security.ts";
+import { usageRoutes } from "./usage.ts";
 import { agentRoutes } from "./workspaces/agents.ts";
 import { secretRoutes } from "./workspaces/secrets.ts";
 import { webhookRoutes } from "./workspaces/webhooks.ts";
@@ -35,6 +36,7 @@ apiRoutes.route("/", eventRoutes);
 apiRoutes.route("/", shareRoutes);
 apiRoutes.route("/", permissionRoutes);
 apiRoutes.route("/", questionRoutes);
+apiRoutes.route("/", usageRoutes);
 
 apiRoutes.route("/", workspaceRoutes);
 apiRoutes.route("/", agentRoutes);

@@ -76,7 +76,7 @@ export class IndexWriter {
   /** Writes the row whatever the index has. Throws if the index cannot be written. */
   async rewrite(state: SessionState): Promise<void> {
     const rewriting = this.#writing.then(async () => {
-      const entry = indexEntry(state);
+      const entry = indexEntry(state, Number.POSITIVE_INFINITY);
       if (!entry || !this.#isCurrent(state)) return;
       await (this.#isListed() ? rewriteSession(this.#index, entry) : removeSession(this.#index, entry));
     });

@@ -240,6 +240,7 @@ export const ROUTES: Record<string, Probe | Probe[]> = {
     ),
   ),
   "GET /api/permissions": probe(list(), "/api/permissions"),
+  "GET /api/usage": probe(list(), "/api/usage"),
   "GET /api/permissions/:id": probe(controller(), ({ permission }) => ({
     path: `/api/permissions/${permission}`,
   })),

@@ -7,7 +7,7 @@ import type { Batch } from "./batch.ts";
 /** The members of an opening that a client which loads or resumes the session brings along, in place of the first ones. */
 
 /** The frame that has a member for the next process: the newest one that brought it, or the `session/new`. */
-export function frameWith(batch: Batch, member: BroughtMember): Frame | undefined {
+function frameWith(batch: Batch, member: BroughtMember): Frame | undefined {
   const { brought, identity } = batch.state;
   const seq = brought?.[member] ?? identity?.request;
   return seq == null ? undefined : batch.findFrame(seq)?.frame;

@@ -5,6 +5,7 @@ import { titleOf } from "../state/session-title.ts";
 import type { Queued, RequestOfAgent, SessionState } from "../state/state.ts";
 import { DETAILS, findToolCall, type ToolCall } from "../state/tool-calls.ts";
 import { findTurn, type TurnRecord } from "../state/turn-history.ts";
+import { totalsOf, type Usage } from "../state/usage.ts";
 
 /**
  * The session as readers see it: `session.json` of the acpx session model, with the agent's report in ACP's terms. A
@@ -52,7 +53,7 @@ export function project(state: SessionState): Record<string, unknown> {
       dropped: report.toolCalls.dropped,
       items: report.toolCalls.items.map(toolCall),
     },
-    usage: report.usage,
+    usage: report.usage && usage(report.usage),
     compaction: report.compaction && {
       ...report.compaction,
       startedAt: isoTime(report.compaction.startedAt),
@@ -84,6 +85,12 @@ export function sessionStatus({ closed, agent, paused, run }: SessionState): Ses
   if (closed) return "completed";
   if (agent === "failed") return "error";
   return paused || run?.absent ? "paused" : "active";
+}
+
+/** As last reported, and the totals over all processes. */
+function usage(reported: Usage) {
+  const { used, size, cost, tokens } = reported;
+  return { used, size, cost, tokens, total: totalsOf(reported) };
 }
 
 function choice(from: Choice | null) {

@@ -64,6 +64,7 @@ export function foldResult(
   choice: string | undefined,
   result: unknown,
   seq: number,
+  at = 0,
 ): void {
   switch (method) {
     case "session/new":
@@ -82,7 +83,7 @@ export function foldResult(
       if (isRecord(result)) setInfo(report.info, { title: result.title }, seq);
       return;
     case "session/prompt":
-      if (isRecord(result)) setTokens(report, result.usage);
+      if (isRecord(result)) setTokens(report, result.usage, { seq, at });
   }
 }
 
@@ -113,7 +114,7 @@ export function foldUpdate(report: AgentReport, update: unknown, seq: number, at
     case "session_info_update":
       return setInfo(report.info, update, seq);
     case "usage_update":
-      return setUsage(report, update);
+      return setUsage(report, update, { seq, at });
     case "compaction_update":
     case "compaction_summary_chunk":
       return setCompaction(report, update, seq, at);

@@ -95,12 +95,12 @@ function countInTurn(state: SessionState, before: Violations): void {
   }
 }
 
-function applyAnswer(state: SessionState, { frame, route, source, seq }: FrameEvent): void {
+function applyAnswer(state: SessionState, { frame, route, source, seq, at }: FrameEvent): void {
   const { run } = state;
   if (route.re !== undefined) {
     const pending = state.awaitingAgent[route.re];
     if (pending && source === "agent" && "result" in frame.value) {
-      foldResult(state.report, pending.method, pending.choice, frame.value.result, seq);
+      foldResult(state.report, pending.method, pending.choice, frame.value.result, seq, at);
       noteSetting(state.wanted, "held", pending.setting);
       if (pending.connection !== undefined) foldLogin(state, pending.method, route.re);
     }

@@ -7,6 +7,7 @@ import type { PROCESS_FACTS } from "../events/facts/process-facts.ts";
 import { type SessionState, stopRun } from "./state.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 import { addOutput, endTerminal } from "./terminals.ts";
+import { restartUsage } from "./usage.ts";
 import { wantedIn } from "./wanted-settings.ts";
 
 /** Folds what happened to the agent's processes and to their hosts. */
@@ -97,6 +98,7 @@ function startRun(state: SessionState, hello: Facts["runtime.connected"], seq: n
   if (hello.closeMeans === undefined) delete state.closeMeans;
   else state.closeMeans = hello.closeMeans;
   state.home = hello.host;
+  restartUsage(state.report);
   const wanted = state.wanted ?? wantedIn(state.report);
   if (wanted) state.wanted = { ...wanted, asked: [], held: [] };
   state.lastReplayed = null;

@@ -8,6 +8,7 @@ import { withoutAsker } from "./askers.ts";
 import { countPerson } from "./people.ts";
 import { type SessionIdentity, type SessionState, stopRun } from "./state.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
+import { forgetUsage } from "./usage.ts";
 import { lostSettings, nextSetting } from "./wanted-settings.ts";
 
 /** Folds what happened to the session itself, and to the agent's session behind it. */
@@ -113,6 +114,8 @@ function foldImport(state: SessionState, payload: Facts["session.imported"]): vo
   state.archivedChars = 0;
   state.archivedUpTo = 0;
   state.policy = ASK_ALWAYS;
+  if (whole !== undefined) forgetUsage(state.report);
+  if (state.report.usage) delete state.report.usage.days;
   // The values of the login, and those of members that clients brought, stay where they were given.
   delete state.login;
   delete state.brought;

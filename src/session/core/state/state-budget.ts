@@ -44,6 +44,9 @@ export const STATE_BUDGET = {
   turns: 150,
   previewChars: 200,
 
+  /** Days of which the use is kept. */
+  usageDays: 31,
+
   /** Open requests of the agent whose options, forms and addresses are kept. */
   permissions: 16,
 

@@ -194,6 +194,16 @@ describe("a process that was started again", () => {
     expect(lastMessage(events)).toMatchObject({ method: "session/set_mode", params: { modeId: "plan" } });
   });
 
+  test("holds back whatever clients send while it is asked", () => {
+    const session = opened({ modes: modes("default") });
+    set(session, "session/set_mode", { modeId: "plan" });
+    const asked = restarted(session, { modes: modes("default") });
+    const sent = session.request("session/set_mode", { modeId: "default" }, "c2");
+    expect(brief(sent)).toEqual(["client out session/set_mode held", "queue.enqueued"]);
+    expect(brief(session.prompt("more", undefined, "c2"))).toContain("client out session/prompt held");
+    expect(brief(agree(session, asked)).filter((kind) => kind === "queue.dequeued")).toHaveLength(2);
+  });
+
   test("keeps the mode that the agent itself had changed to", () => {
     const session = opened({ modes: modes("plan") });
     session.update({ sessionUpdate: "current_mode_update", currentModeId: "default" });

@@ -397,6 +397,9 @@ describe("an update", () => {
       size: 1000,
       cost: { amount: 0.5, currency: "USD" },
       tokens: { totalTokens: 9 },
+      costs: { USD: { base: 0, last: 0.5 } },
+      tokenMeters: { totalTokens: { base: 0, last: 9 } },
+      days: [{ day: "1970-01-01", seq: 3, costs: { USD: 0.5 }, tokens: { totalTokens: 9 } }],
     });
   });
 
