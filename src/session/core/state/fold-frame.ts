@@ -1,3 +1,4 @@
+import { parseChildSessionId } from "../../../protocol/child-session-id.ts";
 import { type Frame, paramsOf, type RequestFrame, resultOf } from "../../../protocol/frame.ts";
 import { recordOf } from "../../../protocol/json-value.ts";
 import { isForProcess } from "../../../protocol/methods.ts";
@@ -5,6 +6,7 @@ import { promptKey } from "../decide/idempotency-key.ts";
 import { type FrameEvent, historyCharsOf, type Route } from "../events/event.ts";
 import { foldResult, foldUpdate } from "./agent-report.ts";
 import { choiceIn } from "./agent-settings.ts";
+import { foldAnnouncement, isAnnouncement, isChild } from "./child-sessions.ts";
 import { addTerminal, dropTerminal } from "./client-terminals.ts";
 import { permissionOf } from "./pending-permission.ts";
 import type { RequestOfAgent, RequestToAgent, SessionState } from "./state.ts";
@@ -57,12 +59,15 @@ function settleRequestOfAgent(
   else if (open && connection !== undefined) open.declined = [...(open.declined ?? []), connection];
 }
 
-/** Whether a frame names another session. Before the agent has opened the session, its id is not known. */
-function isForeign({ agent }: SessionState, { frame, source, route, context }: FrameEvent): boolean {
+/**
+ * Whether a frame names another session, and not that of a sub-agent. Before the agent has opened the session, its id is
+ * not known.
+ */
+function isForeign(state: SessionState, { frame, source, route, context }: FrameEvent): boolean {
   if (source !== "agent" || frame.kind === "response" || frame.sessionId === undefined) return false;
-  if (agent !== "ready" || context.acpSessionId === null || route.early || route.stop === "replay")
+  if (state.agent !== "ready" || context.acpSessionId === null || route.early || route.stop === "replay")
     return false;
-  return frame.sessionId !== context.acpSessionId;
+  return frame.sessionId !== context.acpSessionId && !isChild(state, frame.sessionId);
 }
 
 function countInTurn(state: SessionState, before: Violations): void {
@@ -78,7 +83,7 @@ function applyAnswer(state: SessionState, { frame, route, source, seq }: FrameEv
   const { run } = state;
   if (route.re !== undefined) {
     const pending = state.awaitingAgent[route.re];
-    if (pending && source === "agent" && "result" in frame.value)
+    if (pending && !pending.child && source === "agent" && "result" in frame.value)
       foldResult(state.report, pending.method, pending.choice, frame.value.result, seq);
     delete state.awaitingAgent[route.re];
     const prompt = state.prompts.find((known) => known.seq === route.re);
@@ -123,6 +128,7 @@ function requestToAgent(state: SessionState, frame: RequestFrame, route: Route):
   const choice = choiceIn(method, frame.value.params);
   if (choice !== undefined) pending.choice = choice;
   if (isProcessRequest(frame)) pending.process = true;
+  if (frame.sessionId !== undefined && parseChildSessionId(frame.sessionId)) pending.child = true;
   return pending;
 }
 
@@ -158,6 +164,7 @@ function applyAgentRequest(state: SessionState, frame: RequestFrame, { route, se
 function applyAgentUpdate(state: SessionState, event: FrameEvent): void {
   const { frame, route, source, context } = event;
   if (source === "gateway" || route.stop !== undefined) return;
+  if (isAnnouncement(frame) && !isForeign(state, event)) foldAnnouncement(state, frame);
   if (frame.sessionId !== context.acpSessionId && context.acpSessionId !== null && state.agent === "ready")
     return;
   const { report, turn } = state;

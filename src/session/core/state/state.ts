@@ -69,6 +69,8 @@ export type SessionState = {
   closeMeans?: CloseMeaning;
   /** Prompts that came with an idempotency key, the newest last. */
   prompts: KeyedPrompt[];
+  /** The agent's ids of its sub-agents' sessions, the newest last. */
+  children?: string[];
   /** Modes, commands, plans, tool calls and the like, as the agent reported them. */
   report: AgentReport;
   /** Violations since the turn began or the last one ended, by kind. */
@@ -143,6 +145,8 @@ export type RequestToAgent = {
   id?: string;
   /** The request names no session: it needs a process, and no agent session. */
   process?: true;
+  /** The request is about the session of a sub-agent. */
+  child?: true;
   /** The requested mode or model, where the answer alone does not name it. */
   choice?: string;
   /** Further clients that sent the same request and wait for the same answer. */
