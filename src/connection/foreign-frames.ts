@@ -4,7 +4,8 @@ import type { Page } from "../protocol/rpc.ts";
 
 /**
  * The page of session `sessionId` without the frames that name another session of this client: an agent speaks for its own
- * session only. A notice takes the place of such a frame, so that the page keeps its marks.
+ * session only. A notice takes the place of such a frame, so that the page keeps its marks. Only sessions of release 0.1.0
+ * send such frames; later ones name every other session as a child of their own.
  */
 export function withoutImpostors(page: Page, sessionId: string, sessions: () => readonly string[]): Page {
   if (!page.namesOthers) return page;

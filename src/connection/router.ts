@@ -1,6 +1,7 @@
 import { CHAIN_RESPONSE_MS, callObject, RESPONSE_MS } from "../durable/object-call.ts";
 import { type SessionObject, sessionObject, workspaceObject } from "../durable/objects.ts";
 import type { Caller } from "../protocol/caller.ts";
+import { parseChildSessionId } from "../protocol/child-session-id.ts";
 import { abilitiesOf } from "../protocol/client-abilities.ts";
 import { type DialectName, readOffer, translate, translateOpening } from "../protocol/dialects/index.ts";
 import {
@@ -90,8 +91,11 @@ export class Router {
     const route = routeOf(frame, this.#client.state.caller, exchange.session);
     if (route.to !== "refusal" && mayAttach(frame)) await this.#makeRoom();
     switch (route.to) {
-      case "session":
-        return this.#forwardCanonical(route.sessionId, route.reduced ?? frame, exchange);
+      case "session": {
+        // The session of a sub-agent is part of the session whose agent made it.
+        const sessionId = parseChildSessionId(route.sessionId)?.sessionId ?? route.sessionId;
+        return this.#forwardCanonical(sessionId, route.reduced ?? frame, exchange);
+      }
       case "all-sessions":
         for (const sessionId of this.#client.sessions()) this.#forward(sessionId, frame, exchange);
         return;

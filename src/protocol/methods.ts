@@ -1,14 +1,12 @@
 import type { CLIENT_METHODS } from "@agentclientprotocol/sdk";
-import type { AGENT_METHODS } from "@agentclientprotocol/sdk/unstable";
 import { isReservedMethod } from "./extensions.ts";
 import { recordOf } from "./json-value.ts";
 
 /**
- * The methods of clients and agents, from the SDK's types: importing the SDK's constants would bundle its schemas into the Worker.
+ * The methods of clients, from the SDK's types: importing the SDK's constants would bundle its schemas into the Worker.
  * A method that the SDK does not know does not compile.
  */
 type ClientMethod = (typeof CLIENT_METHODS)[keyof typeof CLIENT_METHODS];
-type AgentMethod = (typeof AGENT_METHODS)[keyof typeof AGENT_METHODS];
 
 /** The agent's access to files and terminals, by the client capability that offers it. */
 export type WorkspaceIo = "read" | "write" | "terminal";
@@ -34,7 +32,7 @@ export function isUnknownIo(method: string): boolean {
 }
 
 /** Requests of clients to the agent's program, which name no session. The agent's capabilities say whether it has them. */
-const PROCESS_METHODS: ReadonlySet<string> = new Set<AgentMethod>([
+const PROCESS_METHODS: ReadonlySet<string> = new Set([
   "authenticate",
   "logout",
   "auth/status",

@@ -53,7 +53,10 @@ export type ReaderPosition = Versioned & {
 export type Page = Versioned & {
   readonly end: EventCursor;
   readonly frames: string[];
-  /** Some frames name another session than this one: the connection checks whether the client has that session. */
+  /**
+   * Of sessions of release 0.1.0: some frames name another session than this one, and the connection checks whether the
+   * client has that session.
+   */
   readonly namesOthers?: true;
   readonly marks?: PageMarks;
 };

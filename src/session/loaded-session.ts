@@ -22,7 +22,6 @@ import { ClientIntake } from "./client-intake.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
 import type { Batch } from "./core/decide/batch.ts";
 import { ioClientGone } from "./core/decide/client-files.ts";
-import { sayFarewell } from "./core/decide/farewell.ts";
 import { takeOverImport } from "./core/decide/import-events.ts";
 import { setPolicy } from "./core/decide/policy.ts";
 import { idleMsOf } from "./core/decide/process-end.ts";
@@ -32,6 +31,7 @@ import { project } from "./core/read/projection.ts";
 import { sessionFor } from "./core/read/redaction/redaction.ts";
 import { originOf } from "./core/read/session-origin.ts";
 import type { SessionState } from "./core/state/state.ts";
+import { DeletionNotice } from "./deletion-notice.ts";
 import { Effects } from "./effects.ts";
 import { HostIntake } from "./host-intake.ts";
 import { HistoryGone } from "./log/history-gone.ts";
@@ -59,9 +59,8 @@ export class LoadedSession {
   readonly #processes: ProcessRequests;
   readonly #rest: Rest;
   readonly #effects: Effects;
+  readonly #deletionNotice: DeletionNotice;
   #isDeleted = false;
-  /** The request by which the agent is told that its session is deleted. */
-  #farewell: { readonly request: number; readonly answered: () => void } | undefined;
   /** The events whose effects wait for the end of the transaction that makes the session. */
   #withheld: LogEvent[] | undefined;
 
@@ -72,6 +71,7 @@ export class LoadedSession {
     this.#processes = new ProcessRequests(context, this.#parts, record);
     this.#rest = new Rest(this.#parts, context.limits, record);
     this.#effects = new Effects(context, this.#parts, this.#processes, this.#rest);
+    this.#deletionNotice = new DeletionNotice(record, context.limits);
     this.clients = new ClientIntake(context, this.#parts, record);
     this.host = new HostIntake(context, this.#parts, this.#processes, record);
     this.watching = new WatcherSockets(context, this.#parts);
@@ -177,25 +177,12 @@ export class LoadedSession {
 
   async delete({ subject }: Caller): Promise<Result<undefined>> {
     const state = this.#state;
-    await this.#tellDeleted();
+    await this.#deletionNotice.give();
     // Another call may have deleted the session meanwhile.
     if (this.#isDeleted) return accepted();
     await this.#delete();
     this.#effects.audit(state, { kind: "session.deleted", subject });
     return accepted();
-  }
-
-  /** Lets the agent delete its own session. A session without a process is deleted here only. */
-  async #tellDeleted(): Promise<void> {
-    let request: number | undefined;
-    this.#record((batch) => {
-      request = sayFarewell(batch, "session/delete");
-    });
-    if (request === undefined) return;
-    const answered = Promise.withResolvers<void>();
-    this.#farewell = { request, answered: answered.resolve };
-    await within(this.#context.limits.farewellMs, answered.promise);
-    this.#farewell = undefined;
   }
 
   /** Deletes the process, the history and the row in the index. */
@@ -246,7 +233,7 @@ export class LoadedSession {
 
   #advance(events: readonly LogEvent[]): void {
     const { journal, link, clients, watchers } = this.#parts;
-    if (this.#farewell && !this.#state.awaitingAgent[this.#farewell.request]) this.#farewell.answered();
+    this.#deletionNotice.check(this.#state);
     this.#runEffects(events);
     link.feed();
     clients.feed();

@@ -18,20 +18,21 @@ async function twoSessions() {
 }
 
 describe("an agent speaks for its own session only", () => {
-  test("[I13] its update that names another session of the client is dropped, and counted", async () => {
+  test("[I13] its update that names another session of the client is no update of that session, and counted", async () => {
     const { client, attack, victim, sessionId, workspace } = await twoSessions();
     attack.items(updateText("forged", victim));
     const seen = await client.takeJson();
-    expect(seen).toMatchObject({ params: { sessionId, update: { sessionUpdate: "session_info_update" } } });
-    expect(JSON.stringify(seen)).not.toContain("forged");
+    expect(seen).toMatchObject({ params: { sessionId: `${sessionId}/${victim}` } });
     const view = await get(`/api/sessions/${sessionId}`, await token({ workspace }));
     expect(await view.json()).toMatchObject({ violations: { foreignSession: 1 } });
   });
 
-  test("its update that names a session the client does not have is passed on, as a sub-agent's", async () => {
-    const { client, attack } = await twoSessions();
-    attack.items(updateText("sub", crypto.randomUUID()));
-    expect(JSON.stringify(await client.takeJson())).toContain("sub");
+  test("its update that names a session nobody knows is passed on, under an id of its own", async () => {
+    const { client, attack, sessionId } = await twoSessions();
+    attack.items(updateText("sub", "a sub/agent"));
+    const seen = await client.takeJson();
+    expect(seen).toMatchObject({ params: { sessionId: `${sessionId}/a%20sub%2Fagent` } });
+    expect(JSON.stringify(seen)).toContain("sub");
   });
 
   test("[I13] its requests carry its own session's id, whatever they say", async () => {

@@ -3,7 +3,6 @@ import { gatewayNotice } from "../../protocol/extensions.ts";
 import type { ClientPort, DeliveryResult, FrameMark, Page, PageMarks } from "../../protocol/rpc.ts";
 import { RPC_VERSION, readable } from "../../protocol/versions.ts";
 import { charsOf, type LogEvent } from "../core/events/event.ts";
-import { namesOther } from "../core/read/for-client.ts";
 import type { Attachment } from "../core/read/replay.ts";
 import { HistoryGone } from "../log/history-gone.ts";
 import {
@@ -298,8 +297,7 @@ export class ClientCursor {
   #page(at: Located, events: readonly LogEvent[], last: number, sessionId: string, log: LogReader): Page {
     const end = { attachment: at.span.seq, seq: last };
     const rendered = renderFrames(events, at.position, at.span, this.#recipient(sessionId), log);
-    const others = events.some(namesOther) ? ({ namesOthers: true } as const) : {};
-    if (!at.isMarked) return { v: RPC_VERSION, end, frames: rendered.texts, ...others };
+    if (!at.isMarked) return { v: RPC_VERSION, end, frames: rendered.texts };
     const { seq, part } = this.#from(at);
     // Of the event after its cursor, the client may have the first frames.
     const frames = markFrames(rendered, events).filter(({ nth, mark }) => mark.seq > seq + 1 || nth >= part);
@@ -308,7 +306,7 @@ export class ClientCursor {
       at,
       frames.map(({ mark }) => mark),
     );
-    return { v: RPC_VERSION, end, frames: texts, marks, ...others };
+    return { v: RPC_VERSION, end, frames: texts, marks };
   }
 
   #marks(at: Located, frames: FrameMark[]): PageMarks {

@@ -1,4 +1,5 @@
 import { type Caller, mayAnswer, type Role, roleOf } from "../../../protocol/caller.ts";
+import { parseChildSessionId } from "../../../protocol/child-session-id.ts";
 import type { ClientAbility } from "../../../protocol/client-abilities.ts";
 import { ErrorCode, errorResponse, type RpcError, resultResponse } from "../../../protocol/errors.ts";
 import { MetaKey } from "../../../protocol/extensions.ts";
@@ -76,10 +77,12 @@ export function clientFrame(batch: Batch, client: ClientInput, frame: Frame, new
     case "response":
       return answer(batch, client, frame);
     case "notification":
+      if (namesChild(frame)) return passToChild(batch, connection, frame);
       if (frame.method === "session/cancel") return cancelTurn(batch, client, frame);
       if (frame.method === "$/cancel_request") return cancelRequest(batch, connection, frame);
       return pass(batch, connection, frame);
     case "request":
+      if (namesChild(frame)) return passToChild(batch, connection, frame);
       return clientRequest(batch, client, frame, newTurnId);
     case "invalid":
       batch.frame("client", "out", frame, { connection, stop: "stray" });
@@ -159,6 +162,25 @@ function clientRequest(
       return pass(batch, connection, frame);
   }
 }
+
+function namesChild({ sessionId }: Frame): boolean {
+  return sessionId !== undefined && parseChildSessionId(sessionId) !== undefined;
+}
+
+/**
+ * Passes on a frame to the session of a sub-agent. The gateway keeps no such session, so what it serves itself is not
+ * there. A process that has ended has no sub-agents any more.
+ */
+function passToChild(batch: Batch, connection: string, frame: RequestFrame | NotificationFrame): void {
+  const { sessionId, agent } = batch.state;
+  const isOurs = parseChildSessionId(frame.sessionId ?? "")?.sessionId === sessionId;
+  const isServed = frame.kind === "request" && NOT_OF_CHILDREN.has(frame.method);
+  if (isOurs && !isServed && agent === "ready") return pass(batch, connection, frame);
+  const message = isServed ? `A sub-agent's session has no ${frame.method}` : "There is no such sub-agent";
+  refuseClient(batch, connection, frame, { code: ErrorCode.invalidParams, message });
+}
+
+const NOT_OF_CHILDREN: ReadonlySet<string> = new Set(["session/prompt", "session/load", "session/resume"]);
 
 /** Passes on any frame but a prompt. The state keeps waiting frames and open requests, so their number is limited. */
 function pass(batch: Batch, connection: string, frame: RequestFrame | NotificationFrame): void {

@@ -1,3 +1,4 @@
+import { parseChildSessionId } from "../../../protocol/child-session-id.ts";
 import { mayHaveCredentials } from "../../../protocol/concealment.ts";
 import { oneLine, rewrite } from "../../../protocol/frame.ts";
 import { type FrameEvent, isFact, isFrame, type LogEvent } from "../events/event.ts";
@@ -39,7 +40,9 @@ function toAgent({ frame: given, route, source, seq }: FrameEvent, { context }: 
   const frame = { ...given, raw: oneLine(given.raw) };
   // Frames of the gateway and the host are in the agent's terms already.
   if (source !== "client") return frame.raw;
-  const session = context.acpSessionId === null ? {} : { sessionId: JSON.stringify(context.acpSessionId) };
+  const child = given.sessionId === undefined ? undefined : parseChildSessionId(given.sessionId)?.agentId;
+  const named = child ?? context.acpSessionId;
+  const session = named === null ? {} : { sessionId: JSON.stringify(named) };
   switch (frame.kind) {
     case "request":
       return rewrite(frame, { ...session, id: String(seq) });

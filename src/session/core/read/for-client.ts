@@ -1,3 +1,4 @@
+import { childSessionId, translateNamedSessions } from "../../../protocol/child-session-id.ts";
 import type { Subscriptions } from "../../../protocol/client-subscriptions.ts";
 import { notification } from "../../../protocol/errors.ts";
 import { type AgentStatusNotice, ExtensionMethod, MetaKey } from "../../../protocol/extensions.ts";
@@ -64,7 +65,7 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
   const text = isOurs
     ? rewrite(event.frame, { sessionId: JSON.stringify(sessionId) })
     : fromAgent(event, sessionId);
-  const form = inClientForm(text, event, receiverOf(viewer, event, replay));
+  const form = text && inClientForm(text, event, receiverOf(viewer, event, replay));
   return form === undefined ? [] : [form];
 }
 
@@ -148,26 +149,36 @@ function isNotice(frame: Frame): boolean {
   return sessionUpdate === "notice" || recordOf(_meta)[MetaKey.noticeEvent] !== undefined;
 }
 
-/** Whether the event is a notification of the agent about a session that is not this one, for instance a sub-agent's. */
-export function namesOther(event: LogEvent): boolean {
-  return (
-    isFrame(event) &&
-    event.source === "agent" &&
-    event.frame.kind === "notification" &&
-    event.frame.sessionId !== undefined &&
-    !isOwn(event)
-  );
-}
-
-function isOwn({ frame, route, context }: FrameEvent): boolean {
+/** Whether an event of the agent is about this session, and not about that of a sub-agent. */
+export function isOwn({ frame, route, context }: FrameEvent): boolean {
   return context.acpSessionId === null || frame.sessionId === context.acpSessionId || route.early === true;
 }
 
-function fromAgent(event: FrameEvent, sessionId: string): string {
-  const { frame, route, seq } = event;
+/** The session that a frame of the agent names, under the client's id: this one, or that of a sub-agent. */
+function namedSession(event: FrameEvent, sessionId: string): string | undefined {
+  const { frame } = event;
   // A person answers a request for the session in which it is shown, so a request is always about this one.
-  const ours = frame.kind === "request" || isOwn(event);
-  const session = ours ? { sessionId: JSON.stringify(sessionId) } : {};
+  if (frame.kind !== "notification" || frame.sessionId === undefined || isOwn(event)) return sessionId;
+  return childSessionId(sessionId, frame.sessionId);
+}
+
+/** An update that names sessions has them under the clients' ids. */
+function withNamedSessions(raw: string, { frame, context }: FrameEvent, sessionId: string): string {
+  const { sessionUpdate } = recordOf(paramsOf(frame).update);
+  if (sessionUpdate !== "subagent_update" && sessionUpdate !== "session_message") return raw;
+  return translateNamedSessions(raw, (id) =>
+    id === context.acpSessionId ? sessionId : childSessionId(sessionId, id),
+  );
+}
+
+/** Undefined if the frame names a session that clients cannot know. */
+function fromAgent(event: FrameEvent, sessionId: string): string | undefined {
+  const named = namedSession(event, sessionId);
+  return named && withNamedSessions(rendered(event, sessionId, named), event, sessionId);
+}
+
+function rendered({ frame, route, seq }: FrameEvent, sessionId: string, named: string): string {
+  const session = { sessionId: JSON.stringify(named) };
   switch (frame.kind) {
     case "request":
       return rewrite(frame, {

@@ -5,7 +5,7 @@ import { isRecord, type JsonObject, recordOf } from "../../../protocol/json-valu
 import { FACTS } from "../events/catalogue.ts";
 import { type FrameEvent, isFact, isFrame, type LogEvent } from "../events/event.ts";
 import { STATE_BUDGET } from "../state/state-budget.ts";
-import { forClient, type Viewer } from "./for-client.ts";
+import { forClient, isOwn, type Viewer } from "./for-client.ts";
 
 /** Attachments of clients to the log, and the replay of events from before an attachment. */
 
@@ -120,10 +120,13 @@ type Chunk = { kind: string; messageId: unknown; text: string };
 type Run = Omit<Chunk, "text"> & { first: string; texts: string[]; chars: number; last: number };
 
 /** A text chunk that has nothing but its text. Only such chunks can be joined without loss. */
-function chunkOf({ frame, source }: FrameEvent): Chunk | undefined {
+function chunkOf(event: FrameEvent): Chunk | undefined {
+  const { frame, source } = event;
   const params = paramsOf(frame);
   const { update } = params;
   if (source !== "agent" || !isRecord(update) || !onlyKeys(params, ["sessionId", "update"])) return undefined;
+  // The chunks of a sub-agent are not this session's.
+  if (!isOwn(event)) return undefined;
   const { sessionUpdate: kind, content, messageId } = update;
   if (
     typeof kind !== "string" ||

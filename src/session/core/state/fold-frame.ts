@@ -1,3 +1,4 @@
+import { parseChildSessionId } from "../../../protocol/child-session-id.ts";
 import { type Frame, paramsOf, type RequestFrame, resultOf } from "../../../protocol/frame.ts";
 import { type JsonObject, recordOf } from "../../../protocol/json-value.ts";
 import { ioOf, isForProcess } from "../../../protocol/methods.ts";
@@ -6,6 +7,7 @@ import { promptKey } from "../decide/idempotency-key.ts";
 import { type Context, type FrameEvent, historyCharsOf, type Route } from "../events/event.ts";
 import { foldResult, foldUpdate } from "./agent-report.ts";
 import { choiceIn } from "./agent-settings.ts";
+import { foldAnnouncement, isAnnouncement, isChild } from "./child-sessions.ts";
 import { addTerminal, dropTerminal } from "./client-terminals.ts";
 import { permissionOf } from "./pending-permission.ts";
 import { questionOf } from "./pending-question.ts";
@@ -78,12 +80,15 @@ function settleRequestOfAgent(state: SessionState, { route, frame }: FrameEvent,
   else if (open && connection !== undefined) open.declined = [...(open.declined ?? []), connection];
 }
 
-/** Whether a frame names another session. Before the agent has opened the session, its id is not known. */
-function isForeign({ agent }: SessionState, { frame, source, route, context }: FrameEvent): boolean {
+/**
+ * Whether a frame names another session, and not that of a sub-agent. Before the agent has opened the session, its id is
+ * not known.
+ */
+function isForeign(state: SessionState, { frame, source, route, context }: FrameEvent): boolean {
   if (source !== "agent" || frame.kind === "response" || frame.sessionId === undefined) return false;
-  if (agent !== "ready" || context.acpSessionId === null || route.early || route.stop === "replay")
+  if (state.agent !== "ready" || context.acpSessionId === null || route.early || route.stop === "replay")
     return false;
-  return frame.sessionId !== context.acpSessionId;
+  return frame.sessionId !== context.acpSessionId && !isChild(state, frame.sessionId);
 }
 
 function countInTurn(state: SessionState, before: Violations): void {
@@ -99,7 +104,7 @@ function applyAnswer(state: SessionState, { frame, route, source, seq, at }: Fra
   const { run } = state;
   if (route.re !== undefined) {
     const pending = state.awaitingAgent[route.re];
-    if (pending && source === "agent" && "result" in frame.value) {
+    if (pending && !pending.child && source === "agent" && "result" in frame.value) {
       foldResult(state.report, pending.method, pending.choice, frame.value.result, seq, at);
       noteSetting(state.wanted, "held", pending.setting);
       if (pending.connection !== undefined) foldLogin(state, pending.method, route.re);
@@ -150,6 +155,7 @@ function requestToAgent(state: SessionState, frame: RequestFrame, route: Route):
   if (setting !== undefined) pending.setting = setting;
   noteSetting(state.wanted, "asked", setting);
   if (isProcessRequest(frame)) pending.process = true;
+  if (frame.sessionId !== undefined && parseChildSessionId(frame.sessionId)) pending.child = true;
   return pending;
 }
 
@@ -206,6 +212,7 @@ function applyAgentUpdate(state: SessionState, event: FrameEvent): void {
   if (route.stop !== undefined && route.stop !== "held") return;
   if (route.stop === "held" && state.run)
     state.run.earlyUpdates = [...(state.run.earlyUpdates ?? []), event.seq].slice(-STATE_BUDGET.earlyUpdates);
+  if (isAnnouncement(frame) && !isForeign(state, event)) foldAnnouncement(state, frame);
   if (!isOfSession(state, frame, context)) return;
   const { report, turn } = state;
   const { update } = paramsOf(frame);

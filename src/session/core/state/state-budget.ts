@@ -29,6 +29,9 @@ export const STATE_BUDGET = {
   /** Ids; titles, descriptions and the like; single words. */
   idChars: 1024,
   labelChars: 200,
+  /** Sub-agents whose sessions are known, and the length of an id: an agent has a few at a time. */
+  children: 100,
+  childIdChars: 200,
   pathChars: 4096,
   wordChars: 64,
 

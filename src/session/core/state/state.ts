@@ -75,6 +75,8 @@ export type SessionState = {
   prompts: KeyedPrompt[];
   /** Terminals of the running process, the oldest first. Earlier builds kept none. */
   terminals?: ShownTerminal[];
+  /** The agent's ids of its sub-agents' sessions, the newest last. */
+  children?: string[];
   /** Modes, commands, plans, tool calls and the like, as the agent reported them. */
   report: AgentReport;
   /** Members of the opening that came after the client's `session/new`. */
@@ -159,6 +161,8 @@ export type RequestToAgent = {
   id?: string;
   /** The request names no session: it needs a process, and no agent session. */
   process?: true;
+  /** The request is about the session of a sub-agent. */
+  child?: true;
   /** The requested mode or model, where the answer alone does not name it. */
   choice?: string;
   /** The mode, model or option that the gateway sets, by its name in `WantedSettings`. */
