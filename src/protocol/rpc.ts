@@ -7,6 +7,7 @@ import type { OpeningRules } from "./opening-rules.ts";
 import type { PermissionPolicy } from "./permission-policy.ts";
 import type { Versioned } from "./versions.ts";
 import type { WebhookMessageType } from "./webhook-messages.ts";
+import type { DuplicateChunks } from "./workspace-settings.ts";
 
 /**
  * The contracts between Durable Objects, and between them and the Worker: arguments and results of their RPC methods.
@@ -108,7 +109,13 @@ export type PlacementAnswer = {
  * Where the workspace has placed a process: no other host may serve the session with it. `io` is the side that serves
  * the process's files and terminals, `opening` says what clients may bring along to sessions that the process opens.
  */
-export type ProcessPlacement = { host: string; io: IoServer; opening: OpeningRules };
+export type ProcessPlacement = {
+  host: string;
+  io: IoServer;
+  opening: OpeningRules;
+  /** The workspace's setting of this name; absent: `replay`. */
+  duplicateChunks?: DuplicateChunks | undefined;
+};
 
 // ---- Connection → session
 
@@ -227,8 +234,9 @@ export type SelectedAgent = {
   initialize: string | null;
   /** The ids of the modes last known of the agent in the workspace. */
   modes?: readonly string[];
-  /** The workspace's setting of this name. */
+  /** The workspace's settings `closeWithLastClient` and `clientAgentName`. */
   closeWithLastClient?: boolean;
+  agentName?: string;
 };
 
 // ---- Workspace → session

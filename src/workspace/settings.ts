@@ -12,6 +12,8 @@ export function defaultSettings({ hostGraceMs }: Pick<Limits, "hostGraceMs">): S
     clientIo: "host",
     container: null,
     closeWithLastClient: false,
+    clientAgentName: null,
+    duplicateChunks: "replay",
     mcpServers: null,
     additionalDirectories: null,
     openingMeta: null,

@@ -176,8 +176,9 @@ export class Workspace {
   placementOf(sessionId: string, processRequest: number): ProcessPlacement | null {
     const placement = this.#placements.get(sessionId);
     if (placement?.processRequest !== processRequest || placement.host === null) return null;
-    const opening = openingRules(this.store.settings());
-    return { host: placement.host, io: placement.io, opening };
+    const settings = this.store.settings();
+    const { duplicateChunks } = settings;
+    return { host: placement.host, io: placement.io, opening: openingRules(settings), duplicateChunks };
   }
 
   explain(sessionId: string): string | null {

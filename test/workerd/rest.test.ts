@@ -93,7 +93,8 @@ describe("a session at rest", () => {
         await exported.text(),
       ];
     };
-    const view = async () => (await (await get(`/api/sessions/${sessionId}`, bearer)).json()) as object;
+    const view = async () =>
+      (await (await get(`/api/sessions/${sessionId}?history=0`, bearer)).json()) as object;
     const [before, seen] = [await reads(), await view()];
     await pass(sessionId);
     expect(await stored(sessionId)).toEqual(expect.arrayContaining(["log.archived"]));
