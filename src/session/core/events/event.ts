@@ -87,7 +87,7 @@ export type Route = {
    * - `stray`: nobody waits for the frame.
    * - `declined`: the client answered with an error, and another client may still answer.
    * - `replay`: the agent repeats an event that the log has.
-   * - `duplicate`: the agent repeats an event within such a replay.
+   * - `duplicate`: the agent repeats the chunk before, within such a replay or where the workspace wants no repetitions.
    */
   readonly stop?: Stop;
   /** The frame names the agent session that is being opened, before the answer that opens it. */

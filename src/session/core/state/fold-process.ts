@@ -83,6 +83,7 @@ function startRun(state: SessionState, hello: Facts["runtime.connected"], seq: n
     absent: false,
     io: hello.clientIo ?? "host",
     opening: hello.opening ?? OPEN_RULES,
+    ...(hello.duplicateChunks && { duplicateChunks: hello.duplicateChunks }),
     terminals: [],
   };
   state.home = hello.host;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { OPENING_RULES } from "../../../../protocol/opening-rules.ts";
+import { DUPLICATE_CHUNKS } from "../../../../protocol/workspace-settings.ts";
 import { fact, hidden, NUMBER_OR_NULL, SEQ, SYNTHETIC, shown, TEXT, TEXT_OR_NULL } from "./definition.ts";
 
 const ON_HOST = { run: TEXT_OR_NULL, host: TEXT_OR_NULL };
@@ -8,7 +9,7 @@ const ON_HOST = { run: TEXT_OR_NULL, host: TEXT_OR_NULL };
 export const PROCESS_FACTS = {
   "runtime.connected": fact({
     meaning:
-      "The host's socket for a new process arrived. `processRequest` is the event that asked for the process. `clientIo` is the workspace's setting: the side that serves files and terminals; absent: the host. `opening` says what clients may bring along when they open a session; absent: everything. Earlier builds wrote `io`, which the host had said of itself and which nothing follows.",
+      "The host's socket for a new process arrived. `processRequest` is the event that asked for the process. `clientIo` is the workspace's setting: the side that serves files and terminals; absent: the host. `opening` says what clients may bring along when they open a session; absent: everything. `duplicateChunks` says which repeated chunks are kept from clients; absent: replayed ones. Earlier builds wrote `io`, which the host had said of itself and which nothing follows.",
     source: "gateway",
     listed: "never",
     payload: {
@@ -20,12 +21,14 @@ export const PROCESS_FACTS = {
       delivered: NUMBER_OR_NULL,
       clientIo: z.enum(["host", "client"]).optional(),
       opening: OPENING_RULES.optional(),
+      duplicateChunks: z.enum(DUPLICATE_CHUNKS).optional(),
       io: z.enum(["host", "client"]).optional(),
     },
     visible: {
       ...shown("run", "agent", "processRequest", "delivered", "clientIo", "io"),
       ...hidden("host", "root"),
       opening: "open",
+      duplicateChunks: "scalar",
     },
   }),
   "runtime.reconnected": fact({

@@ -66,6 +66,7 @@ describe("a redacted reader", () => {
         "delivered",
         "detailCode",
         "dropped",
+        "duplicateChunks",
         "expected",
         "first",
         "frame",
