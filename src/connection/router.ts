@@ -67,7 +67,7 @@ export class Router {
       { timeoutMs: this.#limits.agentStartMs + RESPONSE_MS },
     );
     if (!selected.ok) return answer(errorResponse(id, rpcErrorOf(selected.refusal)));
-    const { agent, initialize, modes, closeWithLastClient } = selected.value;
+    const { agent, initialize, modes, agentName, closeWithLastClient } = selected.value;
     this.#client.change({
       initialized: true,
       agent,
@@ -77,7 +77,7 @@ export class Router {
       ...(state.control && { closes: closeWithLastClient === true }),
     });
     const result = initializeResult(visibleTo(state.caller, initialize));
-    answer(resultResponse(id, answered(result, { modes })));
+    answer(resultResponse(id, answered(result, { modes, agentName })));
   }
 
   route(frame: Frame, exchange: Exchange): Promise<void> {

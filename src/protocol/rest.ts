@@ -55,7 +55,7 @@ export type SessionView = {
   agent: { name: string | null };
   workspace: { cwd: string | null; name: string | null };
   lifecycle: { createdAt: string; lastUsedAt: string };
-  log: { lastSeq: number };
+  log: { lastSeq: number; archivedUpTo: number };
   state: string;
   title: string | null;
   agentStatus: string;

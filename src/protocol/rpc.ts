@@ -8,6 +8,7 @@ import type { OpeningRules } from "./opening-rules.ts";
 import type { PermissionPolicy } from "./permission-policy.ts";
 import type { Versioned } from "./versions.ts";
 import type { WebhookMessageType } from "./webhook-messages.ts";
+import type { DuplicateChunks } from "./workspace-settings.ts";
 
 /**
  * The contracts between Durable Objects, and between them and the Worker: arguments and results of their RPC methods.
@@ -118,6 +119,8 @@ export type ProcessPlacement = {
   io: IoServer;
   opening: OpeningRules;
   closeMeans?: CloseMeaning;
+  /** The workspace's setting of this name; absent: `replay`. */
+  duplicateChunks?: DuplicateChunks | undefined;
 };
 
 // ---- Connection → session
@@ -263,8 +266,9 @@ export type SelectedAgent = {
   initialize: string | null;
   /** The ids of the modes last known of the agent in the workspace. */
   modes?: readonly string[];
-  /** The workspace's setting of this name. */
+  /** The workspace's settings `closeWithLastClient` and `clientAgentName`. */
   closeWithLastClient?: boolean;
+  agentName?: string;
 };
 
 // ---- Workspace → session

@@ -4,6 +4,10 @@ import { GIT_CREDENTIALS_REFUSED, hasGitCredentials } from "./git-url.ts";
 import { OPENING_SETTINGS } from "./opening-rules.ts";
 import { PERMISSION_POLICY } from "./permission-policy.ts";
 
+/** `replay`: those that an agent replays; `stream`: all that come right after each other; `off`: none. */
+export const DUPLICATE_CHUNKS = ["replay", "stream", "off"] as const;
+export type DuplicateChunks = (typeof DUPLICATE_CHUNKS)[number];
+
 /** The decisions of people about a workspace. Everything else about a workspace is reported by its hosts. */
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -60,6 +64,10 @@ const SETTINGS = z.strictObject({
   container: CONTAINER.nullable(),
   /** A client of `/agent/ws` that leaves closes its sessions, unless another client is attached to them. */
   closeWithLastClient: z.boolean(),
+  /** Which text chunks that repeat the chunk before them are kept from clients. */
+  duplicateChunks: z.enum(DUPLICATE_CHUNKS),
+  /** The agent's name for clients of the container data model; null leaves them the agent's own. */
+  clientAgentName: z.string().trim().min(1).max(200).nullable(),
   ...OPENING_SETTINGS,
 });
 export type Settings = z.infer<typeof SETTINGS>;

@@ -26,6 +26,7 @@ import { takeOverImport } from "./core/decide/import-events.ts";
 import { setPolicy } from "./core/decide/policy.ts";
 import { idleMsOf } from "./core/decide/process-end.ts";
 import type { LogEvent } from "./core/events/event.ts";
+import { containerEntity } from "./core/read/container-entity.ts";
 import { lastActiveAt } from "./core/read/last-active-at.ts";
 import { project } from "./core/read/projection.ts";
 import { sessionFor } from "./core/read/redaction/redaction.ts";
@@ -309,7 +310,10 @@ export class LoadedSession {
     const clients = this.#parts.clients
       .present()
       .map((one) => (pseudonym ? { ...one, connection: pseudonym(one.connection) } : one));
-    return sessionFor(caller, { ...project(this.#state), clients, workspaceState }, personName);
+    const { request } = this.#state.identity ?? {};
+    const opening = request == null ? undefined : this.#parts.journal.frameAt(request)?.frame;
+    const entity = containerEntity(this.#state, opening);
+    return sessionFor(caller, { ...project(this.#state), ...entity, clients, workspaceState }, personName);
   }
 
   /** The projection as JSON text. */

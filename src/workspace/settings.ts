@@ -13,6 +13,8 @@ export function defaultSettings({ hostGraceMs }: Pick<Limits, "hostGraceMs">): S
     closeMeans: "auto",
     container: null,
     closeWithLastClient: false,
+    clientAgentName: null,
+    duplicateChunks: "replay",
     mcpServers: null,
     additionalDirectories: null,
     openingMeta: null,

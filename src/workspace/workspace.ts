@@ -178,7 +178,8 @@ export class Workspace {
     if (placement?.processRequest !== processRequest || placement.host === null) return null;
     const settings = this.store.settings();
     const { host, io } = placement;
-    return { host, io, opening: openingRules(settings), closeMeans: settings.closeMeans };
+    const { closeMeans, duplicateChunks } = settings;
+    return { host, io, opening: openingRules(settings), closeMeans, duplicateChunks };
   }
 
   explain(sessionId: string): string | null {

@@ -3,7 +3,7 @@ import { ExtensionMethod, MetaKey } from "../extensions.ts";
 import type { Frame } from "../frame.ts";
 import { type JsonObject, recordOf, textOf } from "../json-value.ts";
 import { plainBlock, readBlock, toolBlock } from "./container-blocks.ts";
-import type { Dialect } from "./dialect.ts";
+import type { Dialect, KnownOfAgent } from "./dialect.ts";
 import { InvalidParams, withMeta, without } from "./message.ts";
 import { askPermission } from "./permission.ts";
 import { openingParams, type Translation, translateRequest } from "./requests.ts";
@@ -42,9 +42,11 @@ function initialize(params: JsonObject): JsonObject {
   return { ...rest, protocolVersion: 1, clientCapabilities: { ...others, fs } };
 }
 
-function initialized(result: JsonObject, offered: JsonObject): JsonObject {
+function initialized(result: JsonObject, offered: JsonObject, { agentName }: KnownOfAgent): JsonObject {
+  const { agentInfo } = result;
   return {
     ...result,
+    agentInfo: agentName === undefined ? agentInfo : { ...recordOf(agentInfo), name: agentName },
     protocolVersion: offered.protocolVersion,
     agentCapabilities: { ...CAPABILITIES, ...recordOf(result.agentCapabilities) },
   };

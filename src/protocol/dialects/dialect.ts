@@ -3,7 +3,11 @@ import type { JsonObject } from "../json-value.ts";
 import type { Translation } from "./requests.ts";
 
 /** What the workspace knows of the agent beyond the agent's own answer to `initialize`. */
-export type KnownOfAgent = { readonly modes?: readonly string[] | undefined };
+export type KnownOfAgent = {
+  readonly modes?: readonly string[] | undefined;
+  /** The name that the workspace has set for the agent. */
+  readonly agentName?: string | undefined;
+};
 
 /**
  * An older form of ACP, spoken with a client at the edge only: the log and the agent see canonical ACP v1. The client's

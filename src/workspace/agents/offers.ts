@@ -22,7 +22,7 @@ export class AgentOffers {
 
   all(): readonly Offer[] {
     if (!this.#store.exists) return [];
-    this.#all ??= this.#read("SELECT * FROM offer ORDER BY host, id");
+    this.#all ??= this.#withAliases(this.#sql.exec<Row>("SELECT * FROM offer ORDER BY host, id").toArray());
     return this.#all;
   }
 
@@ -93,15 +93,12 @@ export class AgentOffers {
   }
 
   #ofHost(host: string): Offer[] {
-    return this.#read("SELECT * FROM offer WHERE host = ?", host);
+    return this.#withAliases(this.#sql.exec<Row>("SELECT * FROM offer WHERE host = ?", host).toArray());
   }
 
-  #read(query: string, ...bindings: string[]): Offer[] {
+  #withAliases(rows: readonly Row[]): Offer[] {
     const aliases = this.#aliases();
-    return this.#sql
-      .exec<Row>(query, ...bindings)
-      .toArray()
-      .map((row) => offerOf(row, aliases[row.host]?.[row.id] ?? []));
+    return rows.map((row) => offerOf(row, aliases[row.host]?.[row.id] ?? []));
   }
 }
 

@@ -8,7 +8,7 @@ import type { Agent } from "./agents.ts";
 
 type Parts = {
   agents: () => Agent[];
-  settings: () => Pick<Settings, "defaultAgent" | "closeWithLastClient">;
+  settings: () => Pick<Settings, "defaultAgent" | "closeWithLastClient" | "clientAgentName">;
   /** The ids of the modes last known of an agent. */
   modesOf: (agent: string) => readonly string[];
   sockets: HostSockets;
@@ -67,9 +67,13 @@ export class AgentSelection {
 
   /** What clients of older forms are told beside the agent's own answer. */
   #forClient(agent: string): Omit<SelectedAgent, "agent" | "initialize"> {
-    const { closeWithLastClient } = this.#parts.settings();
+    const { closeWithLastClient, clientAgentName: agentName } = this.#parts.settings();
     const modes = this.#parts.modesOf(agent);
-    return { ...(modes.length > 0 && { modes }), ...(closeWithLastClient && { closeWithLastClient }) };
+    return {
+      ...(modes.length > 0 && { modes }),
+      ...(closeWithLastClient && { closeWithLastClient }),
+      ...(agentName !== null && { agentName }),
+    };
   }
 
   /** A host has reported something: waiting selections look again. */

@@ -20,7 +20,8 @@ export function isWelcome(state: SessionState, { run, processRequest }: HostHell
 
 /** The placement of the process that the session has. Undefined for a process that is new to the session. */
 export function knownPlacement({ run }: SessionState, hello: HostHello): ProcessPlacement | undefined {
-  return run?.id === hello.run ? { host: run.host, io: run.io, opening: run.opening } : undefined;
+  if (run?.id !== hello.run) return undefined;
+  return { host: run.host, io: run.io, opening: run.opening, duplicateChunks: run.duplicateChunks };
 }
 
 /**
@@ -42,12 +43,13 @@ export function hostHello(batch: Batch, hello: HostHello, placement: ProcessPlac
     hostBack(batch, run, host);
   } else {
     processReplaced(batch);
-    const { io: clientIo, opening, closeMeans = "auto" } = placement;
+    const { io: clientIo, opening, closeMeans = "auto", duplicateChunks = "replay" } = placement;
     batch.fact("gateway", "runtime.connected", {
       ...{ run, agent, host, root, processRequest, delivered },
       ...(clientIo === "client" && { clientIo }),
       ...(!allowsEverything(opening) && { opening }),
       ...(closeMeans !== "auto" && { closeMeans }),
+      ...(duplicateChunks !== "replay" && { duplicateChunks }),
     });
   }
   if (hello.draining) drain(batch, host);

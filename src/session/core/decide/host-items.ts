@@ -24,7 +24,7 @@ import {
 import { ioOf, isLogin, isMcpMessage, isUnknownIo } from "../../../protocol/methods.ts";
 import { abilityFor, badQuestion, QUESTION, questionModeOf } from "../../../protocol/question.ts";
 import type { Route } from "../events/event.ts";
-import { chunkText, isOfSession } from "../state/fold-frame.ts";
+import { chunkKey, chunkText, isOfSession } from "../state/fold-frame.ts";
 import type { SessionState } from "../state/state.ts";
 import { STATE_BUDGET } from "../state/state-budget.ts";
 import { isToolCall } from "../state/tool-calls.ts";
@@ -213,10 +213,12 @@ function receiversOf(method: string): Route {
 /**
  * An update before the answer to session/new waits for that answer, because clients do not know the session before.
  * Updates between the gateway's session/load and its answer are the agent's memory of a conversation that the log has
- * already. They are logged as replay, and clients do not get them.
+ * already. They are logged as replay, and clients do not get them. A workspace can have chunks that repeat the one before
+ * them kept from clients as well; by default they pass, because "ha" "ha" is a legitimate answer.
  */
 function replayRoute(state: SessionState, frame: NotificationFrame): Route {
-  if (state.agent !== "starting" || frame.method !== "session/update") return {};
+  if (frame.method !== "session/update") return {};
+  if (state.agent !== "starting") return isRepeated(state, frame) ? { stop: "duplicate" } : {};
   const opening = Object.values(state.awaitingAgent).find(isOpening)?.method;
   if (
     (opening === "session/new" || opening === "session/fork") &&
@@ -225,7 +227,14 @@ function replayRoute(state: SessionState, frame: NotificationFrame): Route {
     return isFull(state) ? { early: true } : { early: true, stop: "held" };
   if (opening !== "session/load") return {};
   const text = chunkText(frame);
-  return { stop: text !== null && text === state.lastReplayed ? "duplicate" : "replay" };
+  const isDuplicate = text !== null && text === state.lastReplayed && state.run?.duplicateChunks !== "off";
+  return { stop: isDuplicate ? "duplicate" : "replay" };
+}
+
+/** Whether the chunk repeats the chunk right before it, where the workspace wants such chunks kept from clients. */
+function isRepeated({ run }: SessionState, frame: NotificationFrame): boolean {
+  if (run?.duplicateChunks !== "stream" || !run.lastChunk) return false;
+  return chunkKey(frame) === run.lastChunk;
 }
 
 /** Whether no more updates can wait for the answer that opens the agent session. */

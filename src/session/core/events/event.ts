@@ -88,7 +88,7 @@ export type Route = {
    * - `stray`: nobody waits for the frame.
    * - `declined`: the client cannot answer the request, and another client, or a person without one, may.
    * - `replay`: the agent repeats an event that the log has.
-   * - `duplicate`: the agent repeats an event within such a replay.
+   * - `duplicate`: the agent repeats the chunk before, within such a replay or where the workspace wants no repetitions.
    */
   readonly stop?: Stop;
   /** The frame names the agent session that is being opened, before the answer that opens it. */

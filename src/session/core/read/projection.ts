@@ -33,6 +33,7 @@ export function project(state: SessionState): Record<string, unknown> {
       firstSeq: 1,
       lastSeq: state.lastSeq,
       nextSeq: state.lastSeq + 1,
+      archivedUpTo: state.archivedUpTo,
       // Only an export cuts the log into files; it puts the name of the last file here.
       activeSegment: "events/000000000001.ndjson",
     },
@@ -42,7 +43,7 @@ export function project(state: SessionState): Record<string, unknown> {
     info: { title: titleOf(state), updatedAt: report.info.updatedAt, ...metaOf(report.info.meta) },
     agentStatus: state.agent,
     host: run && { name: run.host, run: run.id, connected: run.connected, draining: run.draining },
-    mode: choice(report.modes),
+    modes: choice(report.modes),
     models: choice(report.models),
     configOptions: report.configOptions,
     commands: report.commands,

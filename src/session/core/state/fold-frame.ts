@@ -142,6 +142,19 @@ export function chunkText(frame: Frame): string | null {
   return typeof text === "string" && text.length <= STATE_BUDGET.replayedChars ? text : null;
 }
 
+/** A text chunk as the next chunk is compared with it: null for any other update, which resets the comparison. */
+export function chunkKey(frame: Frame): string | null {
+  const text = chunkText(frame);
+  const { sessionUpdate } = recordOf(paramsOf(frame).update);
+  return text === null || !TEXT_CHUNKS.has(String(sessionUpdate)) ? null : `${sessionUpdate} ${text}`;
+}
+
+const TEXT_CHUNKS: ReadonlySet<string> = new Set([
+  "agent_message_chunk",
+  "agent_thought_chunk",
+  "user_message_chunk",
+]);
+
 /** A request of the gateway may carry out a client's request; the answer then goes to that client. */
 function requestToAgent(state: SessionState, frame: RequestFrame, route: Route): RequestToAgent {
   const { method } = frame;
@@ -219,6 +232,7 @@ function applyAgentUpdate(state: SessionState, event: FrameEvent): void {
   const calls = report.toolCalls.total;
   foldUpdate(report, update, event.seq, event.at);
   if (isToolCall(update)) foldTerminals(state, update, route, event.seq);
+  if (state.run?.duplicateChunks === "stream") state.run.lastChunk = chunkKey(frame);
   const record = turn && findTurn(state.turns, turn);
   if (record) countUpdate(record, update, report.toolCalls.total - calls);
 }

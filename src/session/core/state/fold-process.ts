@@ -93,6 +93,7 @@ function startRun(state: SessionState, hello: Facts["runtime.connected"], seq: n
     absent: false,
     io: hello.clientIo ?? "host",
     opening: hello.opening ?? OPEN_RULES,
+    ...(hello.duplicateChunks && { duplicateChunks: hello.duplicateChunks }),
     terminals: [],
   };
   if (hello.closeMeans === undefined) delete state.closeMeans;

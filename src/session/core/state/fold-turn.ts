@@ -51,6 +51,8 @@ function beginTurn(
   // A turn of which the log has no prompt is known by the place where it began.
   const turn = { turnId, prompt: prompt ?? seq };
   state.violations = {};
+  // The first chunk of an answer repeats nothing.
+  if (state.run?.lastChunk) state.run.lastChunk = null;
   state.turn = { ...turn, startedAt: at, cancelled: false };
   startTurn(state.turns, { ...turn, promptPreview: textPreview }, at);
 }

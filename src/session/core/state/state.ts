@@ -2,6 +2,7 @@ import type { CloseMeaning } from "../../../protocol/close-meaning.ts";
 import type { IoServer } from "../../../protocol/methods.ts";
 import type { OpeningRules } from "../../../protocol/opening-rules.ts";
 import { ASK_ALWAYS, type PermissionPolicy } from "../../../protocol/permission-policy.ts";
+import type { DuplicateChunks } from "../../../protocol/workspace-settings.ts";
 import type { Context } from "../events/event.ts";
 import { type AgentReport, initialAgentReport } from "./agent-report.ts";
 import type { BroughtMembers } from "./brought-members.ts";
@@ -139,6 +140,10 @@ export type Run = {
   io: IoServer;
   /** The rules for openings by clients, as the workspace decided when the process connected. */
   opening: OpeningRules;
+  /** Which repeated chunks are kept from clients, as the workspace decided; absent: replayed ones. */
+  duplicateChunks?: DuplicateChunks;
+  /** The last text chunk, where the next one is compared with it. */
+  lastChunk?: string | null;
   /** Terminals that clients have created, with the connection that has each. */
   terminals: { id: string; connection: string }[];
   /** Updates that wait for the answer that opens the agent session. */

@@ -93,7 +93,8 @@ export function foldToolCall(
     report.violations.changedContent += 1;
   for (const name of DETAILS) {
     const value = update[name];
-    if (value === undefined || value === null) continue;
+    // The content of a finished call does not change: the first one stays.
+    if (value === undefined || value === null || (over && call.details[name])) continue;
     report.toolCalls.keptChars -= call.details[name]?.chars ?? 0;
     const kept = bound(value, seq);
     report.toolCalls.keptChars += kept.chars;

@@ -4,6 +4,7 @@ import type { CloseMeaning } from "../../../../src/protocol/close-meaning.ts";
 import { mustReadFrame } from "../../../../src/protocol/frame.ts";
 import { DEFAULT_LIMITS, type Limits } from "../../../../src/protocol/limits.ts";
 import { OPEN_RULES, type OpeningRules } from "../../../../src/protocol/opening-rules.ts";
+import type { DuplicateChunks } from "../../../../src/protocol/workspace-settings.ts";
 import { Batch } from "../../../../src/session/core/decide/batch.ts";
 import type { IoClient } from "../../../../src/session/core/decide/client-files.ts";
 import { clientFrame, open } from "../../../../src/session/core/decide/client-frames.ts";
@@ -32,6 +33,8 @@ export class SessionScript {
   abilities: ClientAbility[] = [];
   /** The workspace's rules for openings by clients. */
   opening: OpeningRules = OPEN_RULES;
+  /** The workspace's setting of this name, for processes that come later. */
+  duplicateChunks: DuplicateChunks = "replay";
   now = 1_000_000;
   #ids = 0;
   #turns = 0;
@@ -99,10 +102,9 @@ export class SessionScript {
       draining: false,
       ...more,
     } as const;
-    return this.step(
-      (batch) =>
-        void hostHello(batch, hello, { host, io, opening: this.opening, closeMeans: this.closeMeans }),
-    );
+    const { opening, closeMeans, duplicateChunks } = this;
+    const placement = { host, io, opening, closeMeans, duplicateChunks };
+    return this.step((batch) => void hostHello(batch, hello, placement));
   }
 
   item(line: string): LogEvent[] {

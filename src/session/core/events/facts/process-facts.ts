@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { CLOSE_MEANING } from "../../../../protocol/close-meaning.ts";
 import { OPENING_RULES } from "../../../../protocol/opening-rules.ts";
+import { DUPLICATE_CHUNKS } from "../../../../protocol/workspace-settings.ts";
 import { fact, hidden, NUMBER_OR_NULL, SEQ, SYNTHETIC, shown, TEXT, TEXT_OR_NULL } from "./definition.ts";
 
 const ON_HOST = { run: TEXT_OR_NULL, host: TEXT_OR_NULL };
@@ -9,7 +10,7 @@ const ON_HOST = { run: TEXT_OR_NULL, host: TEXT_OR_NULL };
 export const PROCESS_FACTS = {
   "runtime.connected": fact({
     meaning:
-      "The host's socket for a new process arrived. `processRequest` is the event that asked for the process. `clientIo` is the workspace's setting: the side that serves files and terminals; absent: the host. `opening` says what clients may bring along when they open a session; absent: everything. `closeMeans` is the meaning of a client's session/close from here on; absent: `auto`. Earlier builds wrote `io`, which the host had said of itself and which nothing follows.",
+      "The host's socket for a new process arrived. `processRequest` is the event that asked for the process. `clientIo` is the workspace's setting: the side that serves files and terminals; absent: the host. `opening` says what clients may bring along when they open a session; absent: everything. `closeMeans` is the meaning of a client's session/close from here on; absent: `auto`. `duplicateChunks` says which repeated chunks are kept from clients; absent: replayed ones. Earlier builds wrote `io`, which the host had said of itself and which nothing follows.",
     source: "gateway",
     listed: "never",
     payload: {
@@ -22,12 +23,14 @@ export const PROCESS_FACTS = {
       clientIo: z.enum(["host", "client"]).optional(),
       opening: OPENING_RULES.optional(),
       closeMeans: CLOSE_MEANING.optional(),
+      duplicateChunks: z.enum(DUPLICATE_CHUNKS).optional(),
       io: z.enum(["host", "client"]).optional(),
     },
     visible: {
       ...shown("run", "agent", "processRequest", "delivered", "clientIo", "closeMeans", "io"),
       ...hidden("host", "root"),
       opening: "open",
+      duplicateChunks: "scalar",
     },
   }),
   "runtime.reconnected": fact({

@@ -41,6 +41,9 @@ const TURN = members(
 /** The part of the projection, and of the additions of a view, that a redacted reader sees. */
 export const SESSION = members({
   ...scalars("schema", "acpxRecordId", "state", "title", "archived", "agentStatus", "lastError"),
+  // The session under the names of the container data model; its messages are redacted events.
+  ...scalars("sessionId", "mode", "createdAt", "lastActiveAt"),
+  workspaceUri: blank("null"),
   agent: members({ command: blank('""'), name: "scalar" }),
   workspace: members({ cwd: blank('""'), name: "scalar" }),
   identity: members({ acpSessionId: blank("null"), agentSessionId: blank("null") }),
@@ -48,10 +51,10 @@ export const SESSION = members({
     ...scalars("createdAt", "lastUsedAt", "closed", "closedAt", "pid", "agentStartedAt"),
     lastAgentExit: members(scalars("code", "signal", "at", "reason")),
   }),
-  log: members(scalars("firstSeq", "lastSeq", "nextSeq", "activeSegment")),
+  log: members(scalars("firstSeq", "lastSeq", "nextSeq", "archivedUpTo", "activeSegment")),
   info: members(scalars("title", "updatedAt")),
   host: members({ name: blank('"host"'), ...scalars("run", "connected", "draining") }),
-  mode: choice(MODES),
+  modes: choice(MODES),
   models: choice(MODELS),
   configOptions: kept(CONFIG_OPTIONS),
   commands: kept(COMMANDS),

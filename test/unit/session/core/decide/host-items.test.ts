@@ -138,6 +138,17 @@ describe("a process that starts", () => {
     expect(session.state.turns.recent.at(-1)).toMatchObject({ updates: 0 });
   });
 
+  test("is not checked for repetitions in its replay where the workspace wants none checked", () => {
+    const session = openSession();
+    session.exit(0);
+    session.duplicateChunks = "off";
+    session.prompt("again");
+    startProcess(session, "run-2", { loadSession: true });
+    const chunk = { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "hi" } };
+    for (let i = 0; i < 2; i += 1)
+      expect(brief(session.update(chunk))).toEqual(["agent in session/update replay"]);
+  });
+
   test("gets a new session when it cannot load the old one, and clients are told", () => {
     const session = openSession();
     session.exit(0);

@@ -92,7 +92,12 @@ describe("a client that loads the session with MCP servers or directories", () =
     const caller = callerWith();
     return script.step((batch) => {
       const brings = broughtBy(batch, frame, (raw) => mustReadFrame(raw));
-      clientFrame(batch, { connection: "c2", caller, answering: [], abilities: [], brings }, frame, () => "turn");
+      clientFrame(
+        batch,
+        { connection: "c2", caller, answering: [], abilities: [], brings },
+        frame,
+        () => "turn",
+      );
     });
   }
 

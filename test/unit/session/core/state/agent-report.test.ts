@@ -188,6 +188,29 @@ describe("a tool call", () => {
     expect(acp.toolCalls.items.length + acp.toolCalls.dropped).toBe(1000);
   });
 
+  test("keeps the first content once it is finished, and takes what it did not have", () => {
+    const acp = after(
+      {
+        sessionUpdate: "tool_call",
+        toolCallId: "t",
+        title: "T",
+        status: "completed",
+        content: output("first"),
+      },
+      { sessionUpdate: "tool_call_update", toolCallId: "t", content: output("first") },
+    );
+    expect(acp.violations.changedContent).toBe(0);
+    fold(acp, {
+      sessionUpdate: "tool_call_update",
+      toolCallId: "t",
+      content: output("second"),
+      rawOutput: 1,
+    });
+    expect(acp.violations.changedContent).toBe(1);
+    expect(call(acp)?.details.content?.value).toEqual(output("first"));
+    expect(call(acp)?.details.rawOutput?.value).toBe(1);
+  });
+
   test("is created by a permission request that comes first, and not changed by a later one", () => {
     const acp = initialAgentReport();
     foldPermissionToolCall(

@@ -100,7 +100,7 @@ describe("a report of the agent", () => {
     const result = { modes: { currentModeId: "a", availableModes: [] }, configOptions: [{ id: "o" }] };
     batch.frame("agent", "in", JSON.stringify({ id: asked, result }), { re: asked, stop: "gateway" });
     expect(project(state)).toMatchObject({
-      mode: { current: "a", available: { items: [] } },
+      modes: { current: "a", available: { items: [] } },
       configOptions: { items: [{ id: "o" }], total: 1, truncated: false },
     });
   });

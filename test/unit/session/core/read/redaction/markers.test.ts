@@ -68,6 +68,7 @@ describe("a redacted reader", () => {
         "delivered",
         "detailCode",
         "dropped",
+        "duplicateChunks",
         "exitCode",
         "expected",
         "first",
