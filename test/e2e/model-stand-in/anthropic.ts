@@ -1,5 +1,5 @@
 /** Anthropic's messages. */
-import { type Body, type Dialect, event, textOf } from "./dialect.ts";
+import { type Body, type Dialect, event, textOf, toolOf } from "./dialect.ts";
 import type { Item, Plan } from "./plan.ts";
 
 type Part = { type: string; text?: string; content?: unknown };
@@ -15,7 +15,9 @@ const USAGE = {
 export const anthropic: Dialect = {
   read: (body) => ({
     items: ((body.messages ?? []) as AnthropicMessage[]).flatMap(itemsOf),
-    tools: ((body.tools ?? []) as { name: string }[]).map(({ name }) => name),
+    tools: ((body.tools ?? []) as { name: string; input_schema?: unknown }[]).map((tool) =>
+      toolOf(tool.name, tool.input_schema),
+    ),
   }),
   stream(plan, body) {
     const typed = (type: string, data: object) => event({ type, ...data }, type);

@@ -1,5 +1,5 @@
 /** Google's generateContent. */
-import { type Body, type Dialect, event } from "./dialect.ts";
+import { type Body, type Dialect, event, toolOf } from "./dialect.ts";
 import type { Item, Plan } from "./plan.ts";
 
 type Part = {
@@ -9,14 +9,15 @@ type Part = {
   functionResponse?: { response: unknown };
 };
 type Content = { role?: string; parts?: Part[] };
-type Tools = { functionDeclarations?: { name: string }[] };
+type Declaration = { name: string; parametersJsonSchema?: unknown; parameters?: unknown };
+type Tools = { functionDeclarations?: Declaration[] };
 type Schema = { type?: string; enum?: unknown[]; properties?: Record<string, Schema> };
 
 export const gemini: Dialect = {
   read: (body) => ({
     items: ((body.contents ?? []) as Content[]).flatMap(itemsOf),
     tools: ((body.tools ?? []) as Tools[]).flatMap(({ functionDeclarations = [] }) =>
-      functionDeclarations.map(({ name }) => name),
+      functionDeclarations.map((tool) => toolOf(tool.name, tool.parametersJsonSchema ?? tool.parameters)),
     ),
   }),
   stream(plan, body) {

@@ -1,9 +1,9 @@
 /** OpenAI's chat completions. */
-import { type Body, type Dialect, event, textOf } from "./dialect.ts";
+import { type Body, type Dialect, event, textOf, toolOf } from "./dialect.ts";
 import type { Plan } from "./plan.ts";
 
 type ChatMessage = { role: string; content?: unknown };
-type Tool = { function: { name: string } };
+type ChatTool = { function: { name: string; parameters?: unknown } };
 
 const ROLES: Record<string, "user" | "tool" | "model"> = { user: "user", tool: "tool" };
 
@@ -12,7 +12,9 @@ export const openai: Dialect = {
     items: ((body.messages ?? []) as ChatMessage[])
       .filter(({ role }) => role !== "system")
       .map(({ role, content }) => ({ by: ROLES[role] ?? "model", text: textOf(content) })),
-    tools: ((body.tools ?? []) as Tool[]).map((tool) => tool.function.name),
+    tools: ((body.tools ?? []) as ChatTool[]).map((tool) =>
+      toolOf(tool.function.name, tool.function.parameters),
+    ),
   }),
   stream(plan, body) {
     const chunk = (delta: object, finish: string | null = null) =>

@@ -10,11 +10,14 @@
 /** One part of the conversation, oldest first. */
 export type Item = { by: "user" | "model" | "tool"; text: string };
 
+/** A tool of the agent, with the names of its parameters. */
+export type Tool = { name: string; parameters: readonly string[] };
+
 export type Call = { name: string; arguments: Record<string, unknown> };
 
 export type Plan = { thought: string[]; texts: string[]; call?: Call; holds: boolean };
 
-const WRITTEN = "written by the model\n";
+export const WRITTEN = "written by the model\n";
 
 type ToolKind = "write" | "run" | "read" | "ask";
 
@@ -51,7 +54,7 @@ const TOOLS: Record<ToolKind, { names: string[]; arguments: (value: string) => R
   },
 };
 
-export function planAnswer(items: readonly Item[], tools: readonly string[]): Plan {
+export function planAnswer(items: readonly Item[], tools: readonly Tool[]): Plan {
   const start = items.findLastIndex(({ by, text }) => by === "user" && DIRECTIVE.test(text));
   const directives = start < 0 ? [] : directivesIn(items[start]?.text as string);
   const has = (word: string) => directives.some(([name]) => name === word);
@@ -76,8 +79,11 @@ function directivesIn(text: string): [name: string, value: string][] {
   return [...text.matchAll(new RegExp(DIRECTIVE, "g"))].map(([, name = "", value = ""]) => [name, value]);
 }
 
-function callOf(kind: ToolKind, value: string, tools: readonly string[]): Call | undefined {
-  const tool = TOOLS[kind];
-  const name = tool.names.find((candidate) => tools.includes(candidate));
-  return name === undefined ? undefined : { name, arguments: tool.arguments(value) };
+function callOf(kind: ToolKind, value: string, tools: readonly Tool[]): Call | undefined {
+  const { names, arguments: argumentsFor } = TOOLS[kind];
+  const tool = names.map((name) => tools.find((candidate) => candidate.name === name)).find(Boolean);
+  if (!tool) return undefined;
+  // Agents refuse a parameter that they do not know.
+  const known = Object.entries(argumentsFor(value)).filter(([name]) => tool.parameters.includes(name));
+  return { name: tool.name, arguments: Object.fromEntries(known) };
 }
