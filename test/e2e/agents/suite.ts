@@ -24,6 +24,7 @@ export function publishedAgentSuite(agent: PublishedAgent): void {
   if ("missing" in installed) {
     test(`${agent.name} is installed`, (context) => {
       if (process.env.CI) throw new Error(installed.missing);
+      console.log(installed.missing);
       context.skip(installed.missing);
     });
     return;
