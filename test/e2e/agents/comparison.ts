@@ -1,38 +1,37 @@
 /** Compares what a client receives through the gateway with what it receives from the agent itself. */
 import type { Message } from "../client.ts";
-import { isUpdateOf } from "../wires/wire-client.ts";
 import type { Conversation } from "./capable-client.ts";
 
 type Members = Record<string, unknown>;
+type Update = Members & { sessionUpdate: string; toolCallId?: string };
 
 /** The messages of a conversation, as lines that two conversations with the same script have in common. */
-export function portrait({ client, sessionId, opened }: Conversation, root: string): string[] {
+export function portrait({ client, opened }: Conversation, root: string): string[] {
   const received = client.frames.entries.flatMap(({ by, message }) =>
     by === "server" && message ? [message] : [],
   );
-  const counts = new Map<string, number>();
-  const unsteady = new Set<string>();
-  for (const message of received) {
-    const label = labelOf(message);
-    if (label === undefined) continue;
-    if (UNSTEADY.has(label)) unsteady.add(label);
-    else counts.set(label, (counts.get(label) ?? 0) + 1);
-  }
+  const updates = received.flatMap(({ params }) => (params?.update ? [params.update as Update] : []));
+  const labels = [...received.flatMap((message) => labelOf(message) ?? []), ...toolCalls(updates)];
   const texts = (kind: string) =>
-    received
-      .filter((message) => isUpdateOf(message, sessionId, kind))
-      .map(
-        ({ params }) => (params?.update as { content?: { text?: string } } | undefined)?.content?.text ?? "",
-      )
+    updates
+      .filter(({ sessionUpdate }) => sessionUpdate === kind)
+      .map(({ content }) => (content as { text?: string } | undefined)?.text ?? "")
       .join("");
   return [
-    ...[...counts].map(([label, count]) => `${count} × ${label}`).sort(),
-    ...[...unsteady].map((label) => `some ${label}`).sort(),
+    ...counted(labels),
     `modes: ${namesIn(opened.result, "modes")}`,
     `options: ${namesIn(opened.result, "configOptions")}`,
     `text: ${neutral(texts("agent_message_chunk"), root)}`,
     `thought: ${neutral(texts("agent_thought_chunk"), root)}`,
   ];
+}
+
+/** Each label with its number; some kinds are only said to be there. */
+function counted(labels: string[]): string[] {
+  const counts = Map.groupBy(labels, (label) => label);
+  return [...counts]
+    .map(([label, all]) => (UNSTEADY.has(label) ? `some ${label}` : `${all.length} × ${label}`))
+    .sort();
 }
 
 /** The lines that only one of two portraits has, marked with the side that has them. */
@@ -46,7 +45,7 @@ export function difference(direct: string[], through: string[]): string[] {
 /** Kinds that an agent sends when it has found or counted something, which depends on the machine. */
 const UNSTEADY = new Set(["available_commands_update", "session_info_update", "usage_update"]);
 
-/** The kind of a message, without ids and without the gateway's own additions. */
+/** The kind of a message, without ids and without the gateway's own additions. Tool calls are told as a whole. */
 function labelOf({ id, method, params, result, error }: Message): string | undefined {
   if (method === undefined) {
     if (error) return `error ${error.code}`;
@@ -55,25 +54,41 @@ function labelOf({ id, method, params, result, error }: Message): string | undef
   }
   if (method.startsWith("_acp-edge/")) return undefined;
   if (method !== "session/update") return `${id === undefined ? "notification" : "request"} ${method}`;
-  const update = params?.update as (Members & { sessionUpdate: string }) | undefined;
-  if (!update || isOfGateway(update)) return undefined;
-  const { sessionUpdate, status, content } = update;
-  if (UNSTEADY.has(sessionUpdate)) return sessionUpdate;
-  return [sessionUpdate, status, typesOf(content), metaOf(update)].filter(Boolean).join(" ");
+  const update = params?.update as Update | undefined;
+  if (!update || isOfGateway(update) || update.toolCallId !== undefined) return undefined;
+  return update.sessionUpdate;
+}
+
+/**
+ * What became of each tool call. An agent that has the whole input in time announces a call with it, and otherwise sends
+ * an update later, so the number of updates says nothing.
+ */
+function toolCalls(updates: Update[]): string[] {
+  const calls = Map.groupBy(
+    updates.filter(({ toolCallId }) => toolCallId !== undefined),
+    ({ toolCallId }) => toolCallId,
+  );
+  return [...calls.values()].map((all) => {
+    const told = (values: unknown[]) => [...new Set(values.filter(Boolean))].join(", ");
+    return [
+      `tool call: ${told(all.map(({ kind }) => kind))}`,
+      told(all.map(({ status }) => status)),
+      `content ${told(all.flatMap(({ content }) => typesOf(content)))}`,
+      `_meta ${told(all.flatMap(metaOf).sort())}`,
+    ].join("; ");
+  });
 }
 
 function isOfGateway({ _meta }: Members): boolean {
   return Object.keys((_meta ?? {}) as Members).some((key) => key.startsWith("acp-edge/event"));
 }
 
-function typesOf(content: unknown): string {
-  const parts = Array.isArray(content) ? (content as { type?: string }[]) : [];
-  return parts.length === 0 ? "" : `[${parts.map(({ type }) => type).join(", ")}]`;
+function typesOf(content: unknown): (string | undefined)[] {
+  return Array.isArray(content) ? (content as { type?: string }[]).map(({ type }) => type) : [];
 }
 
-function metaOf({ _meta }: Members): string {
-  const keys = Object.keys((_meta ?? {}) as Members).filter((key) => !key.startsWith("acp-edge/"));
-  return keys.length === 0 ? "" : `+ ${keys.sort().join(", ")}`;
+function metaOf({ _meta }: Members): string[] {
+  return Object.keys((_meta ?? {}) as Members).filter((key) => !key.startsWith("acp-edge/"));
 }
 
 function namesIn(result: unknown, member: "modes" | "configOptions"): string {

@@ -1,6 +1,8 @@
 import { test } from "vitest";
 import type { Json } from "../../fixtures/json.ts";
-import { events, get, type Opened, openSession, prompt } from "../fixtures.ts";
+import { events, get, type Opened, prompt, workspaceName } from "../fixtures.ts";
+import { Client } from "../peers/client.ts";
+import { Host } from "../peers/host.ts";
 import { token } from "../tokens.ts";
 
 /**
@@ -38,7 +40,21 @@ export function misbehaves(name: string, consequence: string, run: () => Promise
 
 /** A session whose agent has the given capabilities, with helpers for its turns. */
 export async function opened(capabilities: object = {}): Promise<Misbehaving> {
-  return new Misbehaving(await openSession(capabilities));
+  const workspace = workspaceName();
+  const host = await Host.join(workspace);
+  host.capabilities = capabilities;
+  const client = await bareClient(workspace);
+  const opening = client.newSession();
+  const agent = await host.agent();
+  await agent.openSession();
+  return new Misbehaving({ workspace, host, client, agent, sessionId: await opening });
+}
+
+/** A client that offers nothing. */
+export async function bareClient(workspace: string): Promise<Client> {
+  const client = await Client.raw(workspace);
+  await client.request("initialize", { protocolVersion: 1, clientCapabilities: {} });
+  return client;
 }
 
 export type Violation = { violation?: string; detailCode?: string };

@@ -5,7 +5,7 @@ import { openSession, prompt, workspaceName } from "../fixtures.ts";
 import { updateText } from "../peers/agent.ts";
 import { Client } from "../peers/client.ts";
 import { Host } from "../peers/host.ts";
-import { misbehaves, opened } from "./fixtures.ts";
+import { bareClient, misbehaves, opened } from "./fixtures.ts";
 
 const kinds = (messages: Json[]) =>
   messages.map(({ params }) => (params as { update?: { sessionUpdate?: string } }).update?.sessionUpdate);
@@ -73,7 +73,7 @@ describe("an agent that ends its turns wrongly", () => {
   misbehaves("exits_immediately", "session/new fails with the reason", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
-    const client = await Client.open(workspace);
+    const client = await bareClient(workspace);
     const id = client.call("session/new", { cwd: "/", mcpServers: [] });
     const agent = await host.agent();
     agent.items(JSON.stringify(["exit", { code: 3, signal: null, stderr: "no licence" }]));
@@ -172,7 +172,7 @@ describe("an agent whose settings are wrong", () => {
   misbehaves("boolean_option_unadvertised", "a client that cannot show switches gets none", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
-    const client = await Client.open(workspace);
+    const client = await bareClient(workspace);
     const id = client.call("session/new", { cwd: "/", mcpServers: [] });
     const agent = await host.agent();
     const option = { id: "verbose", name: "Verbose", type: "boolean", currentValue: false };
@@ -200,27 +200,31 @@ describe("an agent whose settings are wrong", () => {
     },
   );
 
-  misbehaves("config_partial_list", "the answer is passed on, and a later load has the new value", async () => {
-    const workspace = workspaceName();
-    const host = await Host.join(workspace);
-    const client = await Client.open(workspace);
-    const opening = client.call("session/new", { cwd: "/", mcpServers: [] });
-    const agent = await host.agent();
-    const option = (id: string, currentValue: string) => ({
-      ...{ id, name: id, type: "select", currentValue },
-      options: ["a", "b"].map((value) => ({ value, name: value })),
-    });
-    const configOptions = [option("one", "a"), option("two", "a")];
-    agent.answer(await agent.line(), { sessionId: "agent-session", configOptions });
-    const { sessionId } = (await client.until(opening)).response.result as { sessionId: string };
-    const id = client.call("session/set_config_option", { sessionId, configId: "one", value: "b" });
-    agent.answer(await agent.line(), { configOptions: [option("one", "b")] });
-    expect((await client.until(id)).response.result).toMatchObject({ configOptions: [{ id: "one" }] });
-    const { response } = await client.request("session/load", { sessionId, cwd: "/", mcpServers: [] });
-    expect(response.result).toMatchObject({
-      configOptions: expect.arrayContaining([expect.objectContaining({ id: "one", currentValue: "b" })]),
-    });
-  });
+  misbehaves(
+    "config_partial_list",
+    "the answer is passed on, and a later load has the new value",
+    async () => {
+      const workspace = workspaceName();
+      const host = await Host.join(workspace);
+      const client = await bareClient(workspace);
+      const opening = client.call("session/new", { cwd: "/", mcpServers: [] });
+      const agent = await host.agent();
+      const option = (id: string, currentValue: string) => ({
+        ...{ id, name: id, type: "select", currentValue },
+        options: ["a", "b"].map((value) => ({ value, name: value })),
+      });
+      const configOptions = [option("one", "a"), option("two", "a")];
+      agent.answer(await agent.line(), { sessionId: "agent-session", configOptions });
+      const { sessionId } = (await client.until(opening)).response.result as { sessionId: string };
+      const id = client.call("session/set_config_option", { sessionId, configId: "one", value: "b" });
+      agent.answer(await agent.line(), { configOptions: [option("one", "b")] });
+      expect((await client.until(id)).response.result).toMatchObject({ configOptions: [{ id: "one" }] });
+      const { response } = await client.request("session/load", { sessionId, cwd: "/", mcpServers: [] });
+      expect(response.result).toMatchObject({
+        configOptions: expect.arrayContaining([expect.objectContaining({ id: "one", currentValue: "b" })]),
+      });
+    },
+  );
 });
 
 describe("an agent that asks for what the client did not offer", () => {
@@ -255,7 +259,7 @@ describe("an agent that asks for what the client did not offer", () => {
 describe("an agent that is particular about its start", () => {
   misbehaves("rejects_second_initialize", "it gets none from a second client", async () => {
     const { agent, workspace, sessionId } = await openSession();
-    const second = await Client.open(workspace);
+    const second = await bareClient(workspace);
     await second.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
     const id = second.call("_suite/fence", { sessionId });
     const line = await agent.line();
@@ -267,7 +271,7 @@ describe("an agent that is particular about its start", () => {
   misbehaves("gated_by_auth", "a login holds for every session of its connection", async () => {
     const workspace = workspaceName();
     const host = await Host.join(workspace);
-    const client = await Client.open(workspace);
+    const client = await bareClient(workspace);
     const login = client.call("authenticate", { methodId: "key" });
     const first = await host.agent();
     first.answer(await first.line(), {});
