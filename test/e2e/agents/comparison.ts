@@ -60,7 +60,7 @@ function labelOf({ id, method, params, result, error }: Message): string | undef
 }
 
 /**
- * What became of each tool call. An agent that has the whole input in time announces a call with it, and otherwise sends
+ * The course of each tool call. An agent that has the whole input in time announces a call with it, and otherwise sends
  * an update later, so the number of updates says nothing.
  */
 function toolCalls(updates: Update[]): string[] {

@@ -56,7 +56,7 @@ export const GEMINI: PublishedAgent = {
   outputOf: (updates) => textOf(updates).replaceAll("\\n", "\n"),
 };
 
-/** What the updates add to terminals by the convention of `_meta.terminal_output`. */
+/** The output that the updates add to terminals by the convention of `_meta.terminal_output`. */
 function terminalOutput(updates: SessionUpdate[]): string {
   type Meta = { terminal_output?: { data: string } };
   return updates.map(({ _meta }) => ((_meta ?? {}) as Meta).terminal_output?.data ?? "").join("");

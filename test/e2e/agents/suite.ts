@@ -1,4 +1,4 @@
-/** What a published agent does behind the gateway, as tests of the file that calls it. Only its model is a stand-in. */
+/** Scenarios of a published agent behind the gateway, as tests of the file that calls it. Only its model is a stand-in. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

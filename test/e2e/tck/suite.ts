@@ -90,7 +90,7 @@ export function tckSuite(agent: AgentUnderTest, { command, env }: Launch): void 
   });
 }
 
-/** What became of the rows that did not simply pass. */
+/** The rows that did not simply pass, and why. */
 class Report {
   readonly #skipped: string[] = [];
   readonly #observed: string[] = [];

@@ -15,7 +15,7 @@ export function tapped(directory: string, command: readonly string[]): string[] 
   return ["node", TAP, directory, ...command];
 }
 
-/** What all tapped agents of a directory have read and written, process by process. */
+/** The messages that all tapped agents of a directory have read and written, process by process. */
 export function readTaps(directory: string): Exchanged[][] {
   return readdirSync(directory).map((name) =>
     readFileSync(join(directory, name), "utf8")

@@ -31,7 +31,7 @@ export const text = (value: string): Block[] => [{ type: "text", text: value }];
 
 export class WireClient {
   readonly frames = new Transcript<Frame>();
-  /** What the transport, not the protocol, had against a message. */
+  /** The reasons for which the transport, not the protocol, refused messages. */
   readonly refusals: string[] = [];
   answering: Answering = (request) => minimalAnswer(request, false);
   #wire: Wire | undefined;
