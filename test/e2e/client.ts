@@ -41,7 +41,7 @@ export type Message = {
 export type RpcError = { code: number; message: string; data?: Record<string, unknown> };
 
 /** A list of events for tests that wait for one of them. */
-class Transcript<Entry> {
+export class Transcript<Entry> {
   readonly entries: Entry[] = [];
   readonly #changes = new Changes();
   #ended = false;

@@ -1,0 +1,4 @@
+import { CLAUDE } from "./published.ts";
+import { publishedAgentSuite } from "./suite.ts";
+
+publishedAgentSuite(CLAUDE);

@@ -1,0 +1,4 @@
+import { GEMINI } from "./published.ts";
+import { publishedAgentSuite } from "./suite.ts";
+
+publishedAgentSuite(GEMINI);
