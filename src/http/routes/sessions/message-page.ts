@@ -6,7 +6,7 @@ import { MessageHistory } from "../../../session/transfer/worker/message-history
 import type { AskSession } from "../../targets.ts";
 
 /** `history` is the event after which the page of messages begins; without it the page has the latest turns. */
-export const SESSION_QUERY = z.object({ history: z.coerce.number().int().min(0).optional() });
+export const MESSAGE_QUERY = z.object({ history: z.coerce.number().int().min(0).optional() });
 
 /** `messageHistoryNext` is the next `history`; null at the end of the log. */
 type MessagePage = { messageHistory: MessageHistory["messages"]; messageHistoryNext: number | null };

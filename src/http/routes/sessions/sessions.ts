@@ -7,7 +7,7 @@ import { parseBody, parseQuery } from "../../input.ts";
 import { requireScope } from "../../middleware/authentication.ts";
 import { unwrap } from "../../refusal-response.ts";
 import { askSession, sessionOf } from "../../targets.ts";
-import { messagePage, SESSION_QUERY } from "./message-page.ts";
+import { MESSAGE_QUERY, messagePage } from "./message-page.ts";
 
 export const sessionRoutes = new Hono<AppEnv>();
 
@@ -18,7 +18,7 @@ sessionRoutes.get("/sessions", async (c) => {
 
 sessionRoutes.get("/sessions/:id", async (c) => {
   const id = c.req.param("id");
-  const { history } = parseQuery(c, SESSION_QUERY);
+  const { history } = parseQuery(c, MESSAGE_QUERY);
   const view = unwrap(await askSession(c, id, (session) => session.view(c.get("caller"))));
   const messages = await messagePage((call) => askSession(c, id, call), c.get("caller"), view, history);
   return c.body(`${view.slice(0, -1)},${JSON.stringify(messages).slice(1)}`, 200, {
