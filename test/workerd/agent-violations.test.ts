@@ -44,7 +44,9 @@ describe("an agent that breaks the protocol", () => {
       tool(agent, call),
       tool(agent, { ...call, toolCallId: "elsewhere" }, "another-session"),
     ];
-    for (const raw of sent) expect(await client.take()).toBe(raw.replace("agent-session", sessionId));
+    const shown = (raw: string) =>
+      raw.replace("agent-session", sessionId).replace("another-session", `${sessionId}/another-session`);
+    for (const raw of sent) expect(await client.take()).toBe(shown(raw));
     agent.items("not json at all", '{"jsonrpc":"2.0"}');
     const found = await violations(opened);
     expect(found.map(({ detailCode }) => detailCode)).toEqual([

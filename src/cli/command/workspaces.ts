@@ -126,6 +126,7 @@ type SetOptions = GatewayOptions & {
   sharedFiles?: boolean;
   hostGrace?: number;
   clientIo?: string;
+  closeMeans?: string;
   container?: string;
   mcpServers?: string;
   additionalDirectories?: string;
@@ -153,6 +154,7 @@ function set(): Command {
       "--container <json>",
       "container for sessions without a host: {} enables, null disables; or @FILE",
     )
+    .option("--close-means <what>", "what a client's session/close means: auto, end or detach")
     .option("--mcp-servers <which>", "MCP servers that clients may bring along: none, http, all or default")
     .option(
       "--additional-directories <which>",
@@ -160,7 +162,7 @@ function set(): Command {
     )
     .option("--opening-meta <keys>", "keys of _meta that reach agents: KEY,KEY,…, none, all or default")
     .action(async (id: string | undefined, options: SetOptions) => {
-      const { policy, name, defaultAgent, sharedFiles, hostGrace, clientIo, container } = options;
+      const { policy, name, defaultAgent, sharedFiles, hostGrace, clientIo, closeMeans, container } = options;
       const change = {
         ...(policy !== undefined && { policy: parseJson("--policy", policy) }),
         ...(container !== undefined && { container: parseJson("--container", container) }),
@@ -169,6 +171,7 @@ function set(): Command {
         sharedFiles,
         hostGraceMs: hostGrace === undefined ? undefined : hostGrace * 1000,
         clientIo,
+        closeMeans,
         mcpServers: orDefault(options.mcpServers),
         additionalDirectories: orDefault(options.additionalDirectories),
         openingMeta: metaKeys(options.openingMeta),

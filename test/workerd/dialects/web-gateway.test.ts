@@ -162,7 +162,7 @@ describe("a client of the web gateway", () => {
     const { client, sessionId } = await opened();
     const { response } = await client.request(method, { sessionId, ...params });
     expect(response.error).toMatchObject({ code: -32602 });
-    expect((await client.request("_x", {})).response.error).toMatchObject({ code: -32601 });
+    expect((await client.request("no/such", {})).response.error).toMatchObject({ code: -32601 });
   });
 
   test("speaks its dialect on /acp too", async () => {

@@ -161,7 +161,7 @@ describe("POST", () => {
 
     test("answers a request on the stream of its session, or of the connection without one", async () => {
       const peer = await HttpPeer.open(workspaceName());
-      await peer.call("_nothing", {});
+      await peer.call("no/such", {});
       expect(await (await peer.stream()).take()).toMatchObject({ id: 0, error: { code: -32601 } });
       await peer.call("session/prompt", prompt("not-ours"));
       expect(await (await peer.stream("not-ours")).take()).toMatchObject({ id: 1, error: { code: -32002 } });

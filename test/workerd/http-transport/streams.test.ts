@@ -51,7 +51,7 @@ describe("an HTTP request for a stream", () => {
     const readingToo = stream.next();
     expect((await peer.get(sessionId)).status).toBe(409);
     // The probed reader has missed nothing.
-    await peer.call("_x", {});
+    await peer.call("no/such", {});
     expect((await reading)?.message).toMatchObject({ error: { code: -32601 } });
     agent.update("u");
     expect(texts([(await readingToo)?.message as Json])).toEqual(["u"]);
@@ -73,7 +73,7 @@ describe("an HTTP request for a stream", () => {
     expect(texts([await third.take()])).toEqual(["u2"]);
     await own.cancel();
     const again = await peer.stream();
-    await peer.call("_x", {});
+    await peer.call("no/such", {});
     expect(await again.take()).toMatchObject({ error: { code: -32601 } });
   });
 

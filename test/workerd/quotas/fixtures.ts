@@ -62,7 +62,7 @@ export function given({ tenant, sub }: User, quota: Quota, subject = sub): Promi
 
 /** A request of exactly this length. */
 export function asking(chars: number, id: number | string): string {
-  const text = (pad: string) => JSON.stringify({ jsonrpc: "2.0", id, method: "_ask", params: { pad } });
+  const text = (pad: string) => JSON.stringify({ jsonrpc: "2.0", id, method: "no/such", params: { pad } });
   return text("x".repeat(chars - text("").length));
 }
 

@@ -84,7 +84,7 @@ describe("a resumable client", () => {
     await client.dial();
     await client.request("initialize", { protocolVersion: 1 });
     await client.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
-    await client.request("_ask", { pad: "x".repeat(50_000) });
+    await client.request("no/such", { pad: "x".repeat(50_000) });
     const note = { method: "_note", params: { sessionId, pad: "y".repeat(20_000) } };
     const first = 4;
     await client.until(() => client.received === first - 1);
