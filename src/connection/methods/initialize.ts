@@ -8,8 +8,14 @@ const OWN_CAPABILITIES = {
   sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, fork: {} },
 };
 
-/** The gateway's answer to `initialize`: the agent's answer, with the session methods that the gateway provides. */
-export function initializeResult(agent: Record<string, unknown> | null): Record<string, unknown> {
+/**
+ * The gateway's answer to `initialize`: the agent's answer, with the session methods that the gateway provides. A
+ * transport whose streams can be resumed says for how long, under the name of the draft for durable transports.
+ */
+export function initializeResult(
+  agent: Record<string, unknown> | null,
+  retentionSeconds?: number,
+): Record<string, unknown> {
   const own = recordOf(agent?.agentCapabilities);
   return {
     ...agent,
@@ -19,6 +25,7 @@ export function initializeResult(agent: Record<string, unknown> | null): Record<
     agentCapabilities: {
       ...own,
       ...OWN_CAPABILITIES,
+      ...(retentionSeconds !== undefined && { transport: { resumable: { retentionSeconds } } }),
       sessionCapabilities: { ...recordOf(own.sessionCapabilities), ...OWN_CAPABILITIES.sessionCapabilities },
     },
     authMethods: agent?.authMethods ?? [],
