@@ -34,6 +34,8 @@ export type Exchange = {
   undelivered(): void;
   /** The client's own number of the message, if the client may send it again under that number. */
   readonly number?: number;
+  /** How long the transport keeps messages for a client that resumes a stream; absent: it resumes none. */
+  readonly retentionSeconds?: number;
   /** The session that the client names beside the message. */
   readonly session?: string | undefined;
 };

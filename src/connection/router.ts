@@ -52,7 +52,7 @@ export class Router {
     this.#limits = limits;
   }
 
-  async initialize(frame: RequestFrame, { answer }: Exchange): Promise<void> {
+  async initialize(frame: RequestFrame, { answer, retentionSeconds }: Exchange): Promise<void> {
     const { state } = this.#client;
     const id = frame.idText;
     const { dialect, offer, answered } = readOffer(frame.value.params);
@@ -76,7 +76,7 @@ export class Router {
       abilities: abilitiesOf(offer),
       ...(state.control && { closes: closeWithLastClient === true }),
     });
-    const result = initializeResult(visibleTo(state.caller, initialize));
+    const result = initializeResult(visibleTo(state.caller, initialize), retentionSeconds);
     answer(resultResponse(id, answered(result, { modes, agentName })));
   }
 

@@ -115,7 +115,7 @@ export const IMPORT_QUERY = z.object({
   workspace: z.string().min(1).optional(),
   agent: z.string().min(1).max(100).optional(),
 });
-export type ImportedSession = { sessionId: string; lastSeq: number };
+export type ImportedSession = { sessionId: string; lastSeq: number; warnings?: string[] };
 
 // ---- Shares ---------------------------------------------------------------------------------------------
 

@@ -154,6 +154,8 @@ function importing(): Command {
         ...(agent !== undefined && { agent }),
       };
       const imported = await apiOf(options).import(archive as Blob, query);
+      for (const warning of imported.warnings ?? [])
+        process.stderr.write(`acp-edge: ${visibleLine(warning, 1000)}\n`);
       print(options, imported, () => imported.sessionId);
     });
 }

@@ -11,8 +11,14 @@ const OWN_CAPABILITIES = {
   },
 };
 
-/** The gateway's answer to `initialize`: the agent's answer, with the session methods that the gateway provides. */
-export function initializeResult(agent: Record<string, unknown> | null): Record<string, unknown> {
+/**
+ * The gateway's answer to `initialize`: the agent's answer, with the session methods that the gateway provides. A
+ * transport whose streams can be resumed says for how long, under the name of the draft for durable transports.
+ */
+export function initializeResult(
+  agent: Record<string, unknown> | null,
+  retentionSeconds?: number,
+): Record<string, unknown> {
   const own = recordOf(agent?.agentCapabilities);
   return {
     ...agent,
@@ -23,6 +29,7 @@ export function initializeResult(agent: Record<string, unknown> | null): Record<
       ...own,
       ...(own.mcpCapabilities !== undefined && { mcpCapabilities: withoutAcp(own.mcpCapabilities) }),
       ...OWN_CAPABILITIES,
+      ...(retentionSeconds !== undefined && { transport: { resumable: { retentionSeconds } } }),
       sessionCapabilities: { ...recordOf(own.sessionCapabilities), ...OWN_CAPABILITIES.sessionCapabilities },
     },
     authMethods: agent?.authMethods ?? [],

@@ -1,4 +1,5 @@
 import type { Cursor } from "../../protocol/cursor.ts";
+import type { Refusal } from "../../protocol/refusal.ts";
 import type { FrameMark } from "../../protocol/rpc.ts";
 
 /**
@@ -11,7 +12,7 @@ export function streamEventId({ sent, cursor }: StreamPosition): string {
   return cursor ? `${sent}-${cursor.attachment}.${cursor.seq}.${cursor.part}` : String(sent);
 }
 
-export function parseEventId(text: string): StreamPosition | undefined {
+function parseEventId(text: string): StreamPosition | undefined {
   const match = /^(\d{1,15})(?:-(\d{1,15})\.(\d{1,15})\.(\d{1,15}))?$/.exec(text);
   if (!match) return undefined;
   const [sent = 0, attachment, seq = 0, part = 0] = match
@@ -23,4 +24,18 @@ export function parseEventId(text: string): StreamPosition | undefined {
 /** The cursor right after a frame. */
 export function cursorAfterFrame(attachment: number, { seq, part }: FrameMark): Cursor {
   return part === null ? { attachment, seq, part: 0 } : { attachment, seq: seq - 1, part: part + 1 };
+}
+
+/**
+ * The position of a reader that resumes a stream. A stream begins only where its reader asks: elsewhere the reader would
+ * miss messages without knowing.
+ */
+export function resumedAt(
+  lastEventId: string,
+  { sent, dropped }: { readonly sent: number; readonly dropped: number },
+): StreamPosition | Refusal {
+  const from = parseEventId(lastEventId);
+  if (!from || from.sent > sent) return { reason: "conflict", message: "Unknown Last-Event-ID" };
+  const message = "The events after Last-Event-ID are no longer stored";
+  return from.sent < dropped ? { reason: "conflict", message } : from;
 }

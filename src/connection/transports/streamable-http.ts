@@ -16,7 +16,7 @@ import { Router } from "../router.ts";
 import { type ConnectionParts, StoredClient, UNKNOWN_CONNECTION } from "../stored-client.ts";
 import { type StreamReader, StreamReaders } from "./event-stream-readers.ts";
 import { isAnsweredOnConnection, postError } from "./post-validation.ts";
-import { cursorAfterFrame, parseEventId, type StreamPosition, streamEventId } from "./stream-position.ts";
+import { cursorAfterFrame, resumedAt, type StreamPosition, streamEventId } from "./stream-position.ts";
 import { HttpState } from "./streamable-http-state.ts";
 
 /** A client's message, and the session that the client names in a header. */
@@ -74,6 +74,7 @@ export class HttpClient {
       tell: () => {},
       waitFor: () => {},
       undelivered: () => {},
+      retentionSeconds: limits.connectionIdleMs / 1000,
     };
     await this.#intake.receiveFrame(mustReadFrame(raw), raw.length, exchange);
     return answer;
@@ -161,10 +162,8 @@ export class HttpClient {
       reader.greet(streamEventId({ sent: stream.sent, cursor: reader.cursor }));
       return accepted(client);
     }
-    const from = parseEventId(lastEventId);
-    if (!from) return refused({ reason: "invalid", message: "Unknown Last-Event-ID" });
-    if (from.sent < stream.dropped)
-      return refused({ reason: "gone", message: "The events after Last-Event-ID are no longer stored" });
+    const from = resumedAt(lastEventId, stream);
+    if ("reason" in from) return refused(from);
     if (from.sent < stream.sent) store.setSent(session, from.sent);
     return accepted(this.#readers.accept(session, from.cursor).client);
   }

@@ -100,17 +100,18 @@ describe("Last-Event-ID", () => {
     expect(await (await freeStream(peer)).take()).toMatchObject({ id: 5 });
   });
 
-  test("gets 400 when it is malformed, and 410 when the events after it are gone", async () => {
+  test("gets 409 when it is malformed or unknown, or when the events after it are gone", async () => {
     setLimits({ outboxMessages: 3 });
     const peer = await HttpPeer.open(workspaceName());
-    expect((await peer.get(undefined, "x")).status).toBe(400);
+    expect((await peer.get(undefined, "x")).status).toBe(409);
+    expect((await peer.get(undefined, "999")).status).toBe(409);
     const stream = await peer.stream();
     const events = [];
     for (let i = 0; i < 6; i += 1) {
       await peer.call("no/such", {});
       events.push((await stream.next())!);
     }
-    expect((await peer.get(undefined, events[0]?.id)).status).toBe(410);
+    expect((await peer.get(undefined, events[0]?.id)).status).toBe(409);
     expect(await whole(await peer.stream(undefined, events[2]?.id), 3)).toEqual(events.slice(3));
   });
 

@@ -73,6 +73,8 @@ describe("an exported archive", () => {
       schema: "acpx.session.v1",
       acpxRecordId: sessionId,
       log: { lastSeq, activeSegment: "events/000000000001.ndjson" },
+      acpProjection: { schema: "acpx.session.acp.v1", lastSeq },
+      turnHistory: expect.arrayContaining([expect.objectContaining({ role: "user" })]),
     });
     expect(JSON.parse(files.get("index/latest.json") as string)).toMatchObject({ lastSeq, segments: 1 });
     expect(JSON.parse(files.get("index/turns.json") as string)).toMatchObject([

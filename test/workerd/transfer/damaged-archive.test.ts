@@ -3,7 +3,7 @@ import { packTar } from "modern-tar";
 import { describe, expect, test, vi } from "vitest";
 import { SESSION_SCHEMA } from "../../../src/session/schema.ts";
 import type { Json } from "../../fixtures/json.ts";
-import { sessionStub, workspaceName } from "../fixtures.ts";
+import { eventsText, sessionStub, workspaceName } from "../fixtures.ts";
 import { archive, foreign, OWNER, segments, tarOf, upload } from "./fixtures.ts";
 
 const emptyState = (sessionId: string) =>
@@ -66,14 +66,6 @@ describe("a damaged archive", () => {
       { file: "session.json", line: 1 },
     ],
     [
-      "a session.json that is not JSON",
-      (id) => [
-        [FIRST, lines(id, 1)],
-        ["session.json", "{"],
-      ],
-      { file: "session.json", line: 1 },
-    ],
-    [
       "a payload that is no object",
       (id) => [[FIRST, lines(id, 1) + foreign(id, 2, { payload: [] })]],
       { file: FIRST, line: 2 },
@@ -93,6 +85,26 @@ describe("a damaged archive", () => {
       expect(await emptyState(id)).toEqual([]);
       // An undamaged archive is accepted afterwards.
       expect((await upload(await tarOf([[FIRST, lines(id, 1)]]), { workspace })).status).toBe(201);
+    },
+  );
+
+  test.each<[string, [string, string][], RegExp | undefined]>([
+    ["corrupt", [["session.json", "{"]], /^session\.json is not valid JSON/u],
+    ["no object", [["session.json", "[]"]], /^session\.json is not a JSON object/u],
+    ["missing", [], /^session\.json is missing/u],
+    ["behind", [["session.json", '{"log":{"lastSeq":1}}']], /^session\.json ends with event 1/u],
+    ["in order", [["session.json", '{"log":{"lastSeq":2}}']], undefined],
+  ])(
+    "gives the same session from its events, with a warning, when its session.json is %s",
+    async (_, more, warning) => {
+      const workspace = workspaceName();
+      const id = crypto.randomUUID();
+      const { status, json } = await upload(await tarOf([[FIRST, lines(id, 1, 2)], ...more]), { workspace });
+      expect(status).toBe(201);
+      const { warnings } = json as { warnings?: string[] };
+      if (warning) expect(warnings).toEqual([expect.stringMatching(warning)]);
+      else expect(warnings).toBeUndefined();
+      expect(await eventsText(workspace, id)).toContain(lines(id, 1, 2).trim());
     },
   );
 

@@ -5,7 +5,7 @@ import type { ImportedSession } from "../../../protocol/rest.ts";
 import type { ImportOrder } from "../../../protocol/rpc.ts";
 import { RPC_VERSION } from "../../../protocol/versions.ts";
 import { ImportError } from "../../../session/transfer/import-error.ts";
-import type { ImportSink } from "../../../session/transfer/worker/tar-reader.ts";
+import type { ImportSink, SessionClaim } from "../../../session/transfer/worker/tar-reader.ts";
 import { unwrap } from "../../refusal-response.ts";
 
 /** The part of an import that the request decides; the archive decides the rest. */
@@ -20,7 +20,8 @@ export class ImportDestination implements ImportSink {
   #sessionId = "";
   #recordId: string | undefined;
   #target: RemoteImport | undefined;
-  #claim = { recordId: undefined as string | undefined, lastSeq: 0 };
+  #claim: SessionClaim | { fault: string } | undefined;
+  #format: ImportOrder["format"] = "acpx";
 
   constructor(env: Env, options: ImportOptions) {
     this.#env = env;
@@ -41,6 +42,7 @@ export class ImportDestination implements ImportSink {
       throw new ImportError(`acpxRecordId ${recordId} is no UUID: import it with ?as=new`, file, 1);
     const sessionId = as === "new" ? crypto.randomUUID() : recordId;
     this.#recordId = recordId;
+    this.#format = format;
     this.#sessionId = sessionId;
     const copy = as === "new" ? { copy: await this.#origin(recordId) } : {};
     const order = { v: RPC_VERSION, ...options, sessionId, recordId, format, cwd, ...copy };
@@ -75,12 +77,13 @@ export class ImportDestination implements ImportSink {
     }
   }
 
-  claim(recordId: string | undefined, lastSeq: number): void {
-    this.#claim = { recordId, lastSeq };
+  claim(claim: SessionClaim | { fault: string }): void {
+    this.#claim = claim;
   }
 
   async finish(): Promise<ImportedSession> {
-    const { recordId, lastSeq } = this.#claim;
+    const claim = this.#claim;
+    const { recordId, lastSeq } = claim && !("fault" in claim) ? claim : { recordId: undefined, lastSeq: 0 };
     if (!this.#target)
       throw new ImportError("the archive has no events: events/000000000001.ndjson is missing");
     if (recordId !== undefined && recordId !== this.#recordId) {
@@ -89,7 +92,12 @@ export class ImportDestination implements ImportSink {
     }
     const result = await this.#target.finish(lastSeq);
     if ("message" in result) throw new ImportError(result.message, result.file, result.line);
-    return { sessionId: this.#sessionId, lastSeq: result.lastSeq };
+    const warning = this.#format === "acpx" ? warningOf(claim, result.imported ?? lastSeq) : undefined;
+    return {
+      sessionId: this.#sessionId,
+      lastSeq: result.lastSeq,
+      ...(warning !== undefined && { warnings: [warning] }),
+    };
   }
 
   /** Undoes an import that is not finished. */
@@ -102,6 +110,14 @@ export class ImportDestination implements ImportSink {
       console.warn("import could not be undone", { sessionId: this.#sessionId, error: String(error) });
     }
   }
+}
+
+/** What is wrong with `session.json`, which the import does without. */
+function warningOf(claim: SessionClaim | { fault: string } | undefined, last: number): string | undefined {
+  if (!claim) return "session.json is missing; the session was made from its events alone";
+  if ("fault" in claim) return `session.json is ${claim.fault}; the session was made from its events alone`;
+  if (claim.lastSeq >= last) return undefined;
+  return `session.json ends with event ${claim.lastSeq}, the events with ${last}; the events count`;
 }
 
 /** The object's half of the import, as the RPC stub presents it. */

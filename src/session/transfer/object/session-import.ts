@@ -62,7 +62,7 @@ export class SessionImport extends RpcTarget {
   }
 
   /** Makes the rows a session. `claimed` is the last event according to the session archive file; 0 if it names none. */
-  finish(claimed: number): ImportFault | { lastSeq: number } {
+  finish(claimed: number): ImportFault | { lastSeq: number; imported?: number } {
     const fault = this.#try(() => {
       this.#reader.end();
       const { lastSeq } = this.#reader;
@@ -75,7 +75,7 @@ export class SessionImport extends RpcTarget {
       this.#commit({ state: this.#state, opening: this.#opening, writeRest });
       this.#isOver = true;
     });
-    return fault ?? { lastSeq: this.#state.lastSeq };
+    return fault ?? { lastSeq: this.#state.lastSeq, imported: this.#reader.lastSeq };
   }
 
   /** Removes the rows, unless they have become a session. */

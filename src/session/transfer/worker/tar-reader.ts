@@ -1,4 +1,5 @@
 import { createTarDecoder } from "modern-tar";
+import { isRecord, recordOf, textOf } from "../../../protocol/json-value.ts";
 import type { Limits } from "../../../protocol/limits.ts";
 import { isLineFault, readEnvelope } from "../../core/events/envelope.ts";
 import { concatBytes } from "../concat-bytes.ts";
@@ -12,9 +13,12 @@ export type ImportSink = {
   /** Names the session of the archive, as the first event gives it. Called before any `write`. */
   begin(recordId: string, file: string): Promise<void>;
   write(file: string, bytes: Uint8Array): Promise<void>;
-  /** Passes on what `session.json` says about the events. */
-  claim(recordId: string | undefined, lastSeq: number): void;
+  /** Passes on what `session.json` says about the events, or why it says nothing. */
+  claim(claim: SessionClaim | { fault: string }): void;
 };
+
+/** The session and the last event, as `session.json` names them. */
+export type SessionClaim = { recordId: string | undefined; lastSeq: number };
 
 /**
  * Reads the tar of a session directory while it arrives. Only the events are imported: `session.json` serves as a
@@ -29,7 +33,7 @@ export async function readSessionTar(
     const file = FILES.exec(header.name)?.[1];
     if (header.type !== "file" || file === undefined) await body.cancel();
     else if (file === "session.json")
-      readClaim(file, await readBytes(body, file, limits.importFileBytes), sink);
+      sink.claim(readClaim(await readBytes(body, file, limits.importFileBytes)));
     else await readSegment(file, body, limits, sink);
   }
 }
@@ -72,18 +76,18 @@ function firstRecordId(file: string, bytes: Uint8Array): string {
   return read.recordId;
 }
 
-function readClaim(file: string, bytes: Uint8Array, sink: ImportSink): void {
-  let session: { acpxRecordId?: unknown; log?: { lastSeq?: unknown } | null } | null;
+/** The events are authoritative: a `session.json` that cannot be read costs a warning and nothing else. */
+function readClaim(bytes: Uint8Array): SessionClaim | { fault: string } {
+  let session: unknown;
   try {
-    session = JSON.parse(new TextDecoder().decode(bytes)) as typeof session;
+    session = JSON.parse(new TextDecoder().decode(bytes));
   } catch (error) {
-    throw new ImportError(`not valid JSON: ${(error as Error).message}`, file, 1);
+    return { fault: `not valid JSON: ${(error as Error).message}` };
   }
-  const { acpxRecordId, log } = session ?? {};
-  sink.claim(
-    typeof acpxRecordId === "string" ? acpxRecordId : undefined,
-    typeof log?.lastSeq === "number" ? log.lastSeq : 0,
-  );
+  if (!isRecord(session)) return { fault: "not a JSON object" };
+  const { acpxRecordId, log } = session;
+  const { lastSeq } = recordOf(log);
+  return { recordId: textOf(acpxRecordId), lastSeq: typeof lastSeq === "number" ? lastSeq : 0 };
 }
 
 /** Reads a whole stream into memory. Throws an `ImportError` when it is longer than `maxBytes`. */

@@ -1,5 +1,6 @@
 import { createTarPacker, type TarPackController } from "modern-tar";
 import type { SegmentCursor, SegmentPage } from "../../../protocol/rpc.ts";
+import { acpxMembers } from "./acpx-members.ts";
 import { TurnIndex } from "./turn-index.ts";
 
 /** Reads the next piece of a segment from the session's object. */
@@ -44,7 +45,7 @@ async function writeFiles(
     await addFile(tar, name, pieces);
   }
   const activeSegment = segmentName(Math.max(segments, 1));
-  await addJson(tar, "session.json", withActiveSegment(projection, activeSegment));
+  await addJson(tar, "session.json", sessionFile(projection, activeSegment));
   await addJson(tar, "index/turns.json", turns.list());
   await addJson(tar, "index/latest.json", { lastSeq: upTo, nextSeq: upTo + 1, activeSegment, segments });
   tar.finalize();
@@ -65,8 +66,8 @@ function addJson(tar: TarPackController, name: string, value: unknown): Promise<
   return addFile(tar, name, [new TextEncoder().encode(`${JSON.stringify(value)}\n`)]);
 }
 
-/** The session's own projection lacks this field because its object keeps rows, not files. */
-function withActiveSegment(projection: string, activeSegment: string): unknown {
+/** `session.json`. The session's own projection lacks the active segment because its object keeps rows, not files. */
+function sessionFile(projection: string, activeSegment: string): unknown {
   const session = JSON.parse(projection) as { log?: Record<string, unknown> };
-  return { ...session, log: { ...session.log, activeSegment } };
+  return { ...session, log: { ...session.log, activeSegment }, ...acpxMembers(session) };
 }

@@ -24,7 +24,8 @@ describe("the answer to initialize", () => {
       mcpCapabilities: { http: true },
       sessionCapabilities: { systemPrompt: {}, title: {} },
     });
-    expect(JSON.stringify(initializeResult({ agentCapabilities }))).not.toContain("acp");
+    const shown = initializeResult({ agentCapabilities }).agentCapabilities;
+    expect(JSON.stringify(shown)).not.toContain("acp");
   });
 
   test("the gateway names itself for an agent that does not, and keeps the name of one that does", () => {
@@ -35,5 +36,12 @@ describe("the answer to initialize", () => {
       name: "codex",
       version: "1",
     });
+  });
+
+  test("says for how long a transport resumes streams", () => {
+    expect(initializeResult(null, 300)).toMatchObject({
+      agentCapabilities: { transport: { resumable: { retentionSeconds: 300 } } },
+    });
+    expect(initializeResult(null).agentCapabilities).not.toHaveProperty("transport");
   });
 });

@@ -79,8 +79,10 @@ describe("tar", () => {
       [1, 2].map((n) => readFile(join(out, `events/00000000000${n}.ndjson`), "utf8")),
     );
     expect(texts.join("")).toBe(lines.map((text) => `${text}\n`).join(""));
-    expect(JSON.parse(await readFile(join(out, "session.json"), "utf8"))).toEqual({
+    expect(JSON.parse(await readFile(join(out, "session.json"), "utf8"))).toMatchObject({
       log: { lastSeq: 12_000, activeSegment: "events/000000000002.ndjson" },
+      acpProjection: { schema: "acpx.session.acp.v1", lastSeq: 12_000 },
+      turnHistory: [],
     });
     expect(JSON.parse(await readFile(join(out, "index/turns.json"), "utf8"))).toMatchObject([
       {
@@ -109,7 +111,7 @@ describe("tar", () => {
     await run("tar", ["--sort=name", `--format=${format}`, "-cf", file, "-C", root, ID]);
     const sink = new Sink();
     await readSessionTar(new Blob([await readFile(file)]).stream(), DEFAULT_LIMITS, sink);
-    expect(sink).toMatchObject({ recordId: ID, claimed: [ID, 3] });
+    expect(sink).toMatchObject({ recordId: ID, claimed: { recordId: ID, lastSeq: 3 } });
     expect(sink.files).toEqual({
       "events/000000000001.ndjson": first,
       "events/000000000002.ndjson": line(3),
@@ -119,7 +121,7 @@ describe("tar", () => {
 
 class Sink implements ImportSink {
   recordId = "";
-  claimed: unknown[] = [];
+  claimed: unknown;
   files: Record<string, string> = {};
 
   get hasBegun(): boolean {
@@ -134,7 +136,7 @@ class Sink implements ImportSink {
     this.files[file] = (this.files[file] ?? "") + new TextDecoder().decode(bytes);
   }
 
-  claim(...claimed: unknown[]): void {
+  claim(claimed: unknown): void {
     this.claimed = claimed;
   }
 }
