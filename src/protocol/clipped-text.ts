@@ -13,9 +13,9 @@ export function clip(text: string, maxChars: number): string {
  */
 export function clipMessage(text: string): string {
   const shown = text.length <= MESSAGE_CHARS ? text : `${clip(text, MESSAGE_CHARS)}…`;
-  return shown.replace(LINE_BREAKS, " ");
+  const [first = "", ...more] = shown.split(/[\r\n\u0085\u2028\u2029]/u);
+  const lines = more.map((line) => line.trim()).filter((line) => line !== "");
+  return more.length === 0 ? first : [first.trimEnd(), ...lines].join(" ");
 }
-
-const LINE_BREAKS = /[\t ]*[\r\n\u0085\u2028\u2029][\s\u0085]*/gu;
 
 const MESSAGE_CHARS = 2000;
