@@ -65,8 +65,8 @@ test("the README is a door of at most 150 lines", () => {
   expect(linesOf("README.md").length).toBeLessThanOrEqual(150);
 });
 
-test("the architecture fits on 200 lines", () => {
-  expect(linesOf("ARCHITECTURE.md").length).toBeLessThanOrEqual(200);
+test("the architecture fits on 220 lines", () => {
+  expect(linesOf("ARCHITECTURE.md").length).toBeLessThanOrEqual(220);
 });
 
 describe("source files", () => {
