@@ -57,7 +57,10 @@ export function resolveTarget(
     throw new CliError(insecureUrlMessage(url), EXIT.usage);
   const source = tokenLayer(layers, url, profile);
   const tokens = new TokenSource(source?.values ?? {});
-  const [workspace, agent] = [pick(layers, "workspace"), pick(layers, "agent")];
+  // The address comes from its layer, and so do the workspace and the agent that it names.
+  const named = { origin: given.origin, values: namedIn(given.values.url) };
+  const names = layers.toSpliced(layers.indexOf(given) + 1, 0, named);
+  const [workspace, agent] = [pick(names, "workspace"), pick(names, "agent")];
   return {
     url,
     ...(workspace !== undefined && { workspace }),
@@ -78,6 +81,15 @@ export function gatewayUrl(text: string): string {
     );
   const path = url.pathname.replace(/(?<!\/)\/+$/, "").replace(/\/acp$/, "");
   return `${protocol}//${url.host}${path}`;
+}
+
+/** The workspace and the agent that an address names, such as that of a WebSocket. Nothing else in its query has a meaning here. */
+function namedIn(address: string): TargetOptions {
+  const query = new URL(address).searchParams;
+  const unknown = [...query.keys()].find((name) => name !== "workspace" && name !== "agent");
+  if (unknown !== undefined)
+    throw new CliError(`an address names a workspace or an agent, and no ${unknown}`, EXIT.usage);
+  return { workspace: query.get("workspace") ?? undefined, agent: query.get("agent") ?? undefined };
 }
 
 /** The address of the ACP WebSocket. */
