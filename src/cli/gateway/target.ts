@@ -55,12 +55,12 @@ export function resolveTarget(
   const url = gatewayUrl(given.values.url);
   if (!isSecureUrl(url) && !isInsecureAllowed(url, options, env, profile))
     throw new CliError(insecureUrlMessage(url), EXIT.usage);
-  const source = tokenLayer(layers, url, profile);
+  // The query of the address counts as a part of the layer that has the address.
+  const inAddress = { origin: given.origin, values: namedIn(given.values.url) };
+  const all = layers.toSpliced(layers.indexOf(given) + 1, 0, inAddress);
+  const source = tokenLayer(all, url, profile);
   const tokens = new TokenSource(source?.values ?? {});
-  // The address comes from its layer, and so do the workspace and the agent that it names.
-  const named = { origin: given.origin, values: namedIn(given.values.url) };
-  const names = layers.toSpliced(layers.indexOf(given) + 1, 0, named);
-  const [workspace, agent] = [pick(names, "workspace"), pick(names, "agent")];
+  const [workspace, agent] = [pick(all, "workspace"), pick(all, "agent")];
   return {
     url,
     ...(workspace !== undefined && { workspace }),
@@ -83,13 +83,15 @@ export function gatewayUrl(text: string): string {
   return `${protocol}//${url.host}${path}`;
 }
 
-/** The workspace and the agent that an address names, such as that of a WebSocket. Nothing else in its query has a meaning here. */
+/** The members of a target that an address can name in its query, as the gateway reads the address of a WebSocket. */
+const QUERY = ["workspace", "agent", "token"] as const;
+
 function namedIn(address: string): TargetOptions {
   const query = new URL(address).searchParams;
-  const unknown = [...query.keys()].find((name) => name !== "workspace" && name !== "agent");
+  const unknown = [...query.keys()].find((name) => !QUERY.some((known) => known === name));
   if (unknown !== undefined)
-    throw new CliError(`an address names a workspace or an agent, and no ${unknown}`, EXIT.usage);
-  return { workspace: query.get("workspace") ?? undefined, agent: query.get("agent") ?? undefined };
+    throw new CliError(`an address names a ${QUERY.join(", ")}, and no ${unknown}`, EXIT.usage);
+  return Object.fromEntries(QUERY.map((name) => [name, query.get(name) ?? undefined]));
 }
 
 /** The address of the ACP WebSocket. */
