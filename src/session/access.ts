@@ -1,4 +1,5 @@
 import { type Caller, isHost, isReader, mayAdminister, mayUseWorkspace, roleOf } from "../protocol/caller.ts";
+import type { SessionState } from "./core/state/state.ts";
 
 /** The owner of a session. The log names the owner too; this copy is known without reading the log. */
 export type Owner = { readonly tenant: string; readonly workspace: string; readonly sessionId: string };
@@ -37,9 +38,12 @@ export class Access {
     return this.#isRevoked;
   }
 
-  setOwner(owner: Owner): void {
-    this.#owner = owner;
-    this.#store.put(OWNER, owner);
+  /** The owner of a session never changes. */
+  setOwnerOnce({ identity, sessionId }: Pick<SessionState, "identity" | "sessionId">): void {
+    if (!identity || this.#owner) return;
+    const { tenant, workspace } = identity;
+    this.#owner = { tenant, workspace, sessionId };
+    this.#store.put(OWNER, this.#owner);
   }
 
   /** The session and all its storage were deleted. */

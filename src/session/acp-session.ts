@@ -32,9 +32,9 @@ import type { HostTokenName } from "../protocol/subject-rpc.ts";
 import { readable } from "../protocol/versions.ts";
 import type { WebhookMessageType } from "../protocol/webhook-messages.ts";
 import { type Access, mayOpenIn } from "./access.ts";
-import { NOT_QUEUED, notAsked, notPending } from "./client-intake.ts";
 import type { LoadedSession } from "./loaded-session.ts";
 import { newContext } from "./new-context.ts";
+import { NOT_QUEUED, notAsked, notPending } from "./person-intake.ts";
 import { SessionGate } from "./session-gate.ts";
 import type { SessionContext } from "./session-parts.ts";
 import { importRefusal, isBeingChanged, NOT_OPENED } from "./session-refusals.ts";
@@ -132,7 +132,7 @@ export class AcpSession extends DurableObject<Env> {
 
   /** A login or a logout that the agent of another session has accepted. */
   async relay(caller: Caller, raw: string, agent?: string): Promise<void> {
-    await this.#steer(caller, ({ clients }) => clients.relay(raw, agent));
+    await this.#steer(caller, ({ logins }) => logins.relay(raw, agent));
   }
 
   /** Lets a client whose reading rests go on from the cursor that its connection names. */
@@ -174,35 +174,35 @@ export class AcpSession extends DurableObject<Env> {
 
   /** Answers a permission request of the agent on behalf of `caller`; `by` is its connection, or the route it used. */
   answerPermission(caller: Caller, request: AgentRequest, choice: PermissionChoice, by: string) {
-    const answer = ({ clients }: LoadedSession) => clients.answerPermission(caller, request.seq, choice, by);
+    const answer = ({ people }: LoadedSession) => people.answerPermission(caller, request.seq, choice, by);
     return this.#read(caller, answer, notPending(request));
   }
 
   /** The subject and the options of a pending permission request. */
   permissionSummary(caller: Caller, request: AgentRequest): Promise<Result<PermissionSummary>> {
-    return this.#read(caller, ({ clients }) => clients.permissionSummary(request.seq), notPending(request));
+    return this.#read(caller, ({ people }) => people.permissionSummary(request.seq), notPending(request));
   }
 
   /** Answers a question of the agent on behalf of `caller`; `by` is the route it used. */
   answerQuestion(caller: Caller, request: AgentRequest, answer: QuestionAnswer, by: string) {
-    const give = ({ clients }: LoadedSession) => clients.answerQuestion(caller, request.seq, answer, by);
+    const give = ({ people }: LoadedSession) => people.answerQuestion(caller, request.seq, answer, by);
     return this.#read(caller, give, notAsked(request));
   }
 
   /** A pending question, with its whole form. */
   questionSummary(caller: Caller, request: AgentRequest): Promise<Result<QuestionSummary>> {
-    return this.#read(caller, ({ clients }) => clients.questionSummary(request.seq), notAsked(request));
+    return this.#read(caller, ({ people }) => people.questionSummary(request.seq), notAsked(request));
   }
 
   /** Removes a prompt from the queue. */
   unqueue(caller: Caller, turnId: string): Promise<Result<undefined>> {
-    return this.#steer(caller, ({ clients }) => clients.unqueue(turnId), NOT_QUEUED);
+    return this.#steer(caller, ({ people }) => people.unqueue(turnId), NOT_QUEUED);
   }
 
   /** Changes the session's title, or its place in lists. `by` is the connection or the route of `caller`. */
   change(caller: Caller, change: SessionChange, by: string): Promise<Result<ChangedSession>> {
     const { subject } = caller;
-    return this.#steer(caller, ({ clients }) => clients.change(change, { by, subject }));
+    return this.#steer(caller, ({ people }) => people.change(change, { by, subject }));
   }
 
   /** Whether a process has the session, in ACP's words. */
@@ -212,7 +212,7 @@ export class AcpSession extends DurableObject<Env> {
 
   /** Ends the work and the process; the history stays. */
   close(caller: Caller, by: string): Promise<Result<undefined>> {
-    return this.#steer(caller, ({ clients }) => clients.close(by));
+    return this.#steer(caller, ({ people }) => people.close(by));
   }
 
   /** Deletes the session for good: its process, its history and its row in the index. */

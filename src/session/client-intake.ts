@@ -1,79 +1,59 @@
 import { newId } from "../durable/new-id.ts";
 import { type Caller, roleOf } from "../protocol/caller.ts";
 import { askedMeaning } from "../protocol/close-meaning.ts";
-import { ErrorCode, INTERNAL_ERROR, resultResponse } from "../protocol/errors.ts";
-import { type Frame, isFault, mustReadFrame, type ResponseFrame, readFrame } from "../protocol/frame.ts";
-import { type AgentRequest, clientRequestId, parseClientRequestId } from "../protocol/ids.ts";
-import { FAULTS } from "../protocol/jsonrpc-faults.ts";
-import type { PermissionChoice, PermissionSummary } from "../protocol/permission.ts";
-import { QUESTION, type QuestionAnswer, type QuestionSummary } from "../protocol/question.ts";
-import { badAnswer } from "../protocol/question-answer.ts";
+import { INTERNAL_ERROR } from "../protocol/errors.ts";
+import { type Frame, mustReadFrame, type ResponseFrame } from "../protocol/frame.ts";
+import { parseClientRequestId } from "../protocol/ids.ts";
 import { readerRequest } from "../protocol/reader-messages.ts";
-import {
-  accepted,
-  type Refused,
-  type Result,
-  refused,
-  unknownPermission,
-  unknownQuestion,
-} from "../protocol/refusal.ts";
+import { accepted, type Refused, type Result } from "../protocol/refusal.ts";
 import type {
   ClientFrames,
   Forked,
   ForkOrder,
   LeaveOrder,
   Left,
-  Login,
   OpenRequest,
   ReceivedFrames,
 } from "../protocol/rpc.ts";
-import type { ChangedSession, SessionChange } from "../protocol/session-change.ts";
 import { takeCautiously } from "./cautious-taking.ts";
 import { isUnopened } from "./core/decide/agent-process.ts";
 import { openToClients } from "./core/decide/agent-requests.ts";
 import type { Batch } from "./core/decide/batch.ts";
 import { broughtBy } from "./core/decide/brought-members.ts";
-import {
-  anticipate,
-  type ClientInput,
-  clientFrame,
-  keepLogin,
-  open,
-  refuseFrame,
-  relayLogin,
-} from "./core/decide/client-frames.ts";
+import { anticipate, type ClientInput, clientFrame, open, refuseFrame } from "./core/decide/client-frames.ts";
 import { abandonRequests, endsSession } from "./core/decide/leaving.ts";
-import { choosePermission } from "./core/decide/permissions.ts";
 import { close } from "./core/decide/process-end.ts";
-import { answerQuestion } from "./core/decide/questions.ts";
-import { dropQueued } from "./core/decide/queue.ts";
-import { type Changer, changeSession } from "./core/decide/session-change.ts";
 import { noteSkipped, skipFrame } from "./core/decide/skipped-frame.ts";
 import { charsOf, type FrameEvent } from "./core/events/event.ts";
 import { setupInClientForm } from "./core/read/client-form.ts";
 import { currentSetup } from "./core/read/current-setup.ts";
-import { permissionSummary } from "./core/read/permission-summary.ts";
-import { questionParams, questionSummary } from "./core/read/question-summary.ts";
 import { attachmentFor } from "./core/read/replay.ts";
 import type { BroughtMember } from "./core/state/brought-members.ts";
-import { titleOf } from "./core/state/session-title.ts";
 import type { SessionState } from "./core/state/state.ts";
 import type { Recorder } from "./log/journal.ts";
+import type { LoginIntake } from "./login-intake.ts";
 import { presenceOf } from "./readers/presence.ts";
 import type { SessionContext, SessionParts } from "./session-parts.ts";
 
 type Parts = Pick<SessionParts, "journal" | "clients" | "concealed" | "readBudget" | "frameTries">;
 
-/** The input of clients, and of people who act in place of a client. The caller is authorised before it gets here. */
+/** The input of clients. The caller is authorised before it gets here. */
 export class ClientIntake {
   readonly #context: Pick<SessionContext, "ctx" | "limits">;
   readonly #parts: Parts;
   readonly #record: Recorder;
+  readonly #logins: LoginIntake;
 
-  constructor(context: Pick<SessionContext, "ctx" | "limits">, parts: Parts, record: Recorder) {
+  constructor(
+    context: Pick<SessionContext, "ctx" | "limits">,
+    parts: Parts,
+    record: Recorder,
+    logins: LoginIntake,
+  ) {
     this.#context = context;
     this.#parts = parts;
     this.#record = record;
+    this.#logins = logins;
   }
 
   get #state() {
@@ -94,7 +74,7 @@ export class ClientIntake {
     this.#record((batch) => {
       if (raw === null) return anticipate(batch, owner);
       open(batch, connection, this.#parts.concealed.conceal(mustReadFrame(raw)), owner);
-      this.#keepLogin(batch, login);
+      this.#logins.keep(batch, login);
       this.#parts.clients.setDirectory(connection, batch.state.identity?.cwd ?? "");
     });
   }
@@ -117,7 +97,7 @@ export class ClientIntake {
     const attachment = { seq, start: seq, merge: false, offers: [] };
     const presence = presenceOf(caller, Date.now(), subscriptions, JSON.parse(opening));
     this.#parts.clients.attach(connection, attachment, presence);
-    if (login) this.#record((batch) => this.#keepLogin(batch, login));
+    if (login) this.#record((batch) => this.#logins.keep(batch, login));
   }
 
   /** The answer to the client that asked for the fork. */
@@ -235,7 +215,7 @@ export class ClientIntake {
     const { connection, caller } = sender;
     this.#record((batch) => {
       for (const { raw } of fresh) this.#takeFrame(batch, sender, frameFrom(caller, raw));
-      if (roleOf(caller) === "controller") this.#keepLogin(batch, sender.login);
+      if (roleOf(caller) === "controller") this.#logins.keep(batch, sender.login);
       clients.setReceived(connection, fresh.at(-1)?.number ?? 0);
       if (roleOf(caller) === "observer") readBudget.spend(caller, sizeOf(batch), batch.at);
     });
@@ -280,108 +260,6 @@ export class ClientIntake {
     return { connection, caller, answering: clients.answering(), abilities, as };
   }
 
-  /** Gives the agent a login or a logout that the agent of another session has accepted. */
-  relay(raw: string, agent?: string): Result<undefined> {
-    const { concealed } = this.#parts;
-    const given = mustReadFrame(raw);
-    if (!this.#isFor(agent)) return accepted();
-    if (concealed.refusalFor(given) === undefined)
-      this.#record((batch) => relayLogin(batch, concealed.conceal(given)));
-    return accepted();
-  }
-
-  /** Keeps the login of a client that has come, unless the session has this login already. */
-  #keepLogin(batch: Batch, login: Login | undefined): void {
-    if (!login || !this.#isFor(login.agent)) return;
-    const { concealed } = this.#parts;
-    const given = mustReadFrame(login.raw);
-    const known = batch.findFrame(batch.state.login ?? 0)?.frame.raw;
-    const isKnown = known !== undefined && paramsText(concealed.reveal(known)) === paramsText(login.raw);
-    if (!isKnown && concealed.refusalFor(given) === undefined) keepLogin(batch, concealed.conceal(given));
-  }
-
-  /** Whether a login at this agent is one at the session's agent. */
-  #isFor(agent: string | undefined): boolean {
-    const own = this.#state.identity?.agent;
-    return agent === undefined || !own || own === agent;
-  }
-
-  // ---- in place of a client ---------------------------------------------------------------------------
-
-  answerPermission(caller: Caller, seq: number, choice: PermissionChoice, by: string): Result<undefined> {
-    let result: Result<undefined> = this.#unknownPermission(seq);
-    if (!this.#state.awaitingClient[seq]?.permission || !caller.scopes.includes("permission:answer"))
-      return result;
-    this.#record((batch) => {
-      result = choosePermission(batch, seq, choice, { by, subject: caller.subject, why: "answered" });
-    });
-    return result;
-  }
-
-  permissionSummary(seq: number): Result<PermissionSummary> {
-    if (!this.#state.awaitingClient[seq]?.permission) return this.#unknownPermission(seq);
-    const { journal } = this.#parts;
-    const frameAt = (at: number) => journal.frameAt(at)?.frame;
-    const summary = permissionSummary(this.#state, seq, frameAt(seq)?.value.params, frameAt);
-    return summary ? accepted(summary) : this.#unknownPermission(seq);
-  }
-
-  #unknownPermission(seq: number): Refused {
-    return notPending({ sessionId: this.#state.sessionId, seq });
-  }
-
-  /** The content of an answer is concealed like that of a client's own answer. */
-  answerQuestion(caller: Caller, seq: number, answer: QuestionAnswer, by: string): Result<undefined> {
-    const { concealed } = this.#parts;
-    const pending = this.#state.awaitingClient[seq];
-    if (!pending?.question || !caller.scopes.includes("permission:answer")) return this.#unknownQuestion(seq);
-    const problem = badAnswer(questionParams(this.#state, seq, this.#frameAt(seq)), answer);
-    if (problem) return refused(problem);
-    const given = readFrame(resultResponse(pending.id, answer));
-    if (isFault(given)) return refused({ reason: "invalid", message: FAULTS[given.fault].message });
-    const refusal = concealed.refusalFor(given, QUESTION);
-    if (refusal) return refused({ reason: "invalid", message: refusal.message });
-    const { frame, keep } = concealed.prepare(given, QUESTION);
-    const decision = { by, subject: caller.subject, why: "answered" };
-    this.#record((batch) => {
-      const logged = answerQuestion(batch, seq, frame, answer.action, decision);
-      if (logged !== undefined) keep?.(logged);
-    });
-    return accepted();
-  }
-
-  questionSummary(seq: number): Result<QuestionSummary> {
-    const summary = questionSummary(this.#state, seq, this.#frameAt(seq));
-    return summary ? accepted(summary) : this.#unknownQuestion(seq);
-  }
-
-  #frameAt(seq: number): Frame | undefined {
-    return this.#parts.journal.frameAt(seq)?.frame;
-  }
-
-  #unknownQuestion(seq: number): Refused {
-    return notAsked({ sessionId: this.#state.sessionId, seq });
-  }
-
-  unqueue(turnId: string): Result<undefined> {
-    const queued = this.#state.queue.find((item) => item.turnId === turnId);
-    if (!queued) return NOT_QUEUED;
-    const error = { code: ErrorCode.requestCancelled, message: "Taken out of the queue" };
-    this.#record((batch) => dropQueued(batch, queued, error));
-    return accepted();
-  }
-
-  change(change: SessionChange, changer: Changer): Result<ChangedSession> {
-    this.#record((batch) => changeSession(batch, change, changer));
-    return accepted({ title: titleOf(this.#state), archived: this.#state.archived ?? false });
-  }
-
-  close(by: string): Result<undefined> {
-    if (this.#state.closed) return refused({ reason: "conflict", message: "The session is closed already" });
-    this.#record((batch) => close(batch, by));
-    return accepted();
-  }
-
   // ---- attachments ------------------------------------------------------------------------------------
 
   /**
@@ -399,7 +277,7 @@ export class ClientIntake {
       const sender = { connection, caller, subscriptions };
       const refusal = this.#refusalOf(sender);
       if (refusal) return refusal;
-      if (frame === null) this.close(connection);
+      if (frame === null) this.#record((batch) => close(batch, connection));
       else this.#take(sender, [{ raw: frame, number }]);
       return accepted(ENDED);
     }
@@ -452,9 +330,6 @@ const ENDED: Left = { ended: true, open: [] };
 
 type NumberedFrame = { readonly raw: string; readonly number: number };
 
-/** The prompt was never queued, or its turn has begun. */
-export const NOT_QUEUED: Refused = refused({ reason: "not-found", message: "No such prompt is waiting" });
-
 /** A client's frame, or what a reader may say of it. */
 function frameFrom(caller: Caller, raw: string): Frame {
   const frame = mustReadFrame(raw);
@@ -466,15 +341,6 @@ function isAllowed(caller: Caller, raw: string): boolean {
   return roleOf(caller) === "controller" || readerRequest(mustReadFrame(raw)) !== undefined;
 }
 
-/** The request does not exist, or was answered, or belongs to a session that the caller may not see. */
-export function notPending({ sessionId, seq }: AgentRequest): Refused {
-  return refused(unknownPermission(clientRequestId(sessionId, seq)));
-}
-
-function paramsText(raw: string): string {
-  return JSON.stringify(mustReadFrame(raw).value.params);
-}
-
 /** Whether an agent may get the frame: no answer that nobody waits for, and no members that the workspace refuses. */
 function isForAgent(
   { frame, route, seq }: FrameEvent,
@@ -483,11 +349,6 @@ function isForAgent(
 ): boolean {
   if (brings.length > 0) return brought.includes(seq);
   return frame.kind !== "response" || route.stop === undefined;
-}
-
-/** As `notPending`, for a question. */
-export function notAsked({ sessionId, seq }: AgentRequest): Refused {
-  return refused(unknownQuestion(clientRequestId(sessionId, seq)));
 }
 
 function sizeOf({ events }: Batch): number {

@@ -37,7 +37,9 @@ import { Effects } from "./effects.ts";
 import { HostIntake } from "./host-intake.ts";
 import { HistoryGone } from "./log/history-gone.ts";
 import type { Recorder } from "./log/journal.ts";
+import { LoginIntake } from "./login-intake.ts";
 import { ProcessRequests } from "./outbox/process-requests.ts";
+import { PersonIntake } from "./person-intake.ts";
 import { WatcherSockets } from "./readers/watcher-sockets.ts";
 import { Rest } from "./rest.ts";
 import { loadParts, type SessionContext, type SessionParts } from "./session-parts.ts";
@@ -53,6 +55,8 @@ export class LoadedSession {
   /** Settles when the state equals the log, which must precede any other use. Undefined: the state does already. */
   readonly ready: Promise<void> | undefined;
   readonly clients: ClientIntake;
+  readonly people: PersonIntake;
+  readonly logins: LoginIntake;
   readonly host: HostIntake;
   readonly watching: WatcherSockets;
   readonly #context: SessionContext;
@@ -73,17 +77,12 @@ export class LoadedSession {
     this.#rest = new Rest(this.#parts, context.limits, record);
     this.#effects = new Effects(context, this.#parts, this.#processes, this.#rest);
     this.#deletionNotice = new DeletionNotice(record, context.limits);
-    this.clients = new ClientIntake(context, this.#parts, record);
+    this.logins = new LoginIntake(this.#parts, record);
+    this.clients = new ClientIntake(context, this.#parts, record, this.logins);
+    this.people = new PersonIntake(this.#parts, record);
     this.host = new HostIntake(context, this.#parts, this.#processes, record);
     this.watching = new WatcherSockets(context, this.#parts);
-    if (!this.#parts.journal.catchUp()) this.ready = this.#replayArchive();
-  }
-
-  /** Folds a log whose beginning is in the archive, when no usable snapshot exists. */
-  async #replayArchive(): Promise<void> {
-    const { journal, archive } = this.#parts;
-    while (!(await archive.read(journal.state?.lastSeq ?? 0, () => journal.catchUp())));
-    journal.saveFolded();
+    if (!this.#parts.journal.catchUp()) this.ready = this.#parts.archive.replay();
   }
 
   /** A deleted session stays deleted; the object may hold another one later. */
@@ -157,7 +156,7 @@ export class LoadedSession {
     if (this.#state.identity?.request === null && clients.isEmpty) await this.#delete();
     else this.#clientGone(connection);
     // The workspace wants the process to end with the last client, as older web clients expect.
-    if (closes && role === "controller" && clients.isEmpty) this.clients.close(connection);
+    if (closes && role === "controller" && clients.isEmpty) this.people.close(connection);
   }
 
   /** Detaches a client that keeps its connection, or closes the session for it. */
@@ -225,7 +224,7 @@ export class LoadedSession {
       this.#undo();
       throw error;
     }
-    this.#setOwner();
+    this.#context.access.setOwnerOnce(this.#state);
     clients.commit();
     committed?.();
     if (this.#withheld) this.#withheld.push(...events);
@@ -265,12 +264,6 @@ export class LoadedSession {
       console.error("session failed", { error: clipMessage(String(error)) });
       this.#context.ctx.abort("The session could not write its log");
     }
-  }
-
-  #setOwner(): void {
-    const { identity, sessionId } = this.#state;
-    if (!identity || this.#context.access.owner) return;
-    this.#context.access.setOwner({ tenant: identity.tenant, workspace: identity.workspace, sessionId });
   }
 
   async runDeadlines(): Promise<void> {

@@ -5,7 +5,7 @@ import { within } from "../durable/within.ts";
 import { type Caller, isTenantAdmin, mayAdminister } from "../protocol/caller.ts";
 import type { Limits } from "../protocol/limits.ts";
 import { accepted, type Refusal, type Result, refused, unknownSession } from "../protocol/refusal.ts";
-import type { CreatedRevocation, Revocation } from "../protocol/rest.ts";
+import type { CreatedRevocation, Revocation } from "../protocol/rest-tenant.ts";
 import type { RevocationOrder, RevokedSession } from "../protocol/rpc.ts";
 import type { Act } from "./client/audit.ts";
 import type { Enforcement } from "./enforcement.ts";

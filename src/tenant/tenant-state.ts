@@ -6,7 +6,8 @@ import { type Limits, readLimits } from "../protocol/limits.ts";
 import { type Maker, makerOf } from "../protocol/maker.ts";
 import { accepted, type Refusal, type Result, refused } from "../protocol/refusal.ts";
 import type { ReindexProgress } from "../protocol/reindex.ts";
-import type { AuditEntry, CreatedRevocation, Revocation, Share } from "../protocol/rest.ts";
+import type { Share } from "../protocol/rest.ts";
+import type { AuditEntry, CreatedRevocation, Revocation } from "../protocol/rest-tenant.ts";
 import type {
   AnswerLinkRegistration,
   RevocableToken,

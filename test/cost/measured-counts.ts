@@ -12,7 +12,7 @@ export const MEASURED: MeasuredCounts = {
           messages: 0,
         },
         SubjectState: {
-          rows: 3,
+          rows: 4,
           calls: 1,
           messages: 0,
         },
@@ -87,12 +87,12 @@ export const MEASURED: MeasuredCounts = {
           messages: 3,
         },
         D1: {
-          rows: 6,
+          rows: 10,
           calls: 0,
           messages: 0,
         },
         SubjectState: {
-          rows: 4,
+          rows: 5,
           calls: 2,
           messages: 0,
         },
@@ -122,7 +122,7 @@ export const MEASURED: MeasuredCounts = {
           messages: 84,
         },
         D1: {
-          rows: 5,
+          rows: 9,
           calls: 0,
           messages: 0,
         },
@@ -142,7 +142,7 @@ export const MEASURED: MeasuredCounts = {
           messages: 41,
         },
         D1: {
-          rows: 10,
+          rows: 18,
           calls: 0,
           messages: 0,
         },
@@ -182,7 +182,7 @@ export const MEASURED: MeasuredCounts = {
           messages: 1,
         },
         D1: {
-          rows: 4,
+          rows: 7,
           calls: 0,
           messages: 0,
         },

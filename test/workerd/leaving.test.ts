@@ -1,5 +1,5 @@
 import { runInDurableObject } from "cloudflare:test";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { AcpSession } from "../../src/session/acp-session.ts";
 import type { Json } from "../fixtures/json.ts";
 import { events, get, type Opened, openSession, prompt, sessionStub, workspaceName } from "./fixtures.ts";
@@ -15,7 +15,7 @@ async function join({ workspace, sessionId }: Opened, query = ""): Promise<Clien
   return client;
 }
 
-type View = { clients: { role: string }[]; state: string; lifecycle: { closed: boolean } };
+type View = { queue: unknown[]; clients: { role: string }[]; state: string; lifecycle: { closed: boolean } };
 
 async function view({ workspace, sessionId }: Pick<Opened, "workspace" | "sessionId">): Promise<View> {
   return (await get(`/api/sessions/${sessionId}`, await token({ workspace }))).json();
@@ -118,7 +118,7 @@ describe("session/cancel", () => {
     const first = client.call("session/prompt", prompt(sessionId, "1"));
     const running = await agent.line();
     const theirs = other.call("session/prompt", prompt(sessionId, "theirs"));
-    await client.takeJson();
+    await vi.waitFor(async () => expect((await view(opened)).queue).toHaveLength(1));
     const mine = client.call("session/prompt", prompt(sessionId, "mine"));
     client.notify("session/cancel", { sessionId });
     expect((await client.until(mine)).response.result).toEqual({ stopReason: "cancelled" });

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import type { Revocation } from "../../protocol/rest.ts";
+import type { Revocation } from "../../protocol/rest-tenant.ts";
 import type { RevocationReach } from "../../protocol/revocation-reach.ts";
 import { CliError, EXIT } from "../cli-error.ts";
 import { ago, table } from "../text-format.ts";

@@ -9,13 +9,11 @@ import type {
 import type { ReindexProgress } from "../../protocol/reindex.ts";
 import type {
   AnswerLinks,
-  CreatedRevocation,
   CreatedShare,
   CreatedWebhook,
   ImportedSession,
   PermissionList,
   PermissionRequest,
-  RevocationList,
   SessionList,
   SessionView,
   ShareList,
@@ -24,6 +22,7 @@ import type {
   WorkspaceList,
   WorkspaceView,
 } from "../../protocol/rest.ts";
+import type { CreatedRevocation, RevocationList } from "../../protocol/rest-tenant.ts";
 import type { SecurityReport } from "../../protocol/security-report.ts";
 import type { ArchiveFilter, ChangedSession, SessionChange } from "../../protocol/session-change.ts";
 import { CliError, describeError, EXIT } from "../cli-error.ts";

@@ -43,6 +43,13 @@ export class HistoryArchive {
     return segment ? this.#readSegment(segment, use) : use();
   }
 
+  /** Folds a log whose beginning is in the archive, when no usable snapshot exists. */
+  async replay(): Promise<void> {
+    const journal = this.#journal;
+    while (!(await this.read(journal.state?.lastSeq ?? 0, () => journal.catchUp())));
+    journal.saveFolded();
+  }
+
   /** A single event; undefined if the archive has lost it. */
   async eventAt(seq: number): Promise<LogEvent | undefined> {
     try {

@@ -1,7 +1,7 @@
 import { type Caller, isTenantAdmin, mayAdminister } from "../../protocol/caller.ts";
 import { isoTime } from "../../protocol/iso-time.ts";
 import type { Limits } from "../../protocol/limits.ts";
-import type { AuditEntry } from "../../protocol/rest.ts";
+import type { AuditEntry } from "../../protocol/rest-tenant.ts";
 import type { Act } from "../client/audit.ts";
 
 export type AuditQuery = { after: number; limit: number; kind?: string | undefined };

@@ -1,6 +1,6 @@
 import { isoTime } from "../../protocol/iso-time.ts";
 import type { Limits } from "../../protocol/limits.ts";
-import type { Revocation } from "../../protocol/rest.ts";
+import type { Revocation } from "../../protocol/rest-tenant.ts";
 import type { RevocableToken, RevocationKind, RevocationOrder } from "../../protocol/rpc.ts";
 
 type Row = {

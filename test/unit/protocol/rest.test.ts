@@ -3,11 +3,11 @@ import { DEFAULT_LIMITS } from "../../../src/protocol/limits.ts";
 import {
   answerLinksRequest,
   PAGE_QUERY,
-  REVOCATION_REQUEST,
   SECRET_NAME,
   shareRequest,
   webhookRequest,
 } from "../../../src/protocol/rest.ts";
+import { REVOCATION_REQUEST } from "../../../src/protocol/rest-tenant.ts";
 
 describe("a page query", () => {
   test("has a default limit, and reads numbers from text", () => {

@@ -20,9 +20,10 @@ class Store {
   }
 }
 
-function accessTo(owner = OWNER, store = new Store()): Access {
+function accessTo({ tenant, workspace, sessionId } = OWNER, store = new Store()): Access {
   const access = new Access(store);
-  access.setOwner(owner);
+  const identity = { tenant, workspace, owner: "someone", agent: "demo", cwd: "/", request: 1 };
+  access.setOwnerOnce({ identity, sessionId });
   return access;
 }
 

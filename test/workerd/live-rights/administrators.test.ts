@@ -2,7 +2,7 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import type { Caller, Scope } from "../../../src/protocol/caller.ts";
-import type { Revocation } from "../../../src/protocol/rest.ts";
+import type { Revocation } from "../../../src/protocol/rest-tenant.ts";
 import { PAST_TABLES } from "../durable/past-schemas.ts";
 import { openSession, workspaceName } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";

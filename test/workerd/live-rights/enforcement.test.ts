@@ -1,7 +1,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
-import type { CreatedRevocation } from "../../../src/protocol/rest.ts";
+import type { CreatedRevocation } from "../../../src/protocol/rest-tenant.ts";
 import {
   connectionStub,
   holdUp,

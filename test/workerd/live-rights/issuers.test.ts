@@ -1,7 +1,7 @@
 import { env, exports } from "cloudflare:workers";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { AuditPage } from "../../../src/protocol/rest.ts";
+import type { AuditPage } from "../../../src/protocol/rest-tenant.ts";
 import { subjectStub } from "../fixtures.ts";
 import { setLimits } from "../limits.ts";
 import { JSON_TYPE } from "../peers/http-client.ts";

@@ -31,7 +31,8 @@ async function scene(): Promise<Scene> {
   await agent.line();
   agent.answer(asked, { stopReason: "end_turn" });
   await agent.durable();
-  const close = await second.client.request("session/close", { sessionId });
+  const end = { _meta: { "acp-edge/closeMeans": "end" } };
+  const close = await second.client.request("session/close", { sessionId, ...end });
   expect(close.response).toHaveProperty("result");
   const view = await (await ask("GET", `/api/sessions/${sessionId}`, bearer)).json();
   const { clients } = view as { clients: { connection: string }[] };

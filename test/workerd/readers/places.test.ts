@@ -52,7 +52,7 @@ describe("the places of a session", () => {
     const code = async (bearer: string, method?: string) => (await attach(bearer, method)).code;
     const first = await attach(link);
     expect([first.code, await code(link), await code(link)]).toEqual([undefined, undefined, -32004]);
-    expect([await code(colleague), await code(colleague), await code(colleague, "session/close")]).toEqual([
+    expect([await code(colleague), await code(colleague), await code(colleague, "session/resume")]).toEqual([
       undefined,
       -32004,
       -32004,

@@ -250,7 +250,7 @@ function heardBy({ host, agent }: Place): unknown[] {
 /** Observing by wish is a property of a connection: over REST, the token alone counts. */
 const BY_TOKEN = Object.keys(READERS).filter((name) => name !== "an observer by its own wish");
 
-describe("[I12] a reader", () => {
+describe("[I12] a reader", { timeout: 180_000 }, () => {
   test.each(Object.keys(READERS))("writes nothing by any message: %s", async (name) => {
     const place = await settledPlace();
     const subject = `reader-${crypto.randomUUID()}`;

@@ -1,6 +1,6 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
-import type { Revocation } from "../../../src/protocol/rest.ts";
+import type { Revocation } from "../../../src/protocol/rest-tenant.ts";
 import { get, type Opened, openSession, send, workspaceStub } from "../fixtures.ts";
 import { ALL_OF_A_CLIENT, mint, WORKSPACE_ADMIN } from "../tokens.ts";
 import { adminOf, ask, type Made, received, receiver, receiveWebhooks } from "./fixtures.ts";

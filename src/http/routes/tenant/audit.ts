@@ -1,5 +1,5 @@
 import { Hono } from "hono";
-import { AUDIT_QUERY, type AuditPage } from "../../../protocol/rest.ts";
+import { AUDIT_QUERY, type AuditPage } from "../../../protocol/rest-tenant.ts";
 import type { AppEnv } from "../../app-env.ts";
 import { parseQuery } from "../../input.ts";
 import { requireScope } from "../../middleware/authentication.ts";

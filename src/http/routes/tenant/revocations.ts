@@ -2,7 +2,11 @@ import { Hono } from "hono";
 import type { z } from "zod";
 import { isUuid } from "../../../protocol/ids.ts";
 import { unknownSession } from "../../../protocol/refusal.ts";
-import { type CreatedRevocation, REVOCATION_REQUEST, type RevocationList } from "../../../protocol/rest.ts";
+import {
+  type CreatedRevocation,
+  REVOCATION_REQUEST,
+  type RevocationList,
+} from "../../../protocol/rest-tenant.ts";
 import type { RevocationOrder } from "../../../protocol/rpc.ts";
 import { clearRevocationCache } from "../../../tenant/client/revocation-cache.ts";
 import type { AppEnv } from "../../app-env.ts";

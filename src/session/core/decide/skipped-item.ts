@@ -3,8 +3,9 @@ import { isFault, mustReadFrame, readFrame } from "../../../protocol/frame.ts";
 import { parseHostEvent } from "../../../protocol/host-wire.ts";
 import { type MessageHead, readHead } from "../../../protocol/message-head.ts";
 import { tell } from "./agent-process.ts";
+import { refuse } from "./asking.ts";
 import type { Batch } from "./batch.ts";
-import { hostItem, refuse } from "./host-items.ts";
+import { hostItem } from "./host-items.ts";
 
 /**
  * Skips an item of the run that the session cannot record, or that ended its object again and again. An `error` fact

@@ -143,10 +143,14 @@ function asksClient({ frame }: FrameEvent): boolean {
   return frame.kind === "request" || frame.method === "$/cancel_request";
 }
 
-/** A notice, of the agent or of the gateway, concerns the moment, so a replay leaves it out. */
+/**
+ * A notice, of the agent or of the gateway, concerns the moment, so a replay leaves it out. The secret values that an
+ * import lacks concern the session for as long as it lives, and nobody was attached when it was imported.
+ */
 function isNotice(frame: Frame): boolean {
   const { sessionUpdate, _meta } = recordOf(paramsOf(frame).update);
-  return sessionUpdate === "notice" || recordOf(_meta)[MetaKey.noticeEvent] !== undefined;
+  const event = recordOf(_meta)[MetaKey.noticeEvent];
+  return sessionUpdate === "notice" || (event !== undefined && event !== "session.imported");
 }
 
 /** Whether an event of the agent is about this session, and not about that of a sub-agent. */
