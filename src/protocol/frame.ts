@@ -70,6 +70,8 @@ type Spans = {
   path: Span | undefined;
   /** `additionalDirectories` in `params`: like `cwd`. */
   additionalDirectories: Span | undefined;
+  /** The member that does not count in a response with both a result and an error. */
+  surplus: Span | undefined;
 };
 
 export type FrameFault =
@@ -102,8 +104,8 @@ function read(raw: string, value: unknown, isStrict: boolean): Frame | FrameFaul
   if (!isRecord(value)) return { fault: Array.isArray(value) ? "batch" : "not-object" };
   const located = membersIn(raw);
   if (!located) return TOO_COMPLEX;
-  const frame = classify(raw, value, located.spans);
-  return isStrict && (isAmbiguous(located, value) || hasRepeatedMember(frame))
+  const frame = classify(raw, withoutSurplus(raw, value, located), located.spans);
+  return isStrict && (isAmbiguous(located, value) || hasRepeatedMember(frame, value))
     ? { fault: "ambiguous", frame }
     : frame;
 }
@@ -126,6 +128,27 @@ function classify(raw: string, value: JsonObject, spans: Spans): Frame {
   return isResponse && idText !== undefined
     ? { raw, value, kind: "response", idText, method: undefined, sessionId, spans }
     : { raw, value, kind: "invalid", idText, method: undefined, sessionId, spans };
+}
+
+/**
+ * JSON-RPC allows a response one of `result` and `error`. Of both the error counts, unless it is null. The other member is
+ * as good as absent: readers of the frame do not find it, and rewriting drops it.
+ */
+function withoutSurplus(raw: string, value: JsonObject, { spans, outcomes }: Located): JsonObject {
+  if (!("result" in value && "error" in value) || "method" in value) return value;
+  const { result, error, ...rest } = value;
+  const surplus = error == null ? outcomes.error : outcomes.result;
+  if (surplus) spans.surplus = wholeMember(raw, surplus);
+  if (error == null) return { ...rest, result };
+  spans.sessionId = undefined;
+  return { ...rest, error };
+}
+
+/** A member of an object, from its value, with the comma that parts the member from a neighbour. Its name has no quotes. */
+function wholeMember(raw: string, { start, end }: Span): Span {
+  const name = raw.lastIndexOf('"', raw.lastIndexOf('"', start - 1) - 1);
+  const next = skipSpace(raw, end);
+  return raw[next] === "," ? { start: name, end: next + 1 } : { start: raw.lastIndexOf(",", name), end };
 }
 
 const TOO_COMPLEX: FrameFault = { fault: "too-complex" };
@@ -177,9 +200,9 @@ export function isFault(read: Frame | FrameFault): read is FrameFault {
 const PLACES = ["id", "sessionId", "requestId", "cwd", "path", "additionalDirectories"] as const;
 
 /** New texts for the spans that a gateway may rewrite, each a JSON value. */
-export type Rewrite = { [Place in keyof Spans]?: string };
+export type Rewrite = { [Place in (typeof PLACES)[number]]?: string };
 
-/** The frame's text with the given spans replaced. Spans that the frame does not have are ignored. */
+/** The frame's text with the given spans replaced, and without a surplus member. Spans that the frame does not have are ignored. */
 export function rewrite(frame: Frame, texts: Rewrite): string {
   const edits: { span: Span; text: string }[] = [];
   for (const place of PLACES) {
@@ -187,6 +210,7 @@ export function rewrite(frame: Frame, texts: Rewrite): string {
     const text = texts[place];
     if (span && text !== undefined) edits.push({ span, text });
   }
+  if (frame.spans.surplus) edits.push({ span: frame.spans.surplus, text: "" });
   edits.sort((a, b) => a.span.start - b.span.start);
   let out = "";
   let at = 0;
@@ -219,6 +243,8 @@ type Located = {
   members: number;
   params: number;
   result: number;
+  /** The values of `result` and `error`. */
+  outcomes: { result?: Span; error?: Span };
 };
 
 /** Members of a message, and spellings that some parsers take for them: Go's, for one, folds case as Unicode does. */
@@ -239,7 +265,7 @@ function isAmbiguous(located: Located, value: JsonObject): boolean {
  * Whether an object anywhere in a request or a response has a member twice. Requests and responses are what the gateway
  * decides by: a policy or a rule must see what the receiver sees. Notifications, which agents stream, are not walked.
  */
-function hasRepeatedMember({ kind, raw, value }: Frame): boolean {
+function hasRepeatedMember({ kind, raw }: Frame, value: JsonObject): boolean {
   return (kind === "request" || kind === "response") && countMembersIn(raw) !== countMembersWithin(value);
 }
 
@@ -266,6 +292,7 @@ function noSpans(): Spans {
     cwd: undefined,
     path: undefined,
     additionalDirectories: undefined,
+    surplus: undefined,
   };
 }
 
@@ -278,6 +305,7 @@ function locate(raw: string): Located {
   let members = 0;
   let paramsMembers = 0;
   let resultMembers = 0;
+  const outcomes: Located["outcomes"] = {};
   eachMember(raw, skipSpace(raw, 0), (key, start) => {
     members += 1;
     switch (key) {
@@ -305,6 +333,7 @@ function locate(raw: string): Located {
         } else {
           result = inner;
           resultMembers = count;
+          outcomes.result = { start, end };
         }
         return end;
       }
@@ -312,8 +341,12 @@ function locate(raw: string): Located {
         hasMethod = isStringAt(raw, start);
         return skipValue(raw, start, MAX_DEPTH);
       case "jsonrpc":
-      case "error":
         return skipValue(raw, start, MAX_DEPTH);
+      case "error": {
+        const end = skipValue(raw, start, MAX_DEPTH);
+        outcomes.error = { start, end };
+        return end;
+      }
       default:
         if (MEMBER_VARIANT.test(key)) hasVariant = true;
         return skipValue(raw, start, MAX_DEPTH);
@@ -322,7 +355,7 @@ function locate(raw: string): Located {
   const spans = (hasMethod ? params : undefined) ?? noSpans();
   spans.id = id;
   if (!hasMethod) spans.sessionId = result?.sessionId;
-  return { spans, hasVariant, members, params: paramsMembers, result: resultMembers };
+  return { spans, hasVariant, members, params: paramsMembers, result: resultMembers, outcomes };
 }
 
 const SESSION_ID_CHARS = "sessionId".length;

@@ -90,8 +90,11 @@ describe("a faulty client", () => {
     expect(frames).toMatchObject([{ source: "client", payload: { direction: "out" } }]);
   });
 
-  test("gets -32601 for an unknown method without a session", async () => {
-    expect(await client.request("_vendor/nobody", {})).toMatchObject({ error: { code: -32601 } });
+  test.each([
+    ["from the gateway", "nobody/knows"],
+    ["from the agent, for a method of a vendor", "_vendor/nobody"],
+  ])("gets -32601 %s, for an unknown method without a session", async (_, method) => {
+    expect(await client.request(method, {})).toMatchObject({ error: { code: -32601 } });
     await goesOn();
   });
 

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CLIENT_CLAIMS, HOST_CLAIMS, loadSigner } from "../../src/cli/token-signer.ts";
+import { ExtensionMethod } from "../../src/protocol/extensions.ts";
 import { randomFrom } from "../fixtures/random.ts";
 import { Client } from "./client.ts";
 import * as attackers from "./fuzz/attackers.ts";
@@ -104,8 +105,10 @@ test(`random and damaged messages harm nobody (FUZZ_SEED=${SEED})`, { timeout: T
   expect(troubles).toEqual([]);
 
   expect(overheard).toBe(0);
+  // On a slow machine the bystander reads so much meanwhile that the gateway asks whether it still does.
   const strange = bystander.wire.entries.filter(
-    ({ by, message }) => by === "them" && message.method !== undefined && message.params?.sessionId !== quiet,
+    ({ by, message: { method, params } }) =>
+      by === "them" && method !== undefined && method !== ExtensionMethod.ping && params?.sessionId !== quiet,
   );
   expect(strange).toEqual([]);
 

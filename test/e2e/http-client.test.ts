@@ -95,7 +95,8 @@ test("errors come back to the request that caused them", async () => {
   const unknown = crypto.randomUUID();
   await expect(client.load(unknown)).rejects.toMatchObject({ code: -32002 });
   await expect(client.prompt(unknown, "x")).rejects.toMatchObject({ code: -32002 });
-  await expect(client.agent.request("_no/such", {})).rejects.toMatchObject({ code: -32601 });
+  for (const method of ["no/such", "_no/such"])
+    await expect(client.agent.request(method, {})).rejects.toMatchObject({ code: -32601 });
   expect(await client.newSession()).toMatch(/^[0-9a-f-]{36}$/);
 });
 

@@ -64,7 +64,7 @@ test("every message of a session's life, seen by two clients, is valid by the sc
   await ask(second, "session/load", attach);
   await ask(second, "session/list", {});
   await ask(second, "session/list", { cwd });
-  await ask(second, "session/close", { sessionId });
+  await ask(second, "session/close", { sessionId, _meta: { "acp-edge/closeMeans": "end" } });
   expect((await ask(first, "session/prompt", prompt(sessionId, "closed"))).error).toBeDefined();
   await ask(first, "session/delete", { sessionId });
 

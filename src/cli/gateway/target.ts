@@ -55,9 +55,12 @@ export function resolveTarget(
   const url = gatewayUrl(given.values.url);
   if (!isSecureUrl(url) && !isInsecureAllowed(url, options, env, profile))
     throw new CliError(insecureUrlMessage(url), EXIT.usage);
-  const source = tokenLayer(layers, url, profile);
+  // The query of the address counts as a part of the layer that has the address.
+  const inAddress = { origin: given.origin, values: namedIn(given.values.url) };
+  const all = layers.toSpliced(layers.indexOf(given) + 1, 0, inAddress);
+  const source = tokenLayer(all, url, profile);
   const tokens = new TokenSource(source?.values ?? {});
-  const [workspace, agent] = [pick(layers, "workspace"), pick(layers, "agent")];
+  const [workspace, agent] = [pick(all, "workspace"), pick(all, "agent")];
   return {
     url,
     ...(workspace !== undefined && { workspace }),
@@ -78,6 +81,17 @@ export function gatewayUrl(text: string): string {
     );
   const path = url.pathname.replace(/(?<!\/)\/+$/, "").replace(/\/acp$/, "");
   return `${protocol}//${url.host}${path}`;
+}
+
+/** The members of a target that an address can name in its query, as the gateway reads the address of a WebSocket. */
+const QUERY = ["workspace", "agent", "token"] as const;
+
+function namedIn(address: string): TargetOptions {
+  const query = new URL(address).searchParams;
+  const unknown = [...query.keys()].find((name) => !QUERY.some((known) => known === name));
+  if (unknown !== undefined)
+    throw new CliError(`an address names a ${QUERY.join(", ")}, and no ${unknown}`, EXIT.usage);
+  return Object.fromEntries(QUERY.map((name) => [name, query.get(name) ?? undefined]));
 }
 
 /** The address of the ACP WebSocket. */

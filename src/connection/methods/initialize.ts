@@ -32,8 +32,16 @@ export function initializeResult(
       ...(retentionSeconds !== undefined && { transport: { resumable: { retentionSeconds } } }),
       sessionCapabilities: { ...recordOf(own.sessionCapabilities), ...OWN_CAPABILITIES.sessionCapabilities },
     },
-    authMethods: agent?.authMethods ?? [],
+    authMethods: usableLogins(agent?.authMethods),
   };
+}
+
+/**
+ * A client would run a login in a terminal with the command of its agent, on its own machine. Behind the gateway that
+ * command is the client's way to the gateway, and the agent keeps its login on the host. So no client can use such a login.
+ */
+function usableLogins(methods: unknown): unknown[] {
+  return Array.isArray(methods) ? methods.filter((method) => recordOf(method).type !== "terminal") : [];
 }
 
 /** MCP over ACP needs the one client that has the server, and the agent talks to all clients of a session. */

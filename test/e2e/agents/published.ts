@@ -34,6 +34,7 @@ export const CLAUDE: PublishedAgent = {
     IS_SANDBOX: "1",
   }),
   asks: true,
+  // The adapter has the output from the result of the tool, so one update brings all of it after the command has ended.
   outputOf: terminalOutput,
 };
 

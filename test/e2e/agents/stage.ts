@@ -91,12 +91,13 @@ export class Stage {
     const asker = await this.reconnect();
     asker.answering = () => undefined;
     await asker.request("session/resume", { sessionId, cwd: this.root });
+    // The first client would answer the question, and its transcript is compared with that of the direct client.
+    await this.through.client.end();
     asker.send({
       id: "question",
       method: "session/prompt",
       params: { sessionId, prompt: text("[[ask Which colour?]]") },
     });
-    await this.through.client.end();
     type Question = { id: string; sessionId: string };
     let question: Question | undefined;
     await eventually(async () => {

@@ -12,6 +12,7 @@ afterAll(() => model[Symbol.asyncDispose]());
 tckSuite(
   {
     id: "qwen-code",
+    // Qwen Code says that all its logins need a terminal, so the client is shown none; this one works without.
     login: "openai",
     prompts: {
       hello: "hello [[say 3]]",

@@ -20,6 +20,31 @@ function frame(raw: string): Frame {
 
 const nested = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
 
+describe("a response with both a result and an error", () => {
+  test.each([
+    [
+      '{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"},"error":{"code":1}}',
+      '{"jsonrpc":"2.0","id":9,"error":{"code":1}}',
+    ],
+    ['{"id":1, "error":{"code":1} , "result" : "x"}', '{"id":9, "error":{"code":1} }'],
+    ['{ "\\u0072esult":[1,2],"error":{},"id":1}', '{ "error":{},"id":9}'],
+    ['{"result":{"sessionId":"s"},"error":null,"id":1}', '{"result":{"sessionId":"t"},"id":9}'],
+    ['{"id":1,"result":null,"error":null}', '{"id":9,"result":null}'],
+  ])("%s is forwarded with one of them", (raw, forwarded) => {
+    const read = frame(raw);
+    expect(read.kind).toBe("response");
+    const text = rewrite(read, { id: "9", sessionId: '"t"' });
+    expect(text).toBe(forwarded);
+    expect(read.value).toEqual(frame(rewrite(read, {})).value);
+    expect(read.sessionId).toBe(frame(rewrite(read, {})).sessionId);
+  });
+
+  test("keeps the text of its sender", () => {
+    const raw = '{"id":1,"result":{},"error":{}}';
+    expect(frame(raw)).toMatchObject({ raw, value: { id: 1, error: {} } });
+  });
+});
+
 describe("readFrame", () => {
   test.each([
     ['{"jsonrpc":"2.0","id":1,"method":"a"}', "request", "1"],

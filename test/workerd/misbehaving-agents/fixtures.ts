@@ -9,14 +9,7 @@ import { token } from "../tokens.ts";
  * Cases that fail today, each with the reason. A case that passes and is still here fails, so no entry outlives its
  * reason.
  */
-const PENDING: Record<string, string> = {
-  result_and_error: "an answer with both a result and an error is passed on as it is",
-  resume_replays_history: "history that an agent replays on session/resume is taken for news",
-  boolean_option_unadvertised: "options are passed on whatever the client can show",
-  terminal_auth_unadvertised: "ways to log in are passed on whatever the client can do",
-  calls_elicitation_unadvertised: "questions are passed on whatever the client offers",
-  gated_by_auth: "a login reaches only the processes that are there",
-};
+const PENDING: Record<string, string> = {};
 
 /**
  * A test of one way to misbehave, under the name of the agent in the ACP compatibility kit that does so

@@ -52,7 +52,7 @@ describe("an agent whose answers are wrong", () => {
     expect((await client.until(id)).response.result).toEqual({ stopReason: "end_turn" });
   });
 
-  misbehaves("result_and_error", "the client gets one of both, never both", async () => {
+  misbehaves("result_and_error", "the client gets the error, and the log notes a violation", async () => {
     const session = await opened();
     const { client, agent } = session.all;
     const { id, request } = await session.prompted();
@@ -61,7 +61,8 @@ describe("an agent whose answers are wrong", () => {
       JSON.stringify({ jsonrpc: "2.0", id: request.id, result: { stopReason: "end_turn" }, error }),
     );
     const { response } = await client.until(id);
-    expect("result" in response).not.toBe("error" in response);
+    expect(response).toEqual({ jsonrpc: "2.0", id, error });
+    expect(await session.violations()).toEqual(["resultAndError"]);
     await session.worksOn();
   });
 

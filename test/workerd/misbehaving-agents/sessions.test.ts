@@ -17,6 +17,7 @@ describe("an agent that ends its turns wrongly", () => {
     const { id, request } = await session.prompted();
     agent.answer(request, { stopReason: "finished" });
     expect((await client.until(id)).response.result).toEqual({ stopReason: "finished" });
+    expect(await session.violations()).toEqual(["unknownStopReason"]);
     expect(await session.view()).toMatchObject({ turn: null });
     await session.worksOn();
   });

@@ -1,3 +1,4 @@
+import { type ResponseFrame, resultOf } from "../../../protocol/frame.ts";
 import type { Violations } from "../state/violations.ts";
 import type { Batch } from "./batch.ts";
 
@@ -29,6 +30,30 @@ function logViolation(batch: Batch, frame: number, violation: keyof Violations):
     ...(inTurn === LOGGED_PER_TURN ? { last: true } : {}),
   });
 }
+
+/** Adds a fact for each rule that an answer breaks. There is one answer per request, so nothing counts these cases. */
+export function logBadAnswer(batch: Batch, seq: number, frame: ResponseFrame, method: string): void {
+  const log = (violation: string, detailCode: string, message: string) =>
+    batch.fact("gateway", "error", {
+      ...{ origin: "agent", code: null, detailCode, message, violation, frame: seq },
+    });
+  if (frame.spans.surplus)
+    log("resultAndError", "result_and_error", "The agent answered with both a result and an error");
+  if (method === "session/prompt" && "result" in frame.value && !hasStopReason(frame))
+    log(
+      "unknownStopReason",
+      "unknown_stop_reason",
+      "The agent ended a turn for a reason that ACP does not have",
+    );
+}
+
+function hasStopReason(frame: ResponseFrame): boolean {
+  return STOP_REASONS.has(resultOf(frame).stopReason);
+}
+
+const STOP_REASONS: ReadonlySet<unknown> = new Set([
+  ...["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"],
+]);
 
 /** Of each kind: an agent that breaks a rule with every frame must not double its log. */
 const LOGGED_PER_TURN = 20;

@@ -22,14 +22,14 @@ import {
 import { isLogin, isMcpMessage, isUnknownIo } from "../../../protocol/methods.ts";
 import { abilityFor } from "../../../protocol/question.ts";
 import type { Route } from "../events/event.ts";
-import { chunkKey, chunkText, isOfSession } from "../state/fold-frame.ts";
+import { chunkKey, chunkText, isConversation, isOfSession } from "../state/fold-frame.ts";
 import type { SessionState } from "../state/state.ts";
 import { STATE_BUDGET } from "../state/state-budget.ts";
 import { isToolCall } from "../state/tool-calls.ts";
 import { isSetter } from "../state/wanted-settings.ts";
 import { agentSessionOpened, isOpening, loggedIn, openAgentSession, tell } from "./agent-process.ts";
 import { cancelledByAgent, logClientOperation } from "./agent-requests.ts";
-import { recordWithViolations } from "./agent-violations.ts";
+import { logBadAnswer, recordWithViolations } from "./agent-violations.ts";
 import { answerRoute } from "./answers.ts";
 import { agentRequest } from "./asking.ts";
 import type { Batch } from "./batch.ts";
@@ -208,7 +208,8 @@ function receiversOf(method: string): Route {
 /**
  * An update before the answer to session/new waits for that answer, because clients do not know the session before.
  * Updates between the gateway's session/load and its answer are the agent's memory of a conversation that the log has
- * already. They are logged as replay, and clients do not get them. A workspace can have chunks that repeat the one before
+ * already. They are logged as replay, and clients do not get them. ACP lets no agent replay on session/resume; the
+ * conversation of an agent that does so all the same is taken alike, and its settings count. A workspace can have chunks that repeat the one before
  * them kept from clients as well; by default they pass, because "ha" "ha" is a legitimate answer.
  */
 function replayRoute(state: SessionState, frame: NotificationFrame): Route {
@@ -220,7 +221,7 @@ function replayRoute(state: SessionState, frame: NotificationFrame): Route {
     frame.sessionId !== state.context.acpSessionId
   )
     return isFull(state) ? { early: true } : { early: true, stop: "held" };
-  if (opening !== "session/load") return {};
+  if (opening !== "session/load" && !(opening === "session/resume" && isConversation(frame))) return {};
   const text = chunkText(frame);
   const isDuplicate = text !== null && text === state.lastReplayed && state.run?.duplicateChunks !== "off";
   return { stop: isDuplicate ? "duplicate" : "replay" };
@@ -272,10 +273,14 @@ function agentAnswer(batch: Batch, frame: ResponseFrame): void {
     batch.frame("agent", "in", frame, { stop: "stray" });
     return;
   }
-  if (isOpening(pending)) return agentSessionOpened(batch, frame, seq, pending);
   const { method, connection } = pending;
+  if (isOpening(pending)) {
+    const at = batch.nextSeq;
+    agentSessionOpened(batch, frame, seq, pending);
+    return logBadAnswer(batch, at, frame, method);
+  }
   const shown = isSetter(method) ? shownSettings(state) : undefined;
-  batch.frame("agent", "in", frame, answerRoute(seq, pending));
+  logBadAnswer(batch, batch.frame("agent", "in", frame, answerRoute(seq, pending)), frame, method);
   noteUnreadable(batch, frame, method);
   if (shown) tellChanges(batch, shown, connection);
   if (shown && connection === undefined && state.wanted) restoreSettings(batch);

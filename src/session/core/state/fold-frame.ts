@@ -155,6 +155,17 @@ const TEXT_CHUNKS: ReadonlySet<string> = new Set([
   "user_message_chunk",
 ]);
 
+/** Whether an update is part of the conversation, which the log has for ever, and not of the agent's settings. */
+export function isConversation(frame: Frame): boolean {
+  const { update } = paramsOf(frame);
+  return isToolCall(update) || CONVERSATION.has(String(recordOf(update).sessionUpdate));
+}
+
+const CONVERSATION: ReadonlySet<string> = new Set([
+  ...TEXT_CHUNKS,
+  ...["plan", "plan_update", "plan_removed", "compaction_update", "compaction_summary_chunk"],
+]);
+
 /** A request of the gateway may carry out a client's request; the answer then goes to that client. */
 function requestToAgent(state: SessionState, frame: RequestFrame, route: Route): RequestToAgent {
   const { method } = frame;

@@ -57,6 +57,32 @@ describe("the target of a command", () => {
     expect(await resolveTarget({ url: "wss://work.example/acp" }, home()).token()).toBe("work-token");
   });
 
+  test("has the workspace and the agent of its address, unless the command line says otherwise", () => {
+    const env = home();
+    const url = "wss://work.example/acp?agent=b&workspace=x";
+    expect(resolveTarget({ url }, env)).toMatchObject({ workspace: "x", agent: "b" });
+    expect(resolveTarget({ url, agent: "option" }, env)).toMatchObject({ workspace: "x", agent: "option" });
+    const variables = { ...env, ACP_EDGE_URL: url, ACP_EDGE_AGENT: "from-env" };
+    expect(resolveTarget({}, variables)).toMatchObject({ workspace: "x", agent: "from-env" });
+    expect(resolveTarget({ url: "https://work.example" }, variables)).toMatchObject({ workspace: "w" });
+  });
+
+  test("has the token of its address, which other layers and gateways do not get", async () => {
+    const env = home();
+    const url = "ws://127.0.0.1:8790/acp?token=in-address";
+    const target = resolveTarget({ url }, { ...env, ACP_EDGE_TOKEN: "env-token" });
+    expect(target.url).toBe("http://127.0.0.1:8790");
+    expect(await target.token()).toBe("in-address");
+    expect(await resolveTarget({ url, token: "option" }, env).token()).toBe("option");
+    const elsewhere = resolveTarget({ url: "https://other.example" }, { ...env, ACP_EDGE_URL: url });
+    await expect(elsewhere.token()).rejects.toThrow("no token is configured");
+  });
+
+  test("is refused where the address has anything else in its query", () => {
+    const url = "wss://work.example/acp?role=observer";
+    expect(() => resolveTarget({ url }, home())).toThrow("and no role");
+  });
+
   test("runs a token command once, and again for a fresh token", async () => {
     const env = home();
     const counter = join(env.XDG_CONFIG_HOME, "count");

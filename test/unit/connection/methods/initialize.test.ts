@@ -38,6 +38,15 @@ describe("the answer to initialize", () => {
     });
   });
 
+  test("shows no login in a terminal, and no logins where the agent has no list of them", () => {
+    const key = { id: "key", name: "Key" };
+    const variable = { id: "variable", name: "Variable", type: "env_var" };
+    const authMethods = [key, { id: "tty", name: "Terminal", type: "terminal" }, variable];
+    expect(initializeResult({ authMethods }).authMethods).toEqual([key, variable]);
+    expect(initializeResult({ authMethods: "key" }).authMethods).toEqual([]);
+    expect(initializeResult(null).authMethods).toEqual([]);
+  });
+
   test("says for how long a transport resumes streams", () => {
     expect(initializeResult(null, 300)).toMatchObject({
       agentCapabilities: { transport: { resumable: { retentionSeconds: 300 } } },

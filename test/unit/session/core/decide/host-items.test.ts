@@ -138,6 +138,25 @@ describe("a process that starts", () => {
     expect(session.state.turns.recent.at(-1)).toMatchObject({ updates: 0 });
   });
 
+  test("resumes the agent session after a restart: a conversation is no news, and settings are", () => {
+    const session = openSession();
+    session.exit(0);
+    session.prompt("again");
+    expect(brief(startProcess(session, "run-2", { sessionCapabilities: { resume: {} } }))).toContain(
+      "gateway out session/resume",
+    );
+    const chunk = { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "hi" } };
+    const call = { sessionUpdate: "tool_call", toolCallId: "t1", title: "Read", status: "completed" };
+    for (const update of [chunk, call, { sessionUpdate: "plan", entries: [] }])
+      expect(brief(session.update(update))).toEqual(["agent in session/update replay"]);
+    const commands = { sessionUpdate: "available_commands_update", availableCommands: [{ name: "test" }] };
+    expect(brief(session.update(commands))).toEqual(["agent in session/update"]);
+    expect(session.state.report.toolCalls.total).toBe(0);
+    expect(session.state.report.commands).not.toBeNull();
+    session.answer(seqOf(session.log, "session/resume", "gateway"), {});
+    expect(brief(session.update(chunk))).toEqual(["agent in session/update"]);
+  });
+
   test("is not checked for repetitions in its replay where the workspace wants none checked", () => {
     const session = openSession();
     session.exit(0);
@@ -161,6 +180,43 @@ describe("a process that starts", () => {
       previous: "agent-session",
     });
     expect(brief(events)).toContain("gateway in session/update");
+  });
+});
+
+describe("an answer that breaks a rule", () => {
+  test("with both a result and an error is an error, and the log has the agent's text", () => {
+    const session = openSession();
+    const [prompt] = session.prompt("go");
+    const both = { result: { stopReason: "end_turn" }, error: { code: 7, message: "both" } };
+    const events = session.agent({ id: prompt?.seq as number, ...both });
+    expect(brief(events)).toEqual(["agent in response", "error", "turn.failed"]);
+    expect(payloadOf(events, "error")).toMatchObject({
+      violation: "resultAndError",
+      frame: events[0]?.seq,
+    });
+    expect(payloadOf(events, "turn.failed")).toMatchObject({ error: both.error });
+    expect(JSON.parse(session.frame(({ seq }) => seq === events[0]?.seq).frame.raw)).toMatchObject(both);
+  });
+
+  test("to session/new counts as an error with both as well", () => {
+    const session = new SessionScript();
+    session.open();
+    startProcess(session);
+    const events = session.agent({
+      id: seqOf(session.log, "session/new", "gateway"),
+      result: { sessionId: "agent-session" },
+      error: { code: 1, message: "no key" },
+    });
+    expect(session.state).toMatchObject({ agent: "failed", context: { acpSessionId: null } });
+    expect(payloadOf(events.slice(-1), "error")).toMatchObject({ violation: "resultAndError" });
+  });
+
+  test.each(["finished", undefined])("with the stop reason %s ends the turn", (stopReason) => {
+    const session = openSession();
+    const [prompt] = session.prompt("go");
+    const events = session.answer(prompt?.seq as number, { stopReason });
+    expect(brief(events)).toEqual(["agent in response", "error", "turn.completed"]);
+    expect(payloadOf(events, "error")).toMatchObject({ violation: "unknownStopReason" });
   });
 });
 
