@@ -13,6 +13,7 @@ import { HiddenPathMoved, HiddenPaths } from "./isolation/hidden-paths.ts";
 import type { Isolation } from "./isolation/isolation.ts";
 import type { HostRefusal } from "./link/control-link.ts";
 import { HOST_USAGE, type HostCommandLine, InsecureGateway, readCommandLine } from "./options.ts";
+import { closeInheritedDescriptors } from "./os/inherited-descriptors.ts";
 import { ProcessGroupRecords } from "./os/process-group-records.ts";
 
 /** The exit codes are documented in the usage text: a supervisor decides by them whether to restart the host. */
@@ -48,6 +49,9 @@ try {
   process.stderr.write(`${reasonOf(error)}\n${usage}`);
   process.exit(EXIT.usage);
 }
+
+// The token has been read, and no process of an agent has started.
+closeInheritedDescriptors();
 
 const { workspace, name, root } = options;
 const identity = { workspace, name, root };

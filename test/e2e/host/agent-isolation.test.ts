@@ -1,7 +1,16 @@
 /** Agents that try to read what belongs to the host and to each other, in every isolation of this machine. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -190,7 +199,11 @@ describe.each(KINDS)("an agent isolated by $name", (kind) => {
 });
 
 describe("a host", () => {
-  async function startMain(args: string[], env: NodeJS.ProcessEnv = {}, uid?: number) {
+  async function startMain(
+    args: string[],
+    env: NodeJS.ProcessEnv = {},
+    { uid, leaked = {} }: { uid?: number; leaked?: Record<number, number> } = {},
+  ) {
     const gateway = await FakeGateway.start();
     onTestFinished(() => gateway.close());
     const [root, state] = [temporaryDirectory(), temporaryDirectory()];
@@ -204,12 +217,13 @@ describe("a host", () => {
         ...{ HOME: root, XDG_STATE_HOME: "", XDG_CONFIG_HOME: "", ACP_EDGE_HOST_STATE: join(state, "own") },
         ...env,
       },
-      stdio: ["ignore", "ignore", "pipe"],
+      // Gaps stay closed.
+      stdio: Array.from({ length: 300 }, (_, fd) => (fd === 2 ? "pipe" : (leaked[fd] ?? "ignore"))),
       ...(uid !== undefined && { uid, gid: uid }),
     });
     onTestFinished(() => void main.kill("SIGKILL"));
     let log = "";
-    main.stderr.setEncoding("utf8").on("data", (text: string) => {
+    main.stderr?.setEncoding("utf8").on("data", (text: string) => {
       log += text;
     });
     return { gateway, main, root, state, log: () => log };
@@ -227,6 +241,41 @@ describe("a host", () => {
     const output = await inAgent(gateway, session, ["-c", LOOK, "sh", "/nonexistent", "/nonexistent"]);
     expect(output).toContain("looked");
     expect(output).not.toContain("TOKEN-SECRET");
+  });
+
+  test.each(["none", ...KINDS.map(({ name }) => name)])(
+    "passes none of its descriptors on, to agents isolated by %s",
+    async (name) => {
+      const { choice, user } = KINDS.find((kind) => kind.name === name) ?? { choice: "none" };
+      const file = join(temporaryDirectory(), "file");
+      writeFileSync(file, "LEAKED-SECRET");
+      const leak = openSync(file, "r");
+      onTestFinished(() => closeSync(leak));
+      // A shell gives its own files numbers like these.
+      const leaked = { 5: leak, 63: leak, 251: leak };
+      const isolation = ["--isolation", choice, ...(user === undefined ? [] : ["--agent-user", user])];
+      const { gateway, main } = await startMain(isolation, { ACP_EDGE_HOST_TOKEN: "t" }, { leaked });
+      const session = await ready(gateway, "s", "custom");
+      // The list is read through the next free number.
+      const args = ["-c", "ls /proc/self/fd; echo end; cat <&63; cat <&251; cat /proc/$PPID/fd/[3-9]*"];
+      for (const output of [
+        await inAgent(gateway, session, args),
+        await inTerminal(gateway, session, args),
+      ]) {
+        expect(output).toMatch(/^0\n1\n2\n3\nend\n/);
+        expect(output).not.toContain("LEAKED-SECRET");
+      }
+      expect(readdirSync(`/proc/${main.pid}/fd`)).not.toContain("251");
+    },
+  );
+
+  test("reads its token from a descriptor of any number", async () => {
+    const file = join(temporaryDirectory(), "token");
+    writeFileSync(file, "t");
+    const leak = openSync(file, "r");
+    onTestFinished(() => closeSync(leak));
+    const { gateway } = await startMain(["--token-fd", "63"], {}, { leaked: { 63: leak } });
+    await gateway.until(() => gateway.said("hello")[0]);
   });
 
   test("says how agents are isolated, at start and to the gateway", async () => {
@@ -259,7 +308,7 @@ describe("a host", () => {
 
   test.runIf(process.getuid?.() === 0)("refuses to start if its user may not change to another", async () => {
     const env = { ACP_EDGE_HOST_TOKEN: "t" };
-    const { main, log } = await startMain(["--agent-user", "nobody"], env, 1);
+    const { main, log } = await startMain(["--agent-user", "nobody"], env, { uid: 1 });
     expect(await once(main, "exit")).toEqual([9, null]);
     expect(log()).toMatch(/agents cannot be isolated.*user: setpriv: .*not permitted/);
   });
