@@ -7,15 +7,19 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { descendants, processTable } from "../../../src/cli/local/process-tree.ts";
+import { keyPath } from "../../../src/cli/token-signer.ts";
+import { rememberLocalState } from "../../../src/node/local-states.ts";
 import { temporaryDirectory } from "../../fixtures/temporary-directory.ts";
+import { startGateway } from "../gateway.ts";
 import { FakeGateway, type FakeSession } from "./fake-gateway.ts";
 import { FIXTURE, fixture, startHost } from "./harness.ts";
 import { isolate, KINDS, processesWith } from "./isolations.ts";
@@ -276,6 +280,40 @@ describe("a host", () => {
     onTestFinished(() => closeSync(leak));
     const { gateway } = await startMain(["--token-fd", "63"], {}, { leaked: { 63: leak } });
     await gateway.until(() => gateway.said("hello")[0]);
+  });
+
+  test("keeps the keys of a gateway that starts later from its agents, and its state from the next", async () => {
+    const XDG_STATE_HOME = process.env.XDG_STATE_HOME as string;
+    const { gateway } = await startMain([], { ACP_EDGE_HOST_TOKEN: "t", XDG_STATE_HOME });
+    const session = await ready(gateway, "s", "custom");
+    await using younger = await startGateway();
+    const keys = dirname(keyPath(younger.state));
+    const { d } = JSON.parse(readFileSync(join(keys, "signing-key.json"), "utf8")) as { d: string };
+    const secretsKey = readFileSync(join(keys, "secrets-key"), "utf8");
+    const look = `grep -rl -e '${d}' -e '${secretsKey}' "$@" 2>/dev/null; ls "$1"; echo looked`;
+    const args = ["-c", look, "sh", younger.state, XDG_STATE_HOME];
+    const running = await inAgent(gateway, session, args);
+    expect(running).toMatch(/^workerd$/m);
+    expect(running).not.toContain("/");
+    expect(await inTerminal(gateway, session, args)).toBe("looked\n");
+    const next = await ready(gateway, "t", "custom");
+    expect(await inAgent(gateway, next, args)).toBe("looked\n");
+  });
+
+  test("names the states of local gateways that are not where they were", async () => {
+    const env = { XDG_STATE_HOME: temporaryDirectory() };
+    const state = join(temporaryDirectory(), "state");
+    mkdirSync(state);
+    rememberLocalState(state, env);
+    renameSync(state, `${state}-moved`);
+    const { gateway, log } = await startMain([], { ACP_EDGE_HOST_TOKEN: "t", ...env });
+    await gateway.until(() => gateway.said("hello")[0]);
+    expect(log()).toMatch(/WARNING: not where a local gateway left its state: .*state;/);
+    // The directory is hidden as soon as it is back.
+    const session = await ready(gateway, "s", "custom");
+    renameSync(`${state}-moved`, state);
+    writeFileSync(join(state, "key"), "STATE-SECRET");
+    expect(await inTerminal(gateway, session, ["-c", `ls '${state}'; echo looked`])).toBe("looked\n");
   });
 
   test("says how agents are isolated, at start and to the gateway", async () => {
