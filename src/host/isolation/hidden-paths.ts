@@ -25,6 +25,7 @@ export class HiddenPaths {
   readonly #rootId: string | undefined;
   /** Held from the first sight of each path: an agent that renames a directory above it cannot make the host forget. */
   readonly #pins = new Map<string, Pin>();
+  #revision = 0;
 
   /**
    * `root` is the workspace's directory, a real path. It stays visible, even below a hidden directory. `listed` is asked
@@ -62,6 +63,13 @@ export class HiddenPaths {
         return { path, isDirectory, parentId, id: entry, isAroundRoot: isBeneath(this.#root, path) };
       })
       .sort((a, b) => Number(b.isAroundRoot) - Number(a.isAroundRoot) || a.path.length - b.path.length);
+  }
+
+  /** Grows when there is something to hide that processes which started before may see. */
+  get revision(): number {
+    this.#update();
+    for (const path of this.#paths) if (!this.#pins.has(path)) this.#pin(path);
+    return this.#revision;
   }
 
   get all(): readonly string[] {
@@ -118,8 +126,10 @@ export class HiddenPaths {
     if (place === "moved") throw new HiddenPathMoved(movedMessage(path));
     if (known && place === "there") return known;
     const pin = pinPath(path);
-    if (pin) this.#pins.set(path, pin);
-    else this.#pins.delete(path);
+    if (pin) {
+      this.#pins.set(path, pin);
+      this.#revision += 1;
+    } else this.#pins.delete(path);
     return pin;
   }
 }

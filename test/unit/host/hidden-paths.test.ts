@@ -39,7 +39,10 @@ describe("hidden paths", () => {
     const listed = [at("root/own")];
     const hidden = new HiddenPaths(at("root"), () => listed);
     expect(hidden.existing.map(({ path }) => path)).toEqual([at("root/own")]);
+    const before = hidden.revision;
+    expect(hidden.revision).toBe(before);
     listed.push(at("states/late"), at("root/later"));
+    expect(hidden.revision).toBeGreaterThan(before);
     expect(hidden.existing.map(({ path }) => path)).toEqual([at("root/own"), at("states/late")]);
     expect(hidden.has(at("root/later/file"))).toBe(true);
     listed.length = 0;
