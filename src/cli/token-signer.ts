@@ -3,6 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from "jose";
 import type { Scope } from "../protocol/caller.ts";
+import { KEY_FILES, keysDirectory } from "./state-keys.ts";
 
 export const LOCAL_WORKSPACE = "local";
 const ISSUER = "acp-edge";
@@ -47,12 +48,12 @@ export async function loadSigner(stateDir: string): Promise<Signer> {
 
 /** The key of a state directory that signs the tokens of hosts on demand. It signs nothing else. */
 export async function loadHostKey(stateDir: string): Promise<JWK> {
-  const path = join(stateDir, "host-signing-key.json");
+  const path = join(keysDirectory(stateDir), KEY_FILES.hosts);
   return (await readKey(path)) ?? makeKey(path);
 }
 
 export function keyPath(stateDir: string): string {
-  return join(stateDir, "signing-key.json");
+  return join(keysDirectory(stateDir), KEY_FILES.signing);
 }
 
 /** Signs with any kind of private key that a gateway accepts; the key's `alg` names the kind. */

@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { configDirectory } from "../node/config-directory.ts";
-import { localStates, userStateDirectory } from "../node/local-states.ts";
+import { localStates, missingLocalStates, userStateDirectory } from "../node/local-states.ts";
 import { logToStderr, reasonOf } from "../node/log.ts";
 import { readTiming, type Timing } from "../node/timing.ts";
 import { handOverToken } from "../node/token-handover.ts";
@@ -13,6 +13,7 @@ import { HiddenPathMoved, HiddenPaths } from "./isolation/hidden-paths.ts";
 import type { Isolation } from "./isolation/isolation.ts";
 import type { HostRefusal } from "./link/control-link.ts";
 import { HOST_USAGE, type HostCommandLine, InsecureGateway, readCommandLine } from "./options.ts";
+import { closeInheritedDescriptors } from "./os/inherited-descriptors.ts";
 import { ProcessGroupRecords } from "./os/process-group-records.ts";
 
 /** The exit codes are documented in the usage text: a supervisor decides by them whether to restart the host. */
@@ -24,6 +25,9 @@ const EXIT: Readonly<Record<HostRefusal | "ended" | "usage" | "isolation", numbe
   superseded: 8,
   isolation: 9,
 };
+
+/** The number of missing states that a warning names. */
+const NAMED_STATES = 3;
 
 if (!handOverToken(process.argv, process.env))
   logToStderr(
@@ -48,6 +52,9 @@ try {
   process.stderr.write(`${reasonOf(error)}\n${usage}`);
   process.exit(EXIT.usage);
 }
+
+// The token has been read, and no process of an agent has started.
+closeInheritedDescriptors();
 
 const { workspace, name, root } = options;
 const identity = { workspace, name, root };
@@ -85,16 +92,24 @@ function isolate(options: HostCommandLine): Isolation {
       choice,
       user,
       root,
-      hidden: new HiddenPaths(root, [...hidden, ...localStates(process.env)], hiddenIds),
+      // The list grows when another gateway of the user starts.
+      hidden: new HiddenPaths(root, () => [...hidden, ...localStates(process.env)], hiddenIds),
     };
     const { isolation, trouble } = chooseIsolation(wish, process.env);
     logToStderr(describeIsolation(isolation, trouble));
+    const missing = missingLocalStates(process.env);
+    if (missing.length > 0) logToStderr(describeMissing(missing));
     return isolation;
   } catch (error) {
     if (!(error instanceof NoIsolation || error instanceof HiddenPathMoved)) throw error;
     logToStderr(`agents cannot be isolated, so the host does not start: ${error.message}`);
     process.exit(EXIT.isolation);
   }
+}
+
+function describeMissing(missing: readonly string[]): string {
+  const [shown, more] = [missing.slice(0, NAMED_STATES).join(", "), missing.length - NAMED_STATES];
+  return `WARNING: not where a local gateway left its state: ${shown}${more > 0 ? ` and ${more} more` : ""}; if it was moved and not deleted, agents can read it elsewhere: move it back`;
 }
 
 function makePrivate(directory: string): void {

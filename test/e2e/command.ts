@@ -28,7 +28,14 @@ export function environmentOf(gateway: Pick<Gateway, "url" | "token">): Environm
 export function emptyEnvironment(): Environment {
   const home = mkdtempSync(join(tmpdir(), "acp-edge-home-"));
   onTestFinished(() => rmSync(home, { recursive: true, force: true }));
-  return { PATH: process.env.PATH ?? "", HOME: home, XDG_CONFIG_HOME: join(home, "config"), TERM: "xterm" };
+  const own = {
+    PATH: process.env.PATH ?? "",
+    HOME: home,
+    XDG_CONFIG_HOME: join(home, "config"),
+    TERM: "xterm",
+  };
+  // The keys of the gateways of this file are there.
+  return { ...own, XDG_STATE_HOME: process.env.XDG_STATE_HOME ?? "" };
 }
 
 /** Runs the command to its end. */

@@ -1,6 +1,7 @@
 /** The whole stack: no process has the host's token, and agents find neither tokens nor keys. */
-import { join } from "node:path";
+import { dirname } from "node:path";
 import { describe, expect, test } from "vitest";
+import { keyPath } from "../../src/cli/token-signer.ts";
 import { temporaryDirectory } from "../fixtures/temporary-directory.ts";
 import { Client } from "./client.ts";
 import { type Gateway, runStart, startGateway } from "./gateway.ts";
@@ -11,7 +12,7 @@ type View = { hosts: { isolation?: string }[] };
 
 /** Everything that the agent's terminal can read about processes and the state of the stack. */
 function look({ state }: Gateway): string {
-  const read = `cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline $(find '${state}' -type f) /dev/null`;
+  const read = `cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline $(find '${state}' '${dirname(keyPath(state))}' -type f) /dev/null`;
   return `/terminal (${read}) 2>/dev/null | tr '\\0' '\\n' | grep -aEo '(eyJ|"d":")[A-Za-z0-9_-]{20,}'; ls '${state}' | wc -l`;
 }
 
@@ -31,7 +32,7 @@ describe.each([
     expect(textOf(updates)).toMatch(/\b0\n/);
     expect(textOf(updates)).not.toMatch(/eyJ|"d"/);
 
-    const file = await client.prompt(session, `/read ${join(gateway.state, "signing-key.json")}`);
+    const file = await client.prompt(session, `/read ${keyPath(gateway.state)}`);
     expect(textOf(file.updates)).not.toContain('"d"');
 
     const { hosts } = (await (await gateway.api("/api/workspaces/local")).json()) as View;

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import WebSocket from "ws";
+import { keyPath } from "../../src/cli/token-signer.ts";
 import { alive, eventually, type Gateway, runStart, startGateway } from "./gateway.ts";
 
 const TIMEOUT = 60_000;
@@ -49,7 +50,7 @@ describe("a running gateway", { timeout: TIMEOUT }, () => {
   });
 
   test("keeps its signing key to its owner", () => {
-    expect(statSync(join(gateway.state, "signing-key.json")).mode & 0o777).toBe(0o600);
+    expect(statSync(keyPath(gateway.state)).mode & 0o777).toBe(0o600);
   });
 
   test("refuses a second runner on the same state", async () => {

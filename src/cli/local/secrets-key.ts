@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { KEY_FILES, keysDirectory } from "../state-keys.ts";
 
-/** Loads the key that encrypts the secrets in a state directory, and creates it on first use. */
+/** Loads the key that encrypts the secrets of a state directory, and creates it on first use. */
 export async function loadSecretsKey(stateDir: string): Promise<string> {
-  const path = join(stateDir, "secrets-key");
+  const path = join(keysDirectory(stateDir), KEY_FILES.secrets);
   try {
     return (await readFile(path, "utf8")).trim();
   } catch (error) {

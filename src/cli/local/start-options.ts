@@ -42,7 +42,7 @@ Starts a gateway on workerd, a host for one directory, and an agent.
   --isolation KIND    how agents are kept from tokens and from each other: auto (default), require, user, bwrap,
                       unshare or none
   --agent-user NAME   user that agents run as, if this user may change to it
-  --state DIR         directory for sessions, index and signing key (default: .acp-edge)
+  --state DIR         directory for sessions and index (default: .acp-edge); keys.txt in it says where its keys are
   --on-demand         start the host when a session needs it and end it afterwards, as with containers
   --json              print one line of JSON when ready; logs go to stderr
   --watch             rebuild and restart when the sources change

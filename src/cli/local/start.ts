@@ -3,6 +3,8 @@ import { mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rememberLocalState } from "../../node/local-states.ts";
+import { reasonOf } from "../../node/log.ts";
+import { hideKeys } from "../state-keys.ts";
 import {
   CLIENT_CLAIMS,
   HOST_CLAIMS,
@@ -48,7 +50,8 @@ async function main(): Promise<void> {
 async function run(options: StartOptions): Promise<void> {
   mkdirSync(options.state, { recursive: true, mode: 0o700 });
   const lock = lockState(options.state);
-  rememberLocalState(options.state, process.env);
+  remember(options.state);
+  hideKeys(options.state, process.env, log);
   const stack = new LocalStack(PROJECT_DIR, log);
   const stopping = new AbortController();
   const stop = async (code = 0) => {
@@ -77,6 +80,15 @@ async function run(options: StartOptions): Promise<void> {
   }
 }
 
+/** A user whose directory cannot be written has no list of states, so other hosts do not hide this one. */
+function remember(state: string): void {
+  try {
+    rememberLocalState(state, process.env);
+  } catch (error) {
+    log(`WARNING: other hosts of this user do not hide ${state} from their agents: ${reasonOf(error)}`);
+  }
+}
+
 async function bringUp(
   stack: LocalStack,
   options: StartOptions,
@@ -89,7 +101,7 @@ async function bringUp(
   const info = await readyInfo(port, signer);
   const config = await readWorkerConfig(join(PROJECT_DIR, "wrangler.toml"), signal);
 
-  // The state has the keys that sign tokens and encrypt secrets.
+  // The state has the logs of sessions, and the keys if they could not be moved.
   const { dev, ino } = statSync(stateDir, { bigint: true });
   // A host that starts later must not take another directory for the state.
   const hidden = ["--hide", stateDir, "--hide-id", `${dev}:${ino}:${stateDir}`];

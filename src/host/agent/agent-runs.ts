@@ -49,10 +49,13 @@ export class AgentRuns {
   #crowded = false;
   /** The side that serves files and terminals, according to the latest order. */
   #io: IoServer = "host";
+  /** What is hidden from the warm processes. */
+  #hidden: number;
   #closing = false;
 
   constructor(options: AgentRunsOptions, environment: AgentEnvironment, handlers: AgentRunsHandlers) {
     this.#options = options;
+    this.#hidden = options.isolation.hidden.revision;
     this.#environment = environment;
     this.#handlers = handlers;
     this.#outputs = new OutputBudget(options.gateway.limits.hostTerminalBytes);
@@ -83,6 +86,7 @@ export class AgentRuns {
     if (!agent) return this.#failed(`this host has no agent ${JSON.stringify(agentId)}`);
     const reason = this.#refusalReason(agent);
     if (reason !== undefined) return this.#failed(reason);
+    this.#hideFromWarm();
     const warm = this.#pool.take(agent);
     if (!warm && this.#isFull()) {
       this.#crowded = true;
@@ -103,6 +107,15 @@ export class AgentRuns {
     this.replaceWarm(
       agents.filter(({ offers }) => initializeRequest(io, offers) !== initializeRequest(before, offers)),
     );
+  }
+
+  /** A process keeps the view that it started with, so warm processes are replaced if more has to be hidden. */
+  #hideFromWarm(): void {
+    const { agents, isolation } = this.#options;
+    const { revision } = isolation.hidden;
+    if (revision === this.#hidden) return;
+    this.#hidden = revision;
+    this.replaceWarm(agents);
   }
 
   warmDefault(): void {

@@ -117,7 +117,7 @@ function probe(isolation: Isolation, root: string): Attempt {
   const host = { pid: process.pid, startedAt: findProcess(process.pid)?.startedAt ?? "" };
   const question = JSON.stringify({
     host,
-    hidden: isolation.hidden.all,
+    hidden: isolation.hidden.existing.map(({ path }) => path),
     root,
     alone: isolation.namespace !== undefined,
   });

@@ -1,12 +1,25 @@
 /** Agents that try to read what belongs to the host and to each other, in every isolation of this machine. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { descendants, processTable } from "../../../src/cli/local/process-tree.ts";
+import { keyPath } from "../../../src/cli/token-signer.ts";
+import { rememberLocalState } from "../../../src/node/local-states.ts";
 import { temporaryDirectory } from "../../fixtures/temporary-directory.ts";
+import { startGateway } from "../gateway.ts";
 import { FakeGateway, type FakeSession } from "./fake-gateway.ts";
 import { FIXTURE, fixture, startHost } from "./harness.ts";
 import { isolate, KINDS, processesWith } from "./isolations.ts";
@@ -190,7 +203,11 @@ describe.each(KINDS)("an agent isolated by $name", (kind) => {
 });
 
 describe("a host", () => {
-  async function startMain(args: string[], env: NodeJS.ProcessEnv = {}, uid?: number) {
+  async function startMain(
+    args: string[],
+    env: NodeJS.ProcessEnv = {},
+    { uid, leaked = {} }: { uid?: number; leaked?: Record<number, number> } = {},
+  ) {
     const gateway = await FakeGateway.start();
     onTestFinished(() => gateway.close());
     const [root, state] = [temporaryDirectory(), temporaryDirectory()];
@@ -204,12 +221,13 @@ describe("a host", () => {
         ...{ HOME: root, XDG_STATE_HOME: "", XDG_CONFIG_HOME: "", ACP_EDGE_HOST_STATE: join(state, "own") },
         ...env,
       },
-      stdio: ["ignore", "ignore", "pipe"],
+      // Gaps stay closed.
+      stdio: Array.from({ length: 300 }, (_, fd) => (fd === 2 ? "pipe" : (leaked[fd] ?? "ignore"))),
       ...(uid !== undefined && { uid, gid: uid }),
     });
     onTestFinished(() => void main.kill("SIGKILL"));
     let log = "";
-    main.stderr.setEncoding("utf8").on("data", (text: string) => {
+    main.stderr?.setEncoding("utf8").on("data", (text: string) => {
       log += text;
     });
     return { gateway, main, root, state, log: () => log };
@@ -227,6 +245,75 @@ describe("a host", () => {
     const output = await inAgent(gateway, session, ["-c", LOOK, "sh", "/nonexistent", "/nonexistent"]);
     expect(output).toContain("looked");
     expect(output).not.toContain("TOKEN-SECRET");
+  });
+
+  test.each(["none", ...KINDS.map(({ name }) => name)])(
+    "passes none of its descriptors on, to agents isolated by %s",
+    async (name) => {
+      const { choice, user } = KINDS.find((kind) => kind.name === name) ?? { choice: "none" };
+      const file = join(temporaryDirectory(), "file");
+      writeFileSync(file, "LEAKED-SECRET");
+      const leak = openSync(file, "r");
+      onTestFinished(() => closeSync(leak));
+      // A shell gives its own files numbers like these.
+      const leaked = { 5: leak, 63: leak, 251: leak };
+      const isolation = ["--isolation", choice, ...(user === undefined ? [] : ["--agent-user", user])];
+      const { gateway, main } = await startMain(isolation, { ACP_EDGE_HOST_TOKEN: "t" }, { leaked });
+      const session = await ready(gateway, "s", "custom");
+      // The list is read through the next free number.
+      const args = ["-c", "ls /proc/self/fd; echo end; cat <&63; cat <&251; cat /proc/$PPID/fd/[3-9]*"];
+      for (const output of [
+        await inAgent(gateway, session, args),
+        await inTerminal(gateway, session, args),
+      ]) {
+        expect(output).toMatch(/^0\n1\n2\n3\nend\n/);
+        expect(output).not.toContain("LEAKED-SECRET");
+      }
+      expect(readdirSync(`/proc/${main.pid}/fd`)).not.toContain("251");
+    },
+  );
+
+  test("reads its token from a descriptor of any number", async () => {
+    const file = join(temporaryDirectory(), "token");
+    writeFileSync(file, "t");
+    const leak = openSync(file, "r");
+    onTestFinished(() => closeSync(leak));
+    const { gateway } = await startMain(["--token-fd", "63"], {}, { leaked: { 63: leak } });
+    await gateway.until(() => gateway.said("hello")[0]);
+  });
+
+  test("keeps the keys of a gateway that starts later from its agents, and its state from the next", async () => {
+    const XDG_STATE_HOME = process.env.XDG_STATE_HOME as string;
+    const { gateway } = await startMain([], { ACP_EDGE_HOST_TOKEN: "t", XDG_STATE_HOME });
+    const session = await ready(gateway, "s", "custom");
+    await using younger = await startGateway();
+    const keys = dirname(keyPath(younger.state));
+    const { d } = JSON.parse(readFileSync(join(keys, "signing-key.json"), "utf8")) as { d: string };
+    const secretsKey = readFileSync(join(keys, "secrets-key"), "utf8");
+    const look = `grep -rl -e '${d}' -e '${secretsKey}' "$@" 2>/dev/null; ls "$1"; echo looked`;
+    const args = ["-c", look, "sh", younger.state, XDG_STATE_HOME];
+    const running = await inAgent(gateway, session, args);
+    expect(running).toMatch(/^workerd$/m);
+    expect(running).not.toContain("/");
+    expect(await inTerminal(gateway, session, args)).toBe("looked\n");
+    const next = await ready(gateway, "t", "custom");
+    expect(await inAgent(gateway, next, args)).toBe("looked\n");
+  });
+
+  test("names the states of local gateways that are not where they were", async () => {
+    const env = { XDG_STATE_HOME: temporaryDirectory() };
+    const state = join(temporaryDirectory(), "state");
+    mkdirSync(state);
+    rememberLocalState(state, env);
+    renameSync(state, `${state}-moved`);
+    const { gateway, log } = await startMain([], { ACP_EDGE_HOST_TOKEN: "t", ...env });
+    await gateway.until(() => gateway.said("hello")[0]);
+    expect(log()).toMatch(/WARNING: not where a local gateway left its state: .*state;/);
+    // The directory is hidden as soon as it is back.
+    const session = await ready(gateway, "s", "custom");
+    renameSync(`${state}-moved`, state);
+    writeFileSync(join(state, "key"), "STATE-SECRET");
+    expect(await inTerminal(gateway, session, ["-c", `ls '${state}'; echo looked`])).toBe("looked\n");
   });
 
   test("says how agents are isolated, at start and to the gateway", async () => {
@@ -259,7 +346,7 @@ describe("a host", () => {
 
   test.runIf(process.getuid?.() === 0)("refuses to start if its user may not change to another", async () => {
     const env = { ACP_EDGE_HOST_TOKEN: "t" };
-    const { main, log } = await startMain(["--agent-user", "nobody"], env, 1);
+    const { main, log } = await startMain(["--agent-user", "nobody"], env, { uid: 1 });
     expect(await once(main, "exit")).toEqual([9, null]);
     expect(log()).toMatch(/agents cannot be isolated.*user: setpriv: .*not permitted/);
   });

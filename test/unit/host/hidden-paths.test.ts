@@ -34,6 +34,23 @@ describe("hidden paths", () => {
     expect(hidden.has(at("root/later-than"))).toBe(false);
   });
 
+  test("may be listed later, and stay hidden from then on", () => {
+    const at = make("root/own", "states/late");
+    const listed = [at("root/own")];
+    const hidden = new HiddenPaths(at("root"), () => listed);
+    expect(hidden.existing.map(({ path }) => path)).toEqual([at("root/own")]);
+    const before = hidden.revision;
+    expect(hidden.revision).toBe(before);
+    listed.push(at("states/late"), at("root/later"));
+    expect(hidden.revision).toBeGreaterThan(before);
+    expect(hidden.existing.map(({ path }) => path)).toEqual([at("root/own"), at("states/late")]);
+    expect(hidden.has(at("root/later/file"))).toBe(true);
+    listed.length = 0;
+    renameSync(at("states"), at("elsewhere"));
+    expect(() => hidden.existing).toThrow(HiddenPathMoved);
+    expect(hidden.holds(at("elsewhere/late"))).toBe(true);
+  });
+
   const idOf = (path: string) => {
     const { dev, ino } = statSync(path, { bigint: true });
     return `${dev}:${ino}`;
