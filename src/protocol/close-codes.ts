@@ -33,7 +33,7 @@ export const CloseCode = {
    * has placed on another host, or with another server of files and terminals.
    */
   superseded: 4409,
-  /** Another host of this name is alive. */
+  /** Another host of this name is alive, or serves the process with another token. The host may come back. */
   nameInUse: 4410,
   /** The host speaks another LINK_VERSION. */
   linkVersion: 4426,

@@ -11,7 +11,14 @@ import {
   processLost,
   processRequestLost,
 } from "./core/decide/host-departure.ts";
-import { type HostHello, hostHello, isWelcome, knownPlacement } from "./core/decide/host-greeting.ts";
+import {
+  type HostHello,
+  hostHello,
+  isWelcome,
+  knownPlacement,
+  type LinkToken,
+  mayReplace,
+} from "./core/decide/host-greeting.ts";
 import { hostItem } from "./core/decide/host-items.ts";
 import { dropItem, skipItem } from "./core/decide/skipped-item.ts";
 import type { Recorder } from "./log/journal.ts";
@@ -110,7 +117,10 @@ export class HostIntake {
     if (!isWelcome(state, hello)) return ws.close(CloseCode.superseded, "superseded");
     if (placement?.host !== hello.host)
       return ws.close(CloseCode.superseded, "the process is not placed on this host");
-    if (state.run?.id === hello.run) this.#parts.itemTries.expect();
+    const isKnown = state.run?.id === hello.run;
+    // The host may be the same after all: with this code it comes back and asks again, and its agent goes on.
+    if (isKnown && !this.#mayServe(ws))
+      return ws.close(CloseCode.nameInUse, "another host's socket serves the process");
     let refusal: string | undefined;
     this.#record(
       (batch) => {
@@ -118,6 +128,7 @@ export class HostIntake {
       },
       () => {
         if (refusal !== undefined) return ws.close(CloseCode.superseded, refusal);
+        if (isKnown) this.#parts.itemTries.expect();
         const { since, received } = state.run ?? { since: 0, received: 0 };
         link.adopt(ws, hello.run, Math.max(hello.delivered, since));
         const { chunkWindowMs: windowMs, frameChars } = this.#limits;
@@ -125,6 +136,16 @@ export class HostIntake {
       },
     );
     if (state.run?.id === hello.run && state.run.stopping) link.stop("no longer needed");
+  }
+
+  /** A living socket keeps its process against the sockets of other hosts. */
+  #mayServe(ws: WebSocket): boolean {
+    const holder = this.#parts.link.living();
+    return holder === undefined || mayReplace(this.#tokenOf(holder), this.#tokenOf(ws));
+  }
+
+  #tokenOf(ws: WebSocket): LinkToken {
+    return { ...this.#sockets.hostToken(ws), host: hostNameOf(ws) };
   }
 
   /** Only the workspace knows where a new process is placed. Its own answer is in the log for a process that is known. */

@@ -46,6 +46,13 @@ export class SessionSockets {
     return [`expires:${expires}`, ...tokenTags({ subject, jti: jti ?? null })];
   }
 
+  /** The token of a host's socket. Long names are cut. */
+  hostToken(ws: WebSocket): { subject: string; jti: string } {
+    const tags = this.#ctx.getTags(ws);
+    const tag = (prefix: string) => tags.find((one) => one.startsWith(prefix)) ?? "";
+    return { subject: tag("subject:"), jti: tag("jti:") };
+  }
+
   /** Ends the sockets that a host has opened with a token. Returns how many there were. */
   endHostToken(token: HostTokenName): number {
     this.#hostTokens.markEnded(token);

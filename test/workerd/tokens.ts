@@ -25,11 +25,23 @@ export async function token(claims: {
   scopes?: string[];
   tenant?: string;
   subject?: string;
+  jti?: string;
 }): Promise<string> {
-  const { workspace, tenant = "acme", subject = "someone", scopes = CONTROLLER } = claims;
+  const { workspace, tenant = "acme", subject = "someone", scopes = CONTROLLER, jti } = claims;
   // The token lasts for a week because tests let hours pass.
-  return mint({ tenant, sub: subject, workspaces: [workspace], scopes, exp: 7 * 24 * 3600 });
+  const exp = 7 * 24 * 3600;
+  return mint({
+    tenant,
+    sub: subject,
+    workspaces: [workspace],
+    scopes,
+    exp,
+    ...(jti !== undefined && { jti }),
+  });
 }
+
+/** The id of the one token that the hosts of a workspace have. */
+export const hostTokenId = (workspace: string) => `hosts-of-${workspace}`;
 
 export async function mint(claims: Claims): Promise<string> {
   const key = await importJWK(JSON.parse(env.TEST_PRIVATE_KEY) as JWK, "EdDSA");

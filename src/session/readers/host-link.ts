@@ -72,6 +72,12 @@ export class HostLink {
     return this.#live;
   }
 
+  /** The open socket of the session's run, unless its host is silent. */
+  living(): WebSocket | undefined {
+    const ws = this.socket();
+    return ws && !this.#isSilentAt(ws) ? ws : undefined;
+  }
+
   stop(reason: string): void {
     this.socket()?.send(encodeLink({ t: "stop", reason }));
   }

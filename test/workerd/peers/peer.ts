@@ -1,6 +1,6 @@
 import { exports } from "cloudflare:workers";
 import type { Json } from "../../fixtures/json.ts";
-import { token } from "../tokens.ts";
+import { hostTokenId, token } from "../tokens.ts";
 
 const PONG = '{"jsonrpc":"2.0","id":"acp-edge/ping","error":{"code":-32601,"message":"Method not found"}}';
 
@@ -52,11 +52,9 @@ export class Peer {
 
 /** Opens one of the sockets of a host. */
 export async function dialHost(workspace: string, path: string): Promise<WebSocket> {
+  const bearer = await token({ workspace, scopes: ["host"], jti: hostTokenId(workspace) });
   const response = await exports.default.fetch(`https://edge.test${path}?workspace=${workspace}`, {
-    headers: {
-      Upgrade: "websocket",
-      Authorization: `Bearer ${await token({ workspace, scopes: ["host"] })}`,
-    },
+    headers: { Upgrade: "websocket", Authorization: `Bearer ${bearer}` },
   });
   if (!response.webSocket) throw new Error(`No socket: ${response.status}`);
   return response.webSocket;
