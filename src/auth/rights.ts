@@ -9,11 +9,15 @@ import type { TokenRefusal } from "./token-refusal.ts";
 
 /** Reads the rights of a token's bearer from its claims. The caller has verified the signature. */
 export function readRights(
-  payload: JWTPayload,
+  token: JWTPayload,
   { claims, grants, onlyScopes, ...naming }: Pick<Issuer, "claims" | "grants" | "onlyScopes"> & Naming,
 ): Result<Caller, TokenRefusal> {
+  const payload = withoutUnverifiedEmail(token);
   const grant = grants?.find(({ when }) => matchesAll(payload, when));
-  if (grants && !grant) return refused({ reason: "no grant matches" });
+  if (grants && !grant)
+    return refused({
+      reason: payload === token ? "no grant matches" : "no grant matches, and the email is not verified",
+    });
   const read = RIGHTS.safeParse({
     subject: firstClaim(payload, claims.subject),
     tenant: grant?.tenant ?? firstClaim(payload, claims.tenant),
@@ -69,6 +73,16 @@ function problemOfNames(
 /** The bearers of links, logins, webhooks and the gateway itself. Hosts are called `host:…`. */
 const RESERVED = /^(?:(?:share|link|login|webhook|gateway):|gateway$)/;
 
+/**
+ * Anybody can open an account with somebody else's address at a provider that does not verify addresses. Such a provider
+ * says so in `email_verified`, some of them as a text. Cloudflare Access verifies every address and has no such claim.
+ */
+function withoutUnverifiedEmail(payload: JWTPayload): JWTPayload {
+  const { email, email_verified: verified, ...others } = payload;
+  const isVerified = verified === undefined || verified === true || verified === "true";
+  return email === undefined || isVerified ? payload : others;
+}
+
 function firstClaim(payload: JWTPayload, names: readonly string[]): unknown {
   const name = names.find((one) => payload[one] !== undefined && payload[one] !== "");
   return name === undefined ? undefined : payload[name];
@@ -78,8 +92,18 @@ function matchesAll(payload: JWTPayload, when: Readonly<Record<string, string>>)
   return Object.entries(when).every(([name, pattern]) => {
     const value = payload[name];
     const values = Array.isArray(value) ? value : [value];
-    return values.some((one) => typeof one === "string" && matchesPattern(pattern, one));
+    return values.some((one) => typeof one === "string" && matchesClaim(pattern, one));
   });
+}
+
+/** The `*` in a pattern for addresses stands for no second @: `*@acme.example` are the addresses of one domain. */
+function matchesClaim(pattern: string, value: string): boolean {
+  if (!matchesPattern(pattern, value)) return false;
+  return !pattern.includes("@") || countOfAt(value) === countOfAt(pattern);
+}
+
+function countOfAt(text: string): number {
+  return text.split("@").length - 1;
 }
 
 /** An array of words, or one text with the words separated by spaces. */

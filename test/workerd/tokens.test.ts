@@ -226,8 +226,8 @@ describe("an issuer", () => {
         ],
       },
     ]);
-    const sign = (email: string, audience = ["f00d"]) =>
-      new SignJWT({ email, type: "app", identity_nonce: "x" })
+    const sign = (email: string, audience = ["f00d"], more = {}) =>
+      new SignJWT({ email, type: "app", identity_nonce: "x", ...more })
         .setProtectedHeader({ alg: "RS256", kid: "k" })
         .setIssuer(issuer)
         .setAudience(audience)
@@ -239,6 +239,9 @@ describe("an issuer", () => {
     expect((await request(vars, await sign("a@acme.example"))).status).toBe(200);
     expect((await request(vars, await sign("a@acme.example", ["beef"]))).status).toBe(401);
     expect((await request(vars, await sign("a@evil.example"))).status).toBe(401);
+    expect((await request(vars, await sign("eve@evil.example@acme.example"))).status).toBe(401);
+    const unverified = await sign("a@acme.example", ["f00d"], { email_verified: false });
+    expect((await request(vars, unverified)).status).toBe(401);
     // The other issuer still works, and neither can issue tokens for the other.
     expect((await request(vars, await mint({}))).status).toBe(200);
     expect((await request(vars, await mint({ iss: issuer, aud: "f00d" }))).status).toBe(401);

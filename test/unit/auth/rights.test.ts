@@ -92,6 +92,40 @@ describe("an issuer with its own claims", () => {
       expect(rightsOf({ ...CLAIMS, email }, access)).toEqual({ reason: "no grant matches" });
   });
 
+  test("[I13] takes an email that the provider has not verified for no email", () => {
+    const person = { sub: "2", email: "a@acme.example" };
+    for (const email_verified of [undefined, true, "true"])
+      expect(rightsOf({ ...person, email_verified }, access)).toMatchObject({ subject: "a@acme.example" });
+    for (const email_verified of [false, "false", null, 1, "", "yes"]) {
+      expect(rightsOf({ ...person, email_verified }, access)).toEqual({
+        reason: "no grant matches, and the email is not verified",
+      });
+      // Other claims still count.
+      const more = { ...CLAIMS, email: "a@acme.example", email_verified };
+      expect(rightsOf(more, { claims: { subject: ["email", "sub"] } })).toMatchObject({ subject: "s" });
+      expect(rightsOf(more, { claims: { subject: "email" } })).toHaveProperty("reason");
+    }
+  });
+
+  test.each(["email", "upn"])("[I13] gives no rights to an address with a second @ in %s", (claim) => {
+    const grant = (pattern: string) => ({
+      grants: [{ when: { [claim]: pattern }, tenant: "t", workspaces: ["w"], scopes: ["share"] }],
+    });
+    const refusal = { reason: "no grant matches" };
+    for (const address of [
+      "eve@evil.example@acme.example",
+      '"eve@evil.example"@acme.example',
+      "@@acme.example",
+    ])
+      expect(rightsOf({ ...CLAIMS, [claim]: address }, grant("*@acme.example"))).toEqual(refusal);
+    expect(rightsOf({ ...CLAIMS, [claim]: "eve@evil.example@x" }, grant("eve@*"))).toEqual(refusal);
+    expect(rightsOf({ ...CLAIMS, [claim]: "eve@acme.example" }, grant("*@acme.example"))).toMatchObject({
+      scopes: ["share"],
+    });
+    // A pattern without an @ says nothing about addresses.
+    expect(rightsOf({ ...CLAIMS, [claim]: "a@b@c" }, grant("*"))).toMatchObject({ scopes: ["share"] });
+  });
+
   test("matches one of several values of a claim", () => {
     const more = { grants: [{ when: { groups: "dev" }, tenant: "t", workspaces: ["w"], scopes: ["share"] }] };
     expect(rightsOf({ ...CLAIMS, groups: ["ops", "dev"] }, more)).toMatchObject({ scopes: ["share"] });
