@@ -26,6 +26,8 @@ export type Allowed =
   | { readonly each: Allowed }
   /** An object of the kind that its member `tag` names, or else of another kind. */
   | { readonly tag: string; readonly kinds: Readonly<Record<string, Allowed>>; readonly otherwise: Allowed }
+  /** As much as the rule says that `choose` finds for this value. */
+  | { readonly choose: (value: unknown) => Allowed }
   | Members;
 
 /** The named members of an object. An object that loses members gets the member `mark`. */
@@ -53,6 +55,10 @@ export function blank(text: string): Allowed {
   return { blank: text };
 }
 
+export function byValue(choose: (value: unknown) => Allowed): Allowed {
+  return { choose };
+}
+
 /** The text reduced to its allowed parts. The text must be valid JSON. */
 export function applyAllowList(raw: string, allowed: Allowed): string {
   const start = skipSpace(raw, 0);
@@ -73,6 +79,7 @@ function valueAt(raw: string, span: Span, allowed: Allowed, depth: number): stri
     if (isArray) return elements(raw, span, allowed, depth);
     return isObject ? object(raw, span, IN_META, exceptMeta, depth) : raw.slice(start, end);
   }
+  if ("choose" in allowed) return valueAt(raw, span, chosen(raw, span, allowed), depth);
   if ("blank" in allowed) return allowed.blank;
   if ("each" in allowed) return isArray ? elements(raw, span, allowed.each, depth) : undefined;
   if ("tag" in allowed) {
@@ -83,6 +90,12 @@ function valueAt(raw: string, span: Span, allowed: Allowed, depth: number): stri
   if (!isObject) return `{${allowed.mark}}`;
   const rule = (key: string) => (Object.hasOwn(allowed.members, key) ? allowed.members[key] : undefined);
   return object(raw, span, allowed.mark, rule, depth);
+}
+
+/** The rule for this very value. */
+function chosen(raw: string, { start, end }: Span, rule: Allowed): Allowed {
+  if (typeof rule === "string" || !("choose" in rule)) return rule;
+  return chosen(raw, { start, end }, rule.choose(JSON.parse(raw.slice(start, end))));
 }
 
 /** The text of a member; of several with one name the last, as it is for every reader of the text. */
@@ -110,7 +123,8 @@ function object(raw: string, { start, end }: Span, mark: string, ruleOf: Rule, d
   let hasLost = false;
   eachMember(raw, start, (key, at) => {
     const span = { start: at, end: skipValue(raw, at) };
-    const rule = ruleOf(key);
+    const named = ruleOf(key);
+    const rule = named && chosen(raw, span, named);
     const text = rule && valueAt(raw, span, rule, depth + 1);
     const isChanged = text !== raw.slice(span.start, span.end);
     const isBlanked = isChanged && typeof rule === "object" && "blank" in rule;

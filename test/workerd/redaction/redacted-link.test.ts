@@ -134,8 +134,8 @@ describe("a redacted link", () => {
     const whole = await bytes(`/api/sessions/${sessionId}/events`, owner);
     for (const secret of secrets.told) expect(whole).toContain(secret);
     expect(whole).not.toContain(secrets.concealed());
-    // The owner's name and the directory of the workspace.
-    const about = ['"someone"', "/somewhere"];
+    // The owner's name, the directory of the workspace, and the ids of the agent's session and process.
+    const about = ['"someone"', "/somewhere", "agent-session", told.agent.run];
     for (const word of about) expect(whole).toContain(word);
     const shown = await documents(link, sessionId);
     for (const word of [secrets.mark, ...about]) expectNone(shown, word);
@@ -159,7 +159,11 @@ describe("a redacted link", () => {
     for (const [i, line] of before.entries())
       if (!line.includes(secrets.mark) && !after[i]?.includes("acp-edge/redacted"))
         expect(withoutConnections(after[i] ?? "")).toBe(
-          withoutConnections(line.replace(/"acpSessionId":"[^"]*"/, '"acpSessionId":null')),
+          withoutConnections(
+            line
+              .replace(/"acpSessionId":"[^"]*"/, '"acpSessionId":null')
+              .replace('"sessionId":"agent-session"', `"sessionId":"${sessionId}"`),
+          ),
         );
   });
 

@@ -1,6 +1,8 @@
-import { blank, byTag, each, members, scalars } from "../../../protocol/allow-list.ts";
+import { blank, byTag, byValue, each, members, scalars } from "../../../protocol/allow-list.ts";
 import { MetaKey } from "../../../protocol/extensions.ts";
+import { isRecord, recordOf } from "../../../protocol/json-value.ts";
 import { VISIBLE_OPTIONS } from "../../../protocol/permission.ts";
+import { visibleUri } from "../../../protocol/visible-uri.ts";
 
 /** Allow-lists of structures that messages, facts and the projection share, for redacted reads. */
 
@@ -24,7 +26,14 @@ const OF_CONTENT = {
   ...scalars("type"),
   annotations: members({ ...scalars("lastModified", "priority"), audience: each("scalar") }),
 };
-const MEDIA = members({ ...OF_CONTENT, ...scalars("data", "mimeType", "uri") });
+
+/** The name of a document, without the contents or credentials that an address can carry. */
+const URI = byValue((uri) => {
+  const shown = typeof uri === "string" ? visibleUri(uri) : undefined;
+  return shown === undefined || shown === uri ? "scalar" : blank(JSON.stringify(shown));
+});
+
+const MEDIA = members({ ...OF_CONTENT, ...scalars("data", "mimeType"), uri: URI });
 
 /**
  * Content blocks by their type. An embedded resource is a file: its name is shown, its contents are not. Of a block whose
@@ -38,11 +47,12 @@ export const CONTENT = byTag(
     audio: MEDIA,
     resource_link: members({
       ...OF_CONTENT,
-      ...scalars("uri", "name", "title", "description", "mimeType", "size"),
+      uri: URI,
+      ...scalars("name", "title", "description", "mimeType", "size"),
     }),
     resource: members({
       ...OF_CONTENT,
-      resource: members({ ...scalars("uri", "mimeType"), text: blank('""'), blob: blank('""') }),
+      resource: members({ uri: URI, mimeType: "scalar", text: blank('""'), blob: blank('""') }),
     }),
   },
   members(OF_CONTENT),
@@ -51,7 +61,8 @@ export const CONTENT = byTag(
 export const PLAN_ENTRIES = each(members(scalars("content", "priority", "status")));
 /** A plan with an id: a list of entries, a text, or the address of a document. */
 export const NAMED_PLAN = members({
-  ...scalars("type", "planId", "uri", "content"),
+  ...scalars("type", "planId", "content"),
+  uri: URI,
   entries: PLAN_ENTRIES,
 });
 
@@ -60,13 +71,26 @@ export const MODELS = each(members(scalars("modelId", "name", "description")));
 export const COMMANDS = each(members({ ...scalars("name", "description"), input: members(scalars("hint")) }));
 
 const VALUE = scalars("value", "name", "description");
+const CONFIG_OPTION = {
+  ...scalars("id", "name", "description", "category", "type"),
+  // Values, or groups of values.
+  options: each(members({ ...VALUE, group: "scalar", options: each(members(VALUE)) })),
+};
+/** A value that somebody has typed in may be a key. A value that the agent offers to everybody is none. */
 export const CONFIG_OPTIONS = each(
-  members({
-    ...scalars("id", "name", "description", "category", "type", "currentValue"),
-    // Values, or groups of values.
-    options: each(members({ ...VALUE, group: "scalar", options: each(members(VALUE)) })),
+  byValue((option) => {
+    const { currentValue, options } = recordOf(option);
+    const isHarmless = typeof currentValue === "boolean" || offeredValues(options).includes(currentValue);
+    return members({ ...CONFIG_OPTION, currentValue: isHarmless ? "scalar" : blank('""') });
   }),
 );
+/** A choice among the values that the agent offers shows in the option itself. */
+export const CONFIG_VALUE = byValue((value) => (typeof value === "boolean" ? "scalar" : blank('""')));
+
+function offeredValues(options: unknown): unknown[] {
+  if (!Array.isArray(options)) return [];
+  return options.filter(isRecord).flatMap((one) => [one.value, ...offeredValues(one.options)]);
+}
 
 export const COST = members(scalars("amount", "currency"));
 export const TOKENS = members(

@@ -27,8 +27,8 @@ export const PROCESS_FACTS = {
       io: z.enum(["host", "client"]).optional(),
     },
     visible: {
-      ...shown("run", "agent", "processRequest", "delivered", "clientIo", "closeMeans", "io"),
-      ...hidden("host", "root"),
+      ...shown("agent", "processRequest", "delivered", "clientIo", "closeMeans", "io"),
+      ...hidden("run", "host", "root"),
       opening: "open",
       duplicateChunks: "scalar",
     },
@@ -38,21 +38,21 @@ export const PROCESS_FACTS = {
     source: "gateway",
     listed: "soon",
     payload: ON_HOST,
-    visible: { run: "scalar", host: "hidden" },
+    visible: hidden("run", "host"),
   }),
   "runtime.disconnected": fact({
     meaning: "The host's socket was lost; the process may be alive.",
     source: "gateway",
     listed: "never",
     payload: { run: TEXT_OR_NULL, reason: TEXT_OR_NULL },
-    visible: shown("run", "reason"),
+    visible: { run: "hidden", reason: "scalar" },
   }),
   "runtime.paused": fact({
     meaning: "The host has been away for so long that clients are told; the session waits for it.",
     source: "gateway",
     listed: "soon",
     payload: { ...ON_HOST, reason: TEXT_OR_NULL },
-    visible: { ...shown("run", "reason"), host: "hidden" },
+    visible: { ...hidden("run", "host"), reason: "scalar" },
   }),
   "runtime.reconnect_attempt": fact({
     meaning:
@@ -104,7 +104,7 @@ export const PROCESS_FACTS = {
     source: "host",
     listed: "never",
     payload: { run: TEXT_OR_NULL, pid: NUMBER_OR_NULL, command: TEXT_OR_NULL },
-    visible: { ...shown("run", "pid"), command: "hidden" },
+    visible: hidden("run", "pid", "command"),
   }),
   "queue.owner.stopped": fact({
     meaning:
@@ -125,8 +125,8 @@ export const PROCESS_FACTS = {
       synthetic: SYNTHETIC,
     },
     visible: {
-      ...shown("run", "pid", "code", "signal", "reason", "expected", "lost", "synthetic"),
-      ...hidden("error", "stderr"),
+      ...shown("code", "signal", "reason", "expected", "lost", "synthetic"),
+      ...hidden("run", "pid", "error", "stderr"),
     },
   }),
   "queue.owner.draining": fact({
@@ -134,7 +134,7 @@ export const PROCESS_FACTS = {
     source: "gateway",
     listed: "never",
     payload: ON_HOST,
-    visible: { run: "scalar", host: "hidden" },
+    visible: hidden("run", "host"),
   }),
   "queue.owner.drained": fact({
     meaning: "The process is told to end because its host is draining; the queue waits for the next process.",
@@ -142,14 +142,14 @@ export const PROCESS_FACTS = {
     listed: "never",
     stopsProcess: "the host is being drained",
     payload: ON_HOST,
-    visible: { run: "scalar", host: "hidden" },
+    visible: hidden("run", "host"),
   }),
   "queue.owner.lease_renewed": fact({
     meaning: "The process had work; it is checked again at `until`, in milliseconds since the epoch.",
     source: "gateway",
     listed: "never",
     payload: { run: TEXT_OR_NULL, until: z.number() },
-    visible: shown("run", "until"),
+    visible: { run: "hidden", until: "scalar" },
   }),
   "queue.owner.idle_expired": fact({
     meaning: "The process had no work for `idleMs` and is told to end; the next prompt starts another.",
@@ -157,7 +157,7 @@ export const PROCESS_FACTS = {
     listed: "soon",
     stopsProcess: "idle",
     payload: { run: TEXT_OR_NULL, idleMs: NUMBER_OR_NULL },
-    visible: shown("run", "idleMs"),
+    visible: { run: "hidden", idleMs: "scalar" },
   }),
   error: fact({
     meaning:

@@ -6,6 +6,7 @@ import {
 import type { FrameEvent } from "../../events/event.ts";
 import {
   CONFIG_OPTIONS,
+  CONFIG_VALUE,
   CONTENT,
   ERROR,
   ERROR_MARK,
@@ -93,7 +94,10 @@ const TO_AGENT: ReadonlyMap<string, Allowed> = new Map([
   ["session/list", members(scalars("cursor"))],
   ["session/set_mode", members(scalars("sessionId", "modeId"))],
   ["session/set_model", members(scalars("sessionId", "modelId"))],
-  ["session/set_config_option", members(scalars("sessionId", "configId", "type", "value"))],
+  [
+    "session/set_config_option",
+    members({ ...scalars("sessionId", "configId", "type"), value: CONFIG_VALUE }),
+  ],
   ["session/set_title", members(scalars("sessionId", "title"))],
   ["$/cancel_request", members(scalars("requestId"))],
 ]);

@@ -3,6 +3,7 @@ import type { Caller } from "../../../../protocol/caller.ts";
 import { mustReadFrame } from "../../../../protocol/frame.ts";
 import { isFrame, type LogEvent } from "../../events/event.ts";
 import { type PersonName, SOMEBODY } from "../../state/people.ts";
+import { withoutAgentId } from "./agent-id.ts";
 import { payloadOf } from "./facts.ts";
 import { messageOf, ROUTE } from "./messages.ts";
 import { SESSION } from "./projection.ts";
@@ -30,7 +31,8 @@ export function redactedLine(line: string, event: LogEvent, personName?: PersonN
   const payload = isFrame(event)
     ? members({ ...ROUTE, direction: "scalar", message: messageOf(event) })
     : payloadOf(event, personName);
-  return applyAllowList(line, members({ ...ENVELOPE, payload }, ""));
+  const shown = applyAllowList(line, members({ ...ENVELOPE, payload }, ""));
+  return isFrame(event) ? withoutAgentId(shown, event) : shown;
 }
 
 const ENVELOPE = {

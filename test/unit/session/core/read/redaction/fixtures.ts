@@ -41,7 +41,7 @@ export function note(kind: string, payload: Json): LogEvent {
 }
 
 export const update = (value: unknown, source?: string) =>
-  frame("in", { method: "session/update", params: { sessionId: "s", update: value } }, source);
+  frame("in", { method: "session/update", params: { sessionId: SESSION, update: value } }, source);
 export const asks = (method: string, params: unknown) => frame("in", { id: 7, method, params });
 export const answers = (direction: "in" | "out", result: unknown) => frame(direction, { id: 7, result });
 export const says = (method: string, params: unknown) => frame("out", { id: 7, method, params });
@@ -102,11 +102,11 @@ export const HARMLESS: readonly LogEvent[] = [
   update({ sessionUpdate: "compaction_update", compactionId: "k", status: "completed", summary: [SAID] }),
   update({ sessionUpdate: "compaction_summary_chunk", compactionId: "k", content: SAID }),
   asks("session/request_permission", {
-    sessionId: "s",
+    sessionId: SESSION,
     toolCall: { ...TOOL, locations: LOCATIONS },
     options: [OPTION],
   }),
-  asks("fs/read_text_file", { sessionId: "s", path: "/a" }),
+  asks("fs/read_text_file", { sessionId: SESSION, path: "/a" }),
   frame("in", { method: "$/cancel_request", params: { requestId: 3 } }),
   frame("in", { method: "elicitation/complete", params: { elicitationId: "e" } }),
 ];
@@ -121,10 +121,10 @@ export const OTHERS: readonly LogEvent[] = [
     { sessionUpdate: "session_info_update", _meta: { "acp-edge/event": "e", "acp-edge/message": "m" } },
     "gateway",
   ),
-  asks("terminal/output", { sessionId: "s", terminalId: "t" }),
+  asks("terminal/output", { sessionId: SESSION, terminalId: "t" }),
   answers("in", { stopReason: "end_turn", usage: { totalTokens: 1, inputTokens: 1, outputTokens: 0 } }),
   answers("in", {
-    sessionId: "s",
+    sessionId: SESSION,
     modes: { currentModeId: "m", availableModes: [{ id: "m", name: "M" }] },
     models: { currentModelId: "m", availableModels: [{ modelId: "m", name: "M" }] },
     configOptions: [],
@@ -140,13 +140,13 @@ export const OTHERS: readonly LogEvent[] = [
   says("initialize", { protocolVersion: 1, clientInfo: { name: "c", version: "1" } }),
   says("authenticate", { methodId: "m" }),
   says("session/new", { cwd: "", additionalDirectories: [], mcpServers: [] }),
-  says("session/load", { sessionId: "s", cwd: "", mcpServers: [] }),
-  says("session/set_mode", { sessionId: "s", modeId: "m" }),
-  says("session/set_config_option", { sessionId: "s", configId: "fast", type: "boolean", value: true }),
-  frame("out", { method: "session/cancel", params: { sessionId: "s" } }),
+  says("session/load", { sessionId: SESSION, cwd: "", mcpServers: [] }),
+  says("session/set_mode", { sessionId: SESSION, modeId: "m" }),
+  says("session/set_config_option", { sessionId: SESSION, configId: "fast", type: "boolean", value: true }),
+  frame("out", { method: "session/cancel", params: { sessionId: SESSION } }),
   note("session.requested", { owner: "user", workspace: "w", agent: "a", request: 1 }),
-  note("runtime.connected", { run: "r", agent: "a", processRequest: 1, delivered: 0 }),
-  note("queue.owner.stopped", { run: "r", code: 1, signal: null, reason: "exit code 1", expected: false }),
+  note("runtime.connected", { agent: "a", processRequest: 1, delivered: 0 }),
+  note("queue.owner.stopped", { code: 1, signal: null, reason: "exit code 1", expected: false }),
   note("turn.failed", { turnId: "t", prompt: 1, reason: "agent_exited", error: { code: 1, message: "m" } }),
   note("permission.requested", { request: 1, toolCall: TOOL, options: [OPTION] }),
   note("permission.responded", {

@@ -7,7 +7,7 @@ import {
   redactedLine,
   sessionFor,
 } from "../../../../../../src/session/core/read/redaction/redaction.ts";
-import { frame, lineOf, note, says, update } from "./fixtures.ts";
+import { frame, lineOf, note, SESSION, says, update } from "./fixtures.ts";
 
 /** Every string of an event is a mark of its own, so that a test sees which ones a redacted reader gets. */
 
@@ -32,7 +32,7 @@ function marked(names: readonly string[], more: object = {}): object {
 /** Fields of facts that name people, machines, directories or commands, or quote what processes wrote. */
 const NEVER = new Set([
   ...["tenant", "owner", "cwd", "root", "host", "command", "agentCommand", "subject", "by", "key", "stderr"],
-  ...["acpSessionId", "agentSessionId", "previous"],
+  ...["acpSessionId", "agentSessionId", "previous", "run", "pid"],
 ]);
 
 describe("a redacted reader", () => {
@@ -86,7 +86,6 @@ describe("a redacted reader", () => {
         "onTimeout",
         "opening",
         "origin",
-        "pid",
         "position",
         "process",
         "processRequest",
@@ -95,7 +94,6 @@ describe("a redacted reader", () => {
         "replay",
         "request",
         "role",
-        "run",
         "seq",
         "setting",
         "signal",
@@ -157,6 +155,81 @@ describe("a redacted reader", () => {
     },
   );
 
+  test.each([
+    ["file:///a/b.txt?token=«query»#«fragment»", "file:///a/b.txt"],
+    ["https://me:«password»@x.example/a", "https://x.example/a"],
+    ["data:text/plain,«contents»", "data:"],
+  ])("sees of an address neither contents nor credentials: %s", (uri, shown) => {
+    const contents = [
+      { type: "resource", resource: { uri, text: "" } },
+      { type: "resource_link", uri, name: "n" },
+      { type: "image", data: "AA==", mimeType: "image/png", uri },
+    ];
+    for (const content of contents) {
+      const event = says("session/prompt", { sessionId: SESSION, prompt: [content] });
+      expect(shownMarks(event)).toEqual([]);
+      expect(redactedLine(lineOf(event), event)).toContain(JSON.stringify(shown));
+    }
+    const plan = update({ sessionUpdate: "plan_update", plan: { type: "file", planId: "p", uri } });
+    expect(shownMarks(plan)).toEqual([]);
+  });
+
+  test("sees of a setting's value only what the agent offers to everybody", () => {
+    const option = { id: mark("id"), name: mark("name"), type: "select" };
+    const offered = [
+      { value: mark("a"), name: "A" },
+      { group: "g", name: "G", options: [{ value: mark("b"), name: "B" }] },
+    ];
+    const shown = (more: object) => {
+      const configOptions = [{ ...option, ...more }];
+      const marks = shownMarks(update({ sessionUpdate: "config_option_update", configOptions }));
+      expect(shownMarks(frame("in", { id: 1, result: { configOptions } }))).toEqual(marks);
+      return marks;
+    };
+    expect(shown({ type: "text", currentValue: mark("value") })).toEqual(["id", "name"]);
+    expect(shown({ options: [], currentValue: mark("value") })).toEqual(["id", "name"]);
+    expect(shown({ options: offered, currentValue: mark("value") })).toEqual(["a", "b", "id", "name"]);
+    for (const name of ["a", "b"])
+      expect(
+        JSON.stringify(
+          redacted(
+            update({
+              sessionUpdate: "config_option_update",
+              configOptions: [{ ...option, options: offered, currentValue: mark(name) }],
+            }),
+          ),
+        ),
+      ).toContain(`"currentValue":"${mark(name)}"`.replaceAll('"', '\\"'));
+    const set = { sessionId: SESSION, configId: mark("id"), type: "text", value: mark("value") };
+    expect(shownMarks(says("session/set_config_option", set))).toEqual(["id"]);
+  });
+
+  test("sees the gateway's id in place of the agent's own, and the ids of sub-agents", () => {
+    const own = mark("own");
+    const line = (event: LogEvent, context: object = { acpSessionId: own }) => {
+      const placed = { ...event, context: { ...event.context, ...context } } as LogEvent;
+      return redactedLine(lineOf(placed), placed);
+    };
+    const named = { senderSessionId: own, recipientSessionId: "child" };
+    const events = [
+      frame("in", { method: "session/update", params: { sessionId: own, update: {} } }),
+      frame("in", { id: 1, method: "fs/read_text_file", params: { sessionId: own, path: "/a" } }),
+      frame("in", { id: 1, method: "vendor/ask", params: { sessionId: own } }),
+      frame("in", { id: 1, result: { sessionId: own } }),
+      frame("out", { id: 1, method: "session/load", params: { sessionId: own } }, "gateway"),
+    ];
+    for (const event of events) {
+      expect(marksIn(line(event))).toEqual([]);
+      expect(line(event)).toContain(`"sessionId":"${SESSION}"`);
+    }
+    // Before the session is open, whatever the agent names is this session.
+    expect(marksIn(line(events[0] as LogEvent, {}))).toEqual([]);
+    const message = { sessionUpdate: "session_message", messageId: "m", ...named };
+    const child = frame("in", { method: "session/update", params: { sessionId: "child", update: message } });
+    expect(line(child)).toContain('"sessionId":"child"');
+    expect(line(child)).toContain(`"senderSessionId":"${SESSION}","recipientSessionId":"child"`);
+  });
+
   test("sees no directories, ids of the agent or routes of files", () => {
     const opening = {
       ...marked(["cwd", "vendor"]),
@@ -193,6 +266,6 @@ describe("a redacted reader", () => {
       clients: [{ subject: mark("subject"), ...marked(["role", "cwd"]) }],
       owner: mark("owner"),
     };
-    expect(marksIn(sessionFor(caller, view))).toEqual(["name", "role", "run", "title"]);
+    expect(marksIn(sessionFor(caller, view))).toEqual(["name", "role", "title"]);
   });
 });

@@ -17,6 +17,7 @@ import {
   OPTION,
   OTHERS,
   SECRET,
+  SESSION,
   says,
   seen,
   TOOL,
@@ -27,7 +28,7 @@ const paramsOf = (event: LogEvent) => seen(event).params as Json;
 const updateIn = (event: LogEvent) => paramsOf(event).update as Json;
 
 const PROMPT = says("session/prompt", {
-  sessionId: "s",
+  sessionId: SESSION,
   prompt: [
     { type: "text", text: "look at this" },
     { type: "resource_link", uri: "file:///a", name: "a", size: 3 },
@@ -127,7 +128,7 @@ describe("tool data", () => {
       message: "It ended",
       _meta: MARK,
     });
-    const stopped = { run: "r", code: 1, signal: null, reason: "exit code 1", expected: false };
+    const stopped = { code: 1, signal: null, reason: "exit code 1", expected: false };
     expect(seen(note("queue.owner.stopped", { ...stopped, stderr: SECRET }))).toEqual({
       ...stopped,
       _meta: MARK,
