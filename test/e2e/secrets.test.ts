@@ -162,6 +162,7 @@ test("the secrets of an agent reach nobody, in whichever form the agent tells th
   const marked = "<LEAK_ONE plain: [redacted:LEAK_ONE] >";
   for (const part of [
     '"output":"[redacted:LEAK_TWO]\\n"',
+    '"stdout":"[redacted:beginning of a secret]"',
     `a plain line: ${marked}`,
     `not UTF-8: ${marked}`,
     `rejected: ${marked}`,

@@ -1,6 +1,6 @@
 import type { Timing } from "../../node/timing.ts";
 import { type HostEvent, NOISE_CHARS } from "../../protocol/host-wire.ts";
-import { replaceAt } from "../../protocol/json-edit.ts";
+import { replaceAt, spanAt } from "../../protocol/json-edit.ts";
 import { isRecord } from "../../protocol/json-value.ts";
 import { RedactedStream } from "./redacted-stream.ts";
 import type { Redactor } from "./redactor.ts";
@@ -51,16 +51,28 @@ export class RedactedOutput {
     const streamed = streamedText(message);
     if (streamed) {
       const { key, path, text } = streamed;
-      this.#stream(key, text, (safe) =>
-        safe === undefined
-          ? this.#redactor.redactJson(raw, message)
-          : this.#redactor.redactJson(replaceAt(raw, ["params", "update", ...path], JSON.stringify(safe))),
-      );
+      const place = ["params", "update", ...path];
+      this.#stream(key, text, (safe) => {
+        const piece = safe === undefined ? raw : replaceAt(raw, place, JSON.stringify(safe));
+        if (isSnapshot(message)) return this.#redactor.redactJson(this.#redactBeside(piece, place));
+        return this.#redactor.redactJson(piece, safe === undefined ? message : undefined);
+      });
       return;
     }
     const isUrgent = message.id !== undefined;
     if (isUrgent) this.#flushStreams();
-    this.#add(this.#redactor.redactJson(raw, message), isUrgent);
+    const safe = isSnapshot(message)
+      ? this.#redactor.redactSnapshot(raw)
+      : this.#redactor.redactJson(raw, message);
+    this.#add(safe, isUrgent);
+  }
+
+  /** Redacts a snapshot except for the piece of a stream in it, whose end the stream has looked at. */
+  #redactBeside(raw: string, place: readonly string[]): string {
+    const span = spanAt(raw, place);
+    if (!span) return raw;
+    const beside = this.#redactor.redactSnapshot(replaceAt(raw, place, '""'));
+    return replaceAt(beside, place, raw.slice(span.start, span.end));
   }
 
   /** A line of the agent that is no frame. */
@@ -173,6 +185,14 @@ export class RedactedOutput {
     for (const { stream, until } of this.#streams.values()) if (until <= now) stream.flush();
     this.#settle();
   }
+}
+
+/** Whether a message carries a tool call. Agents send it again and again while its texts grow. */
+function isSnapshot({ method, params }: Readonly<Record<string, unknown>>): boolean {
+  if (method === "session/request_permission") return true;
+  if (method !== "session/update" || !isRecord(params) || !isRecord(params.update)) return false;
+  const { sessionUpdate } = params.update;
+  return sessionUpdate === "tool_call" || sessionUpdate === "tool_call_update";
 }
 
 /** The piece of a text that an update carries, with its path, and a key that all pieces of this text share. */

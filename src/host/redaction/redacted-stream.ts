@@ -1,9 +1,5 @@
 import type { Hit } from "./pattern-matcher.ts";
-import type { Redactor } from "./redactor.ts";
-
-const LONG_BEGINNING_CHARS = 12;
-/** The name in the mark of a beginning. */
-const BEGINNING = "beginning of a secret";
+import { longBeginning, type Redactor } from "./redactor.ts";
 
 /** Called once a chunk's text is certain: with the redacted text, or with undefined if the text stays as it is. */
 export type Release = (text: string | undefined) => void;
@@ -55,10 +51,8 @@ export class RedactedStream {
   flush(): void {
     if (!this.isHolding) return;
     const { hits, openFrom } = this.#redactor.inspect(this.#text);
-    const start = hits.reduce((after, { end }) => Math.max(after, end), openFrom);
-    const end = this.#text.length;
-    const isLong = end - start >= LONG_BEGINNING_CHARS;
-    this.#release(isLong ? [...hits, { start, end, name: BEGINNING }] : hits, this.#held.length);
+    const beginning = longBeginning(hits, openFrom, this.#text.length);
+    this.#release([...hits, ...beginning], this.#held.length);
   }
 
   /** Index of the first chunk that is not certain. Neither is a chunk that shares a secret with an uncertain one. */

@@ -14,6 +14,11 @@ const NAME_CHARS_MAX = 64;
 /** A shorter part of a secret tells too little, and occurs by chance. */
 const PART_CHARS_MIN = 4;
 
+/** A longer beginning of a secret is hardly a coincidence. */
+const LONG_BEGINNING_CHARS = 12;
+/** The name in the mark of a beginning. */
+const BEGINNING = "beginning of a secret";
+
 const MARK = /\[redacted:[\w.-]+\]/g;
 
 /** Replaces secrets in texts, whichever way they are encoded there. */
@@ -62,19 +67,29 @@ export class Redactor {
   redactJson(text: string, value?: unknown): string {
     const matcher = this.#current();
     if (!matcher || !hasHitInJson(matcher, text, value)) return text;
-    let out = "";
-    let copied = 0;
-    for (let at = text.indexOf('"'); at !== -1; ) {
-      const end = skipValue(text, at);
-      const content = text.slice(at + 1, end - 1);
-      const safe = replaced(content, hitsIn(matcher, jsonContent(content)));
-      if (safe !== content) {
-        out += text.slice(copied, at + 1) + safe;
-        copied = end - 1;
-      }
-      at = text.indexOf('"', end);
-    }
-    return out + text.slice(copied);
+    return withStrings(text, (content) => replaced(content, hitsIn(matcher, jsonContent(content))));
+  }
+
+  /**
+   * Redacts every string of a JSON text whose strings may be cut at their end: a later message repeats them with more. A
+   * string that ends in a long beginning of a secret loses that beginning too, because it is most of the secret.
+   */
+  redactSnapshot(text: string): string {
+    const matcher = this.#current();
+    if (!matcher) return text;
+    return withStrings(text, (content) => {
+      if (content.length < SECRET_CHARS_MIN) return content;
+      const decoded = jsonContent(content);
+      const beginning = originsOf(decoded, this.#longBeginning(decoded.text));
+      return replaced(content, joined([...hitsIn(matcher, decoded), ...beginning]));
+    });
+  }
+
+  /** The long beginning of a secret at the end of a text. The rest of a long text is not looked at. */
+  #longBeginning(text: string): Hit[] {
+    const from = Math.max(0, text.length - this.reach);
+    const { hits, openFrom } = this.inspect(text.slice(from));
+    return longBeginning(hits, from + openFrom, text.length, from);
   }
 
   /** The secrets in a text that may go on, and the position from which its end may become one. */
@@ -124,6 +139,29 @@ export class Redactor {
     }
     return this.#matcher.matcher;
   }
+}
+
+/** The end of a text from `openFrom` on and after all hits, if it is a long beginning of a secret. */
+export function longBeginning(hits: readonly Hit[], openFrom: number, end: number, offset = 0): Hit[] {
+  const start = hits.reduce((after, hit) => Math.max(after, offset + hit.end), openFrom);
+  return end - start >= LONG_BEGINNING_CHARS ? [{ start, end, name: BEGINNING }] : [];
+}
+
+/** The JSON text with the content of each string, quotes excluded, as `change` makes it. */
+function withStrings(text: string, change: (content: string) => string): string {
+  let out = "";
+  let copied = 0;
+  for (let at = text.indexOf('"'); at !== -1; ) {
+    const end = skipValue(text, at);
+    const content = text.slice(at + 1, end - 1);
+    const changed = change(content);
+    if (changed !== content) {
+      out += text.slice(copied, at + 1) + changed;
+      copied = end - 1;
+    }
+    at = text.indexOf('"', end);
+  }
+  return out + text.slice(copied);
 }
 
 function hasHit(matcher: PatternMatcher, text: string): boolean {

@@ -140,6 +140,58 @@ describe("the output of an agent", () => {
     expect(items[0]).toBe(raw);
   });
 
+  describe("a tool call that is sent again while its texts grow", () => {
+    const BEGINNING = "[redacted:beginning of a secret]";
+    const grown = (text: string) => ({
+      toolCallId: "c",
+      title: text,
+      content: [{ type: "content", content: { type: "text", text } }],
+      rawOutput: { stdout: text, parts: [text] },
+    });
+    const seen = () => (JSON.parse(items.at(-1) as string) as { params: { update: Update } }).params.update;
+
+    test.each(["tool_call", "tool_call_update"])(
+      "shows no long beginning of a secret: %s",
+      (sessionUpdate) => {
+        for (let length = 1; length <= SECRET.length; length += 1) {
+          update({ sessionUpdate, ...grown(`KEY=${SECRET.slice(0, length)}`) });
+          const shown = length === SECRET.length ? MARK : length < 12 ? SECRET.slice(0, length) : BEGINNING;
+          expect(seen()).toEqual({ sessionUpdate, ...grown(`KEY=${shown}`) });
+        }
+        update({ sessionUpdate, ...grown(`${SECRET}, ${SECRET.slice(0, -1)}`) });
+        expect(seen()).toEqual({ sessionUpdate, ...grown(`${MARK}, ${BEGINNING}`) });
+      },
+    );
+
+    test("shows none in a permission request", () => {
+      frame({
+        id: 1,
+        method: "session/request_permission",
+        params: { toolCall: grown(SECRET.slice(0, -1)) },
+      });
+      expect(JSON.parse(items.at(-1) as string)).toMatchObject({ params: { toolCall: grown(BEGINNING) } });
+    });
+
+    test("shows none beside a piece of a terminal's output, which stays a piece", () => {
+      const piece = (data: string) => ({
+        sessionUpdate: "tool_call_update",
+        ...grown(SECRET.slice(0, -1)),
+        _meta: { terminal_output: { terminal_id: "t", data } },
+      });
+      update(piece(SECRET.slice(0, -1)));
+      update(piece("?"));
+      output.flush();
+      expect(items.map((item) => (JSON.parse(item) as { params: { update: Update } }).params.update)).toEqual(
+        [SECRET.slice(0, -1), "?"].map((data) => ({ ...piece(data), ...grown(BEGINNING) })),
+      );
+    });
+
+    test("stays verbatim without a secret, and so does a text that ends in a short beginning", () => {
+      const raw = update({ sessionUpdate: "tool_call_update", ...grown(`a \\ "b" ${SECRET.slice(0, 11)}`) });
+      expect(items).toEqual([raw]);
+    });
+  });
+
   test("releases what is held after a short time, and longer for more of a secret", async () => {
     const raw = chunk("ends in s");
     await vi.advanceTimersByTimeAsync(49);

@@ -207,3 +207,54 @@ describe("a stream of text in chunks", () => {
     expect(out.join("")).toBe("[redacted:LONG] [redacted:SHORT]ij.");
   });
 });
+
+describe("a text that is sent again and again while it grows", () => {
+  const WHOLE = Object.keys(ENCODINGS).filter((name) => !name.startsWith("base64"));
+
+  /** The text as a reader sees it in a snapshot that ends here. */
+  function snapshot(value: string, text: string): string {
+    const redactor = new Redactor();
+    redactor.learn("NAME", value);
+    return (JSON.parse(redactor.redactSnapshot(JSON.stringify({ a: [text] }))) as { a: [string] }).a[0];
+  }
+
+  test.for(WHOLE)("shows no more than the first characters of a secret: %s", (encoding) => {
+    fc.assert(
+      fc.property(secret, part, fc.nat(), (value, { filler, before, after }, at) => {
+        const { text } = (ENCODINGS[encoding] as Encoding)(value, before, after);
+        const length = 1 + (at % text.length);
+        const start = `${filler}${SEPARATOR}`;
+        const shown = snapshot(value, start + text.slice(0, length));
+        if (length === text.length) expect(shown).toBe(start + MARK);
+        else if (length < 12) expect(shown).toBe(start + text.slice(0, length));
+        else expect(shown).toMatch(/\[redacted:(NAME|beginning of a secret)\]$/);
+        if (length >= 12) expect(shown.startsWith(`${start}[redacted:`)).toBe(true);
+      }),
+      propertyRuns(200),
+    );
+  });
+
+  test("shows no more than the first characters of a secret in base64", () => {
+    fc.assert(
+      fc.property(secret, part, fc.nat(), (value, { before, after }, at) => {
+        const { text, safe } = (ENCODINGS.base64 as Encoding)(value, before, after);
+        const start = safe.indexOf(MARK);
+        const length = 1 + (at % text.length);
+        const shown = snapshot(value, `${SEPARATOR}${text.slice(0, length)}`);
+        if (length - start >= 12) expect(shown).toContain(`${SEPARATOR}${text.slice(0, start)}[redacted:`);
+      }),
+      propertyRuns(200),
+    );
+  });
+
+  test("stays as it is without a secret", () => {
+    fc.assert(
+      fc.property(fc.json(), (text) => {
+        const redactor = new Redactor();
+        redactor.learn("NAME", "never-in-any-text");
+        expect(redactor.redactSnapshot(text)).toBe(text);
+      }),
+      propertyRuns(200),
+    );
+  });
+});
