@@ -7,6 +7,7 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import {
   type AnyMessage,
+  type ClientCapabilities,
   type ClientConnection,
   client,
   type MaybePromise,
@@ -81,8 +82,8 @@ export type Wired = { by: "us" | "them"; message: Message };
 /** One turn and its range in the transcript. */
 export type Turn = { stopReason: StopReason; updates: SessionUpdate[]; start: number; end: number };
 
-/** The default is a WebSocket to the workspace's default agent. */
-type ConnectOptions = { agent?: string; over?: "http" };
+/** The default is a WebSocket to the workspace's default agent, by a client without further abilities. */
+type ConnectOptions = { agent?: string; over?: "http"; capabilities?: ClientCapabilities };
 
 type Permission = (request: RequestPermissionRequest) => MaybePromise<RequestPermissionResponse>;
 
@@ -120,7 +121,7 @@ export class Client implements AsyncDisposable {
     const client = new Client(gateway, options);
     await client.agent.request(methods.agent.initialize, {
       protocolVersion: PROTOCOL_VERSION,
-      clientCapabilities: {},
+      clientCapabilities: options.capabilities ?? {},
     });
     return client;
   }

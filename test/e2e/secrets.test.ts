@@ -113,7 +113,9 @@ test("the secrets of an agent reach nobody, in whichever form the agent tells th
     return agents[0].available;
   });
 
-  const client = await Client.connect(gateway);
+  // Clients without this ability get no output of terminals in pieces.
+  const capabilities = { _meta: { terminal_output: true } };
+  const client = await Client.connect(gateway, { capabilities });
   client.onPermission = () => ({ outcome: { outcome: "selected", optionId: "yes" } });
   const sessionId = await client.newSession();
   const path = `/api/sessions/${sessionId}`;
@@ -128,7 +130,7 @@ test("the secrets of an agent reach nobody, in whichever form the agent tells th
   await receiver.receives(({ message }) => message.type === "agent.failed");
   await receiver.receives(({ message }) => message.type === "permission.pending");
 
-  const reader = await Client.connect(gateway);
+  const reader = await Client.connect(gateway, { capabilities });
   await reader.load(sessionId);
   const read = async (rest: string) => (await gateway.api(`${path}${rest}`)).text();
   const events = await read("/events");
