@@ -50,11 +50,10 @@ describe("a host's hello", () => {
     expect(session.state).toMatchObject({ run: null, agent: "failed" });
   });
 
-  test("[I13] is refused for a known process that changes who serves the files, and the process is given up", () => {
+  test("[I13] is refused for a known process that changes who serves the files, and the process stays", () => {
     const session = openSession();
-    const events = session.hello("run-1", "h1", { io: "client" }, "host");
-    expect(payloadOf(events, "queue.owner.stopped")).toMatchObject({ lost: true });
-    expect(session.state.run).toBeNull();
+    expect(session.hello("run-1", "h1", { io: "client" }, "host")).toEqual([]);
+    expect(session.state.run).toMatchObject({ id: "run-1", io: "host", connected: true });
   });
 
   test("[I13] of an earlier build's log decides nothing about files", () => {
