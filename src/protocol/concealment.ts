@@ -1,3 +1,4 @@
+import { isReservedMethod } from "./extensions.ts";
 import {
   eachElement,
   eachMember,
@@ -11,9 +12,8 @@ import {
 
 /**
  * Clients give agents credentials: the values of `env` and `headers` of MCP servers, everything but the method of a login
- * and the name and type of a provider,
- * the content of answers to forms, settings of the agent in the `_meta` of an opening, and options that are called a
- * key. The agent needs these values, but the log must not have them, because not every reader of a session is entitled to
+ * and the name and type of a provider, the content of answers to forms, settings of the agent in the `_meta` of an opening,
+ * and options and parameters of vendors' methods that are called a key or look like one. The agent needs these values, but the log must not have them, because not every reader of a session is entitled to
  * them. So references replace the values before a frame is logged, and the values replace the references in the line to
  * the agent. Only the values at these places are ever restored: a reference copied to another place stays plain text.
  */
@@ -27,7 +27,13 @@ export type Concealed = { raw: string; values: Record<string, string> };
  */
 export function mayHaveCredentials(message: Readonly<Record<string, unknown>>, asked?: string): boolean {
   if (message.method === undefined) return isFormAnswer(message.result, asked);
-  return hasMcpServers(message) || METHODS_WITH_CREDENTIALS.has(String(message.method));
+  const method = String(message.method);
+  return hasMcpServers(message) || METHODS_WITH_CREDENTIALS.has(method) || isVendorMethod(method);
+}
+
+/** Methods that ACP leaves to agents and clients: nobody knows what their parameters mean. */
+function isVendorMethod(method: string): boolean {
+  return method.startsWith("_") && !isReservedMethod(method);
 }
 
 /** Whether the result answers a form. An answer that comes too late has no request any more, but looks like one. */
@@ -148,17 +154,23 @@ function valuesIn(raw: string, asked?: string): Span[] {
   const method = textAt(raw, ["method"]);
   const isOption =
     method === "session/set_config_option" && isSecretOption(textAt(raw, ["params", "configId"]) ?? "");
+  const isSecretAt = (at: number) => SECRET_VALUE.test(raw.slice(at, at + 16)) || isReferenceAt(raw, at);
+  // Whatever is called a key or looks like one, however deep inside.
+  const member = (key: string, at: number): number => (isSecretOption(key) ? take(at) : nested(at));
+  const nested = (at: number): number => {
+    if (isSecretAt(at)) return take(at);
+    return isArrayAt(raw, at) ? eachElement(raw, at, nested) : within(raw, at, member);
+  };
   const param = (key: string, at: number) => {
     if (key === "mcpServers") return servers(at);
+    if (isVendorMethod(method ?? "")) return member(key, at);
     if (key === "_meta" && METHODS_WITH_CREDENTIALS.has(method ?? "")) return meta(at);
     if (method === "authenticate" && key !== "methodId") return take(at);
     // An address may have a key in it, and whatever else an agent takes may be one.
     if (method === "providers/set" && key !== "providerId" && key !== "apiType")
       return key === "headers" ? settings(at) : take(at);
     if (method === "session/set_config_option" && key === "value")
-      return isOption || SECRET_VALUE.test(raw.slice(at, at + 16)) || isReferenceAt(raw, at)
-        ? take(at)
-        : undefined;
+      return isOption || isSecretAt(at) ? take(at) : undefined;
     return undefined;
   };
   const isForm = method === undefined && (asked === FORM || textAt(raw, ["result", "action"]) !== undefined);

@@ -237,3 +237,31 @@ describe("other credentials", () => {
     });
   });
 });
+
+describe("the parameters of a vendor's method", () => {
+  const call = (params: object) => JSON.stringify({ jsonrpc: "2.0", id: 1, method: "_vendor/login", params });
+
+  test.each([
+    [{ apiKey: "v8" }],
+    [{ sessionId: "s", deep: [{ auth_token: "v8" }] }],
+    [{ list: ["sk-v8"], note: "ghp_v8" }],
+    [{ credentials: { user: "v8", pass: ["v8"] } }],
+  ])("are concealed where they are called a key or look like one: %j", (params) => {
+    const raw = call(params);
+    expect(mayHaveCredentials(JSON.parse(raw))).toBe(true);
+    const hidden = concealed(raw);
+    expect(hidden.raw).not.toContain("v8");
+    expect(restored(hidden)).toBe(raw);
+  });
+
+  test("are left alone otherwise", () => {
+    const raw = call({ sessionId: "s", text: "keys of a piano", max_tokens: 5, items: [1, { a: null }] });
+    expect(concealed(raw).raw).toBe(raw);
+  });
+
+  test("do not turn a reference that a client wrote into a value", () => {
+    const raw = call({ note: "[secret:r7]", items: ["[secret:r7]"] });
+    const hidden = concealed(raw);
+    expect(reveal(hidden.raw, (name) => hidden.values[name] ?? '"stolen"')).toBe(raw);
+  });
+});

@@ -6,8 +6,13 @@ import {
   type ResponseFrame,
   resultOf,
 } from "../../../protocol/frame.ts";
-import { textOrNull } from "../../../protocol/json-value.ts";
-import { abilityFor, type QuestionAction, questionModeOf } from "../../../protocol/question.ts";
+import { isRecord, textOrNull } from "../../../protocol/json-value.ts";
+import {
+  abilityFor,
+  QUESTION_ACTIONS,
+  type QuestionAction,
+  questionModeOf,
+} from "../../../protocol/question.ts";
 import type { RequestOfAgent } from "../state/state.ts";
 import { recordWithViolations } from "./agent-violations.ts";
 import type { Batch } from "./batch.ts";
@@ -27,9 +32,14 @@ export function askQuestion(batch: Batch, frame: RequestFrame): void {
   batch.fact("gateway", "question.requested", { request, mode, message, requestedSchema, url, toolCallId });
 }
 
-/** Whether a client's response answers a question. An error is no answer: another person may know one. */
+/**
+ * Whether a client's response answers a question. An error or a malformed answer is none: another person may know one. The
+ * values of a form are concealed here, so their types are the agent's to check.
+ */
 export function isQuestionAnswer(frame: ResponseFrame): boolean {
-  return typeof resultOf(frame).action === "string";
+  const { action, content } = resultOf(frame);
+  const isContent = content === undefined || content === null || isRecord(content);
+  return isContent && QUESTION_ACTIONS.some((known) => known === action);
 }
 
 /** Logs a client's own answer. */

@@ -66,7 +66,7 @@ export function terminalOutput(
 ): void {
   batch.fact("host", "terminal.output", {
     terminalId: clip(terminalId, STATE_BUDGET.terminalIdChars),
-    toolCallId: shownBy(batch, terminalId),
+    ...shownBy(batch, terminalId),
     data: data.slice(0, batch.limits.frameChars),
   });
 }
@@ -78,7 +78,7 @@ export function terminalEnded(
 ): void {
   batch.fact("host", "terminal.ended", {
     terminalId: clip(terminalId, STATE_BUDGET.terminalIdChars),
-    toolCallId: shownBy(batch, terminalId),
+    ...shownBy(batch, terminalId),
     exitCode,
     signal: signal && clip(signal, STATE_BUDGET.wordChars),
   });
@@ -86,10 +86,10 @@ export function terminalEnded(
   if (terminal) tellOutput(batch, terminal);
 }
 
-/** The tool call by which clients know a terminal. */
-function shownBy({ state }: Batch, terminalId: string): string | null {
+/** The tool call by which clients know a terminal, and the event that told them of it. */
+function shownBy({ state }: Batch, terminalId: string) {
   const { announcedAt = null, toolCallId = null } = findTerminal(state, terminalId) ?? {};
-  return announcedAt === null ? null : toolCallId;
+  return announcedAt === null ? { toolCallId: null } : { toolCallId, announcedAt };
 }
 
 /** Gives clients without the convention the output of a terminal that has ended, unless they have it. */

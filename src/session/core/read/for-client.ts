@@ -76,11 +76,17 @@ export function forClient(event: LogEvent, sessionId: string, viewer: Viewer): s
 function receiverOf(viewer: Viewer, { route, seq }: FrameEvent, replay: boolean): Receiver {
   const { terminalsOf: owner, announcedAt = seq } = route;
   const { abilities = [] } = viewer.subscriptions;
-  const isAnnounced = announcedAt > (viewer.from ?? 0);
   return {
-    abilities: isAnnounced ? abilities : abilities.filter((ability) => ability !== "terminal-output"),
+    abilities: knows(viewer, announcedAt)
+      ? abilities
+      : abilities.filter((ability) => ability !== "terminal-output"),
     hasTerminals: !replay && owner !== undefined && isViewer(viewer, owner),
   };
+}
+
+/** Whether the client has been told what this event announces. */
+function knows({ from = 0 }: Viewer, announcedAt: number): boolean {
+  return announcedAt > from;
 }
 
 type TerminalFact = FactEvent<"terminal.output" | "terminal.ended">;
@@ -90,13 +96,10 @@ function isTerminalFact(event: FactEvent): event is TerminalFact {
 }
 
 /** The news of a terminal that the host serves, by the convention for it. Other clients get the output as text. */
-function terminalUpdate(
-  { kind, payload }: TerminalFact,
-  sessionId: string,
-  { subscriptions }: Viewer,
-): string[] {
-  const { toolCallId, terminalId } = payload;
-  if (toolCallId === null || !subscriptions.abilities?.includes("terminal-output")) return [];
+function terminalUpdate({ kind, payload }: TerminalFact, sessionId: string, viewer: Viewer): string[] {
+  const { toolCallId, terminalId, announcedAt } = payload;
+  if (toolCallId === null || !viewer.subscriptions.abilities?.includes("terminal-output")) return [];
+  if (announcedAt !== undefined && !knows(viewer, announcedAt)) return [];
   // A redacted event has no data.
   if (kind === "terminal.output" && payload.data === undefined) return [];
   const update =

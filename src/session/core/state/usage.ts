@@ -49,10 +49,10 @@ export function setUsage(report: UsageReport, { used, size, cost }: Item, when: 
   if (!CURRENCY.test(currency)) return;
   usage.costs ??= {};
   if (currency in usage.costs || Object.keys(usage.costs).length < CURRENCIES)
-    addToDay(usage, "costs", currency, read(usage.costs, currency, amount, false), when);
+    addToDay(usage, "costs", currency, readTotal(usage.costs, currency, amount), when);
 }
 
-/** The tokens of an answer to a prompt. Some agents count them per turn, so a lower number is one to add. */
+/** The tokens of an answer to a prompt: those of its turn, as published agents count them. */
 export function setTokens(report: UsageReport, given: unknown, when: ReportedAt): void {
   if (!isRecord(given)) return;
   const usage = usageOf(report);
@@ -62,7 +62,7 @@ export function setTokens(report: UsageReport, given: unknown, when: ReportedAt)
     const number = count(given[name]);
     if (number === undefined) continue;
     tokens[name] = number;
-    addToDay(usage, "tokens", name, read(usage.tokenMeters, name, number, true), when);
+    addToDay(usage, "tokens", name, add(usage.tokenMeters, name, number), when);
   }
   usage.tokens = tokens;
 }
@@ -102,10 +102,17 @@ function metersOf(usage: Usage | null): Meter[] {
   return usage ? [...Object.values(usage.costs ?? {}), ...Object.values(usage.tokenMeters ?? {})] : [];
 }
 
+/** Adds a number to its meter. Returns by how much the sum has grown. */
+function add(meters: Record<string, Meter>, name: string, value: number): number {
+  const { base, last } = meters[name] ?? { base: 0, last: 0 };
+  meters[name] = { base: base + last, last: value };
+  return value;
+}
+
 /** Reads a total into its meter. Returns by how much the sum over all processes has grown. */
-function read(meters: Record<string, Meter>, name: string, value: number, startsOver: boolean): number {
+function readTotal(meters: Record<string, Meter>, name: string, value: number): number {
   const meter = meters[name] ?? { base: 0, last: 0 };
-  const isAnew = value < meter.last && (startsOver || meter.restarted === true);
+  const isAnew = value < meter.last && meter.restarted === true;
   const base = isAnew ? meter.base + meter.last : meter.base;
   meters[name] = { base, last: value };
   return base + value - (meter.base + meter.last);
@@ -135,6 +142,9 @@ function usageOf(report: UsageReport): Usage {
   return report.usage;
 }
 
+/** A number that sums of many sessions can take: a larger one would make the whole sum meaningless. */
 function count(value: unknown): number | undefined {
-  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : undefined;
+  return typeof value === "number" && value >= 0 && value <= LARGEST ? value : undefined;
 }
+
+const LARGEST = 1e12;

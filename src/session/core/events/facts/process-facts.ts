@@ -86,18 +86,24 @@ export const PROCESS_FACTS = {
   }),
   "terminal.output": fact({
     meaning:
-      "The host reported a piece of the output of a terminal that it serves. `toolCallId` is the tool call that shows the terminal, if one does already.",
+      "The host reported a piece of the output of a terminal that it serves. `toolCallId` is the tool call that shows the terminal, if one does already, and `announcedAt` the event that told clients of the terminal.",
     source: "host",
     listed: "never",
-    payload: { terminalId: TEXT, toolCallId: TEXT_OR_NULL, data: TEXT },
-    visible: { ...shown("terminalId", "toolCallId"), data: "hidden" },
+    payload: { terminalId: TEXT, toolCallId: TEXT_OR_NULL, data: TEXT, announcedAt: SEQ.optional() },
+    visible: { ...shown("terminalId", "toolCallId", "announcedAt"), data: "hidden" },
   }),
   "terminal.ended": fact({
     meaning: "The command in a terminal that the host serves ended.",
     source: "host",
     listed: "never",
-    payload: { terminalId: TEXT, toolCallId: TEXT_OR_NULL, exitCode: NUMBER_OR_NULL, signal: TEXT_OR_NULL },
-    visible: shown("terminalId", "toolCallId", "exitCode", "signal"),
+    payload: {
+      terminalId: TEXT,
+      toolCallId: TEXT_OR_NULL,
+      exitCode: NUMBER_OR_NULL,
+      signal: TEXT_OR_NULL,
+      announcedAt: SEQ.optional(),
+    },
+    visible: shown("terminalId", "toolCallId", "exitCode", "signal", "announcedAt"),
   }),
   "queue.owner.started": fact({
     meaning: "The process runs.",

@@ -92,6 +92,8 @@ describe("a question", () => {
       { error: { code: -32601, message: "?" } },
       { error: { code: -32603, message: "?" } },
       { result: {} },
+      { result: { action: "zzz" } },
+      { result: { action: "accept", content: "text" } },
     ])
       expect(brief(session.client({ id, ...said }))).toEqual(["client out response declined"]);
     session.abilities = ["elicitation.url"];

@@ -155,6 +155,17 @@ describe("a terminal that the host serves", () => {
     ]);
   });
 
+  test("is shown as text to a client that came after it was announced", () => {
+    const session = openSession();
+    const events = run(session);
+    const named = session.log.findIndex((event) => JSON.stringify(event).includes("early"));
+    const from = session.log[named + 3]?.seq ?? 0;
+    const later = events.filter(({ seq }) => seq > from);
+    const got = updates(session, later, ["terminal-output"], { from });
+    expect(JSON.stringify(got)).not.toContain("terminal_");
+    expect(JSON.stringify(got)).toContain("late");
+  });
+
   test("is shown as text to any other client, with the command at once and the output when the command ends", () => {
     const session = openSession();
     const events = run(session);

@@ -66,12 +66,12 @@ describe("the cost of a session", () => {
 });
 
 describe("the tokens of a session", () => {
-  test("add up over processes, and over turns that are counted each", () => {
+  test("of each turn add up", () => {
     const session = openSession();
     turn(session, { totalTokens: 100, inputTokens: 80 });
     turn(session, { totalTokens: 150, inputTokens: 120 });
     turn(session, { totalTokens: 50, inputTokens: 40 });
-    expect(total(session)).toEqual({ costs: {}, tokens: { totalTokens: 200, inputTokens: 160 } });
+    expect(total(session)).toEqual({ costs: {}, tokens: { totalTokens: 300, inputTokens: 240 } });
   });
 });
 

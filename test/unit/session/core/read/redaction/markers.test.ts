@@ -55,6 +55,7 @@ describe("a redacted reader", () => {
         "action",
         "agent",
         "anew",
+        "announcedAt",
         "answer",
         "attempt",
         "byKind",
