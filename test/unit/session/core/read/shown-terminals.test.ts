@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { CLIENT_ABILITIES } from "../../../../../src/protocol/client-abilities.ts";
-import type { LogEvent } from "../../../../../src/session/core/events/event.ts";
+import { isFrame, type LogEvent } from "../../../../../src/session/core/events/event.ts";
 import { redacted } from "../../../../../src/session/core/read/redaction/redaction.ts";
 import { type Json, openSession, type SessionScript } from "../session-script.ts";
 import { seen, TERMINAL, TEXT, texts, updates } from "./client-view.ts";
@@ -158,10 +158,9 @@ describe("a terminal that the host serves", () => {
   test("is shown as text to a client that came after it was announced", () => {
     const session = openSession();
     const events = run(session);
-    const named = session.log.findIndex((event) => JSON.stringify(event).includes("early"));
-    const from = session.log[named + 3]?.seq ?? 0;
-    const later = events.filter(({ seq }) => seq > from);
-    const got = updates(session, later, ["terminal-output"], { from });
+    const from = events.find((event) => isFrame(event) && event.frame.raw.includes('"type":"terminal"'))?.seq;
+    const later = events.filter(({ seq }) => seq > Number(from));
+    const got = updates(session, later, ["terminal-output"], { from: Number(from) });
     expect(JSON.stringify(got)).not.toContain("terminal_");
     expect(JSON.stringify(got)).toContain("late");
   });
