@@ -9,7 +9,7 @@ import { countPerson } from "./people.ts";
 import { type SessionIdentity, type SessionState, stopRun } from "./state.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 import { forgetUsage } from "./usage.ts";
-import { lostSettings, nextSetting } from "./wanted-settings.ts";
+import { lostSettings, nextSetting, withoutLost } from "./wanted-settings.ts";
 
 /** Folds what happened to the session itself, and to the agent's session behind it. */
 export function foldSessionFact(state: SessionState, event: FactEvent<keyof typeof SESSION_FACTS>): void {
@@ -64,8 +64,7 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
     case "log.archived":
       return foldArchived(state, event.payload);
     case "agent.settings.restored":
-      delete state.wanted;
-      return;
+      return settingsRestored(state);
     case "agent.login":
       return;
     default:
@@ -79,6 +78,13 @@ function agentOpened(state: SessionState): void {
   const { report, wanted } = state;
   if (wanted && !nextSetting(report, wanted) && lostSettings(report, wanted).length === 0)
     delete state.wanted;
+}
+
+/** A value that the process has not accepted is no longer the current one. */
+function settingsRestored(state: SessionState): void {
+  const { report, wanted } = state;
+  if (wanted) Object.assign(report, withoutLost(report, wanted));
+  delete state.wanted;
 }
 
 function dropEarlyUpdate({ run }: SessionState, frame: number): void {
