@@ -57,7 +57,8 @@ export function allowsEverything({ mcpServers, additionalDirectories, openingMet
   return mcpServers === "all" && additionalDirectories === "all" && openingMeta === "all";
 }
 
-export type OpeningRefusal = { setting: keyof OpeningRules; message: string };
+/** The setting has the name of the member that it does not allow. */
+export type OpeningRefusal = { setting: "mcpServers" | "additionalDirectories"; message: string };
 
 /** `dropped` names the keys that do not reach the agent. */
 export type CheckedOpening = { params: JsonObject; dropped: string[] } | { refusal: OpeningRefusal };
@@ -70,10 +71,10 @@ export type CheckedOpening = { params: JsonObject; dropped: string[] } | { refus
  */
 export function checkOpening(given: JsonObject, rules: OpeningRules, root: string): CheckedOpening {
   const { cwd, mcpServers, additionalDirectories, _meta, ...others } = given;
+  const [refusal] = openingRefusals(given, rules, root);
+  if (refusal) return { refusal };
   const servers = allowedServers(mcpServers, rules.mcpServers);
-  if (servers === undefined) return refuse("mcpServers", SERVERS_REFUSED[rules.mcpServers]);
-  const directories = allowedDirectories(additionalDirectories, cwd, root, rules.additionalDirectories);
-  if (directories === undefined) return refuse("additionalDirectories", DIRECTORIES_REFUSED);
+  const directories = allowedDirectories(additionalDirectories, cwd, root, rules.additionalDirectories) ?? [];
   const meta = Object.entries(isRecord(_meta) ? _meta : {});
   const more = Object.entries(others);
   const isKept = ([key]: [string, unknown]) => isAllowedKey(key, rules.openingMeta);
@@ -94,6 +95,17 @@ export function checkOpening(given: JsonObject, rules: OpeningRules, root: strin
   };
 }
 
+/** The refusal of each member of an opening that the rules do not allow. */
+export function openingRefusals(given: JsonObject, rules: OpeningRules, root: string): OpeningRefusal[] {
+  const { cwd, mcpServers, additionalDirectories } = given;
+  const servers = allowedServers(mcpServers, rules.mcpServers);
+  const directories = allowedDirectories(additionalDirectories, cwd, root, rules.additionalDirectories);
+  return [
+    servers === undefined ? refuse("mcpServers", SERVERS_REFUSED[rules.mcpServers]) : [],
+    directories === undefined ? refuse("additionalDirectories", DIRECTORIES_REFUSED) : [],
+  ].flat();
+}
+
 /**
  * The refusal of a message after the opening that brings along what the rules do not allow at the opening: an agent may
  * read such members of any message.
@@ -108,19 +120,19 @@ export function checkLaterMembers(
   for (const [key, value] of Object.entries(given)) {
     if (mcpServers !== "all" && LOOKS_LIKE_SERVERS.test(key)) {
       const isAllowed = key === "mcpServers" && allowedServers(value, mcpServers) !== undefined;
-      if (!isAllowed) return refuse("mcpServers", SERVERS_REFUSED[mcpServers]).refusal;
+      if (!isAllowed) return refuse("mcpServers", SERVERS_REFUSED[mcpServers]);
     }
     if (additionalDirectories !== "all" && LOOKS_LIKE_DIRECTORIES.test(key)) {
       const isExact = key === "additionalDirectories";
       if (!isExact || allowedDirectories(value, undefined, root, additionalDirectories) === undefined)
-        return refuse("additionalDirectories", DIRECTORIES_REFUSED).refusal;
+        return refuse("additionalDirectories", DIRECTORIES_REFUSED);
     }
   }
   return undefined;
 }
 
-function refuse(setting: keyof OpeningRules, message: string): { refusal: OpeningRefusal } {
-  return { refusal: { setting, message: `${message} (the workspace's setting ${setting})` } };
+function refuse(setting: OpeningRefusal["setting"], message: string): OpeningRefusal {
+  return { setting, message: `${message} (the workspace's setting ${setting})` };
 }
 
 const SERVERS_REFUSED = {

@@ -50,6 +50,23 @@ describe("[I13] a message after the opening", () => {
   });
 });
 
+test("a load without a process loses no allowed servers to a directory that the workspace forbids", async () => {
+  const { client, agent, host, sessionId, workspace } = await strictSession();
+  agent.items(JSON.stringify(["exit", { code: 0, signal: null, stderr: "" }]));
+  await agent.durable();
+  const editor = await Client.open(workspace);
+  const given = { sessionId, cwd: "/e", mcpServers: HTTP, additionalDirectories: ["/etc"] };
+  expect((await editor.request("session/load", given)).response.result).toEqual({});
+  const prompted = client.call("session/prompt", prompt(sessionId));
+  const next = await host.agent();
+  const { params } = await next.openSession();
+  expect(params).toEqual({ cwd: "/workspace", mcpServers: HTTP });
+  next.answer(await next.line(), { stopReason: "end_turn" });
+  const { before } = await client.until(prompted);
+  const told = before.map((one) => JSON.stringify(one)).filter((one) => one.includes("opening_refused"));
+  expect(told).toEqual([expect.stringContaining("setting additionalDirectories")]);
+});
+
 async function sessionIn(workspace: string): Promise<Opened> {
   const host = await Host.join(workspace);
   const client = await Client.open(workspace);

@@ -4,10 +4,11 @@ import { gatewayNotice } from "../../../protocol/extensions.ts";
 import { type Frame, paramsOf, type ResponseFrame, resultOf, rewrite } from "../../../protocol/frame.ts";
 import { type JsonObject, recordOf } from "../../../protocol/json-value.ts";
 import { allowsEverything, checkOpening, type OpeningRefusal } from "../../../protocol/opening-rules.ts";
+import { BROUGHT_MEMBERS } from "../state/brought-members.ts";
 import type { RequestToAgent, Run, SessionState } from "../state/state.ts";
 import { answerRoute } from "./answers.ts";
 import type { Batch } from "./batch.ts";
-import { directoriesThere, withBrought } from "./brought-members.ts";
+import { directoriesThere, refusedMembers, withBrought } from "./brought-members.ts";
 import { dropQueued } from "./queue.ts";
 import { restoreSettings } from "./settings.ts";
 import { failRunning } from "./turns.ts";
@@ -65,21 +66,30 @@ export function openAgentSession(batch: Batch, method = openingMethod(batch.stat
   batch.frame("gateway", "out", openingRequest(id, method, params));
 }
 
-/**
- * The parameters for the process, if they are not exactly those of the client's `session/new`. Members that another
- * client brought later and that the workspace does not allow are left out, and clients are told.
- */
+/** The parameters for the process, if they are not exactly those of the client's `session/new`. */
 function checkedParams(
   batch: Batch,
   own: JsonObject,
-  { opening, root }: Run,
+  run: Run,
 ): { params: JsonObject | undefined } | { refusal: OpeningRefusal } {
+  const { opening, root } = run;
+  leaveOutRefused(batch, own, run);
   const params = withBrought(batch, own, root);
   if (allowsEverything(opening)) return { params: params === own ? undefined : params };
-  const checked = checkOpening(params, opening, root);
-  if (!("refusal" in checked) || params === own) return checked;
-  tell(batch, "session.opening_refused", checked.refusal.message);
-  return checkOpening(own, opening, root);
+  return checkOpening(params, opening, root);
+}
+
+/**
+ * Leaves out each member that a client brought while no process could say that the workspace does not allow it. Clients
+ * are told once: the session forgets the member, and has that of its `session/new` again.
+ */
+function leaveOutRefused(batch: Batch, own: JsonObject, run: Run): void {
+  const { brought } = batch.state;
+  const refused = refusedMembers(run, withBrought(batch, own, run.root));
+  const members = BROUGHT_MEMBERS.filter((member) => refused[member] && brought?.[member] !== undefined);
+  if (members.length === 0) return;
+  batch.fact("gateway", "session.members_refused", { members });
+  for (const member of members) tell(batch, "session.opening_refused", refused[member] ?? "");
 }
 
 function openingRequest(id: string, method: string, params: JsonObject): string {

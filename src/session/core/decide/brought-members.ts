@@ -1,7 +1,9 @@
 import { type Frame, paramsOf } from "../../../protocol/frame.ts";
 import type { JsonObject } from "../../../protocol/json-value.ts";
+import { allowsEverything, openingRefusals } from "../../../protocol/opening-rules.ts";
 import { rebasePath } from "../../../protocol/rebase-path.ts";
 import { BROUGHT_MEMBERS, type BroughtMember } from "../state/brought-members.ts";
+import type { Run } from "../state/state.ts";
 import type { Batch } from "./batch.ts";
 
 /** The members of an opening that a client which loads or resumes the session brings along, in place of the first ones. */
@@ -27,6 +29,13 @@ export function broughtBy(batch: Batch, given: Frame, reveal: (raw: string) => F
     const known = frameWith(batch, member);
     return !known || JSON.stringify(paramsOf(reveal(known.raw))[member]) !== JSON.stringify(value);
   });
+}
+
+/** The members that the workspace does not allow, each with the reason, as far as a process says so. */
+export function refusedMembers(run: Run | null, params: JsonObject): { [Member in BroughtMember]?: string } {
+  if (!run || allowsEverything(run.opening)) return {};
+  const refusals = openingRefusals(params, run.opening, run.root);
+  return Object.fromEntries(refusals.map(({ setting, message }) => [setting, message]));
 }
 
 /** The parameters for the next process, with paths of the host; `own` are those of the `session/new`. */

@@ -14,7 +14,6 @@ import {
 import { parseClientRequestId } from "../../../protocol/ids.ts";
 import { textOf } from "../../../protocol/json-value.ts";
 import { methodTooLong } from "../../../protocol/jsonrpc-faults.ts";
-import { allowsEverything, checkOpening } from "../../../protocol/opening-rules.ts";
 import { abilityFor } from "../../../protocol/question.ts";
 import { isReaderRequest } from "../../../protocol/reader-messages.ts";
 import { currentSetup } from "../read/current-setup.ts";
@@ -26,6 +25,7 @@ import { openAgentSession, requestProcess } from "./agent-process.ts";
 import { cancelRequestsOfAgent, clientAnswer } from "./agent-requests.ts";
 import { refuseClient, refusedAnswer } from "./answers.ts";
 import type { Batch } from "./batch.ts";
+import { refusedMembers } from "./brought-members.ts";
 import { close } from "./process-end.ts";
 import { dispatch, type NewTurnId, takePrompt } from "./prompts.ts";
 import { isQuestionAnswer } from "./questions.ts";
@@ -264,22 +264,16 @@ function attach(
     batch.frame("gateway", "in", error, back);
     return;
   }
-  const refusal = brings.length > 0 ? openingRefusal(batch, frame) : undefined;
-  const isTaken = role === "controller" && brings.length > 0 && refusal === undefined;
-  const taken = isTaken ? { brings: [...brings] } : {};
+  const { run } = batch.state;
+  const refused = refusedMembers(run, paramsOf(frame));
+  const allowed = brings.filter((member) => refused[member] === undefined);
+  const taken = role === "controller" && allowed.length > 0 ? { brings: allowed } : {};
   batch.fact("gateway", "session.loaded", { connection, request: seq, replay, role, ...taken });
-  const fate = refusal ?? (batch.state.run ? "next process" : undefined);
-  const told = Object.fromEntries(brings.map((member) => [member, fate]));
-  const meta = brings.length > 0 && fate !== undefined ? { _meta: { [MetaKey.opening]: told } } : {};
+  const told = Object.fromEntries(brings.map((member) => [member, refused[member] ?? "next process"]));
+  // Without a process the next one is the first that could have them.
+  const meta = run && brings.length > 0 ? { _meta: { [MetaKey.opening]: told } } : {};
   const result = { ...currentSetup(batch.state.report, (at) => batch.findFrame(at)), ...meta };
   batch.frame("gateway", "in", resultResponse(frame.idText, result), back);
-}
-
-/** Why the workspace does not allow what a client brings along, as far as a process says so. */
-function openingRefusal({ state: { run } }: Batch, frame: RequestFrame): string | undefined {
-  if (!run || allowsEverything(run.opening)) return undefined;
-  const checked = checkOpening(paramsOf(frame), run.opening, run.root);
-  return "refusal" in checked ? checked.refusal.message : undefined;
 }
 
 function closeFor(batch: Batch, connection: string, frame: RequestFrame): void {

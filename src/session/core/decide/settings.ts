@@ -2,6 +2,7 @@ import { notification } from "../../../protocol/errors.ts";
 import { gatewayNotice } from "../../../protocol/extensions.ts";
 import { wholeOptions } from "../read/current-setup.ts";
 import type { AgentSettings } from "../state/agent-settings.ts";
+import type { BoundedList } from "../state/bounded-values.ts";
 import type { SessionState } from "../state/state.ts";
 import {
   currentOf,
@@ -10,6 +11,7 @@ import {
   nextSetting,
   type Setting,
   setterOf,
+  withoutLost,
 } from "../state/wanted-settings.ts";
 import type { Batch } from "./batch.ts";
 import { drainQueue, isRestoring } from "./queue.ts";
@@ -40,18 +42,18 @@ function endRestoring(batch: Batch): void {
   const { report, wanted } = batch.state;
   if (wanted) {
     const lost = lostSettings(report, wanted);
-    if (lost.length > 0) tellLost(batch, lost);
+    if (lost.length > 0) tellLost(batch, lost, withoutLost(report, wanted));
     batch.fact("gateway", "agent.settings.restored", { lost: lost.length });
   }
   drainQueue(batch);
 }
 
-function tellLost(batch: Batch, lost: readonly Setting[]): void {
+/** `left` are the settings as clients show them from now on. */
+function tellLost(batch: Batch, lost: readonly Setting[], left: ShownSettings): void {
   const { report, sessionId } = batch.state;
   const known = lost.filter((setting) => currentOf(report, setting) !== setting.value);
-  const kinds = new Set(known.map(({ kind }) => kind));
-  if (kinds.has("mode")) tellMode(batch);
-  if (kinds.has("option")) tellOptions(batch);
+  if (known.some(({ kind }) => kind === "mode")) tellMode(batch);
+  if (lost.some(({ kind }) => kind === "option")) tellOptions(batch, left.configOptions);
   const parts = lost.map((setting) => {
     const now = currentOf(report, setting);
     const present = known.includes(setting) && now !== undefined ? ` (now ${now})` : "";
@@ -82,7 +84,7 @@ export function tellChanges(batch: Batch, before: ShownSettings, except?: string
   if (modes?.current !== before.modes?.current) tellMode(batch, except);
   const isOther = configOptions !== before.configOptions;
   if (isOther && JSON.stringify(configOptions) !== JSON.stringify(before.configOptions))
-    tellOptions(batch, except);
+    tellOptions(batch, configOptions, except);
   else if (models?.current !== before.models?.current && models?.current != null)
     tellModel(batch, models.current, except);
 }
@@ -93,8 +95,8 @@ function tellMode(batch: Batch, except?: string): void {
     update(batch, { sessionUpdate: "current_mode_update", currentModeId: modes.current }, except);
 }
 
-function tellOptions(batch: Batch, except?: string): void {
-  const configOptions = wholeOptions(batch.state.report.configOptions, (seq) => batch.findFrame(seq));
+function tellOptions(batch: Batch, list: BoundedList | null, except?: string): void {
+  const configOptions = wholeOptions(list, (seq) => batch.findFrame(seq));
   if (configOptions) update(batch, { sessionUpdate: "config_option_update", configOptions }, except);
 }
 

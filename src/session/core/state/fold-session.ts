@@ -5,11 +5,12 @@ import type { Facts } from "../events/catalogue.ts";
 import type { FactEvent } from "../events/event.ts";
 import type { SESSION_FACTS } from "../events/facts/session-facts.ts";
 import { withoutAsker } from "./askers.ts";
+import type { BroughtMember } from "./brought-members.ts";
 import { countPerson } from "./people.ts";
 import { type SessionIdentity, type SessionState, stopRun } from "./state.ts";
 import { STATE_BUDGET } from "./state-budget.ts";
 import { forgetUsage } from "./usage.ts";
-import { lostSettings, nextSetting } from "./wanted-settings.ts";
+import { lostSettings, nextSetting, withoutLost } from "./wanted-settings.ts";
 
 /** Folds what happened to the session itself, and to the agent's session behind it. */
 export function foldSessionFact(state: SessionState, event: FactEvent<keyof typeof SESSION_FACTS>): void {
@@ -38,6 +39,8 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
           state.brought = { ...state.brought, [member]: event.payload.request };
       }
       return;
+    case "session.members_refused":
+      return forgetBrought(state, event.payload.members);
     case "session.update_released":
       return dropEarlyUpdate(state, event.payload.frame);
     case "session.detached":
@@ -64,8 +67,7 @@ export function foldSessionFact(state: SessionState, event: FactEvent<keyof type
     case "log.archived":
       return foldArchived(state, event.payload);
     case "agent.settings.restored":
-      delete state.wanted;
-      return;
+      return settingsRestored(state);
     case "agent.login":
       return;
     default:
@@ -79,6 +81,20 @@ function agentOpened(state: SessionState): void {
   const { report, wanted } = state;
   if (wanted && !nextSetting(report, wanted) && lostSettings(report, wanted).length === 0)
     delete state.wanted;
+}
+
+/** A value that the process has not accepted is no longer the current one. */
+function settingsRestored(state: SessionState): void {
+  const { report, wanted } = state;
+  if (wanted) Object.assign(report, withoutLost(report, wanted));
+  delete state.wanted;
+}
+
+function forgetBrought(state: SessionState, members: readonly BroughtMember[]): void {
+  const kept = { ...state.brought };
+  for (const member of members) delete kept[member];
+  if (Object.keys(kept).length > 0) state.brought = kept;
+  else delete state.brought;
 }
 
 function dropEarlyUpdate({ run }: SessionState, frame: number): void {

@@ -100,22 +100,71 @@ export function setterOf(setting: Setting): { method: string; params: Record<str
   }
 }
 
-/** The setting that the process has to be asked for next: it may be another one, and the agent offers this one. */
+/** The setting that the process has to be asked for next. */
 export function nextSetting(report: AgentSettings, wanted: WantedSettings): Setting | undefined {
-  return wanted.settings.find(
-    (setting) =>
-      !wanted.asked.includes(nameOf(setting)) &&
-      isOffered(report, setting) &&
-      (differs(report, setting) || isUnconfirmed(report, setting)),
+  return wanted.settings.find((setting) => isDue(report, wanted, setting));
+}
+
+/** Whether the process is yet to be asked: the setting may be another one, and the agent offers this one. */
+function isDue(report: AgentSettings, { asked }: WantedSettings, setting: Setting): boolean {
+  return (
+    !asked.includes(nameOf(setting)) &&
+    isOffered(report, setting) &&
+    (differs(report, setting) || isUnconfirmed(report, setting))
   );
 }
 
-/** The settings that do not hold in this process. */
-export function lostSettings(report: AgentSettings, { settings, asked, held }: WantedSettings): Setting[] {
+/** The settings that do not hold in this process, as far as the process has said. */
+export function lostSettings(report: AgentSettings, wanted: WantedSettings): Setting[] {
+  const { settings, asked, held } = wanted;
   return settings.filter((setting) => {
+    if (differs(report, setting)) return true;
     const name = nameOf(setting);
-    return differs(report, setting) || (asked.includes(name) && !held.includes(name));
+    const isOpen = isDue(report, wanted, setting) || (asked.includes(name) && !held.includes(name));
+    return isOpen && !holdsInOtherForm(report, wanted, setting);
   });
+}
+
+/** Whether the process has accepted a mode or model in its other form, as an option or in the older form. */
+function holdsInOtherForm(
+  { configOptions }: AgentSettings,
+  { held }: WantedSettings,
+  setting: Setting,
+): boolean {
+  const items = configOptions?.items ?? [];
+  if (setting.kind === "option") {
+    const category = items.find(({ id }) => id === setting.id)?.category;
+    return (category === "mode" || category === "model") && held.includes(category);
+  }
+  return items.some(
+    ({ id, category, currentValue }) =>
+      category === setting.kind && currentValue === setting.value && held.includes(`option ${id}`),
+  );
+}
+
+/**
+ * The settings without the values that the process was asked for in vain: nobody knows which values it has instead. The
+ * lists of modes and models stay, for a later answer or update that names one.
+ */
+export function withoutLost(
+  report: AgentSettings,
+  wanted: WantedSettings,
+): Pick<AgentSettings, "modes" | "models" | "configOptions"> {
+  const unknown = lostSettings(report, wanted).filter((setting) => !differs(report, setting));
+  const isUnknown = (kind: Setting["kind"]) => unknown.some((setting) => setting.kind === kind);
+  const ids = unknown.flatMap((setting) => (setting.kind === "option" ? setting.id : []));
+  const { modes, models, configOptions } = report;
+  return {
+    modes: modes && isUnknown("mode") ? { current: null, available: modes.available } : modes,
+    models: models && isUnknown("model") ? { current: null, available: models.available } : models,
+    configOptions: configOptions && ids.length > 0 ? withoutOptions(configOptions, ids) : configOptions,
+  };
+}
+
+/** A list that is too long loses its event as well, because the event still has the options with their values. */
+function withoutOptions({ items, total, truncated }: BoundedList, ids: readonly string[]): BoundedList {
+  const kept = items.filter(({ id }) => typeof id !== "string" || !ids.includes(id));
+  return { items: kept, total: total - (items.length - kept.length), truncated };
 }
 
 function differs(report: AgentSettings, setting: Setting): boolean {

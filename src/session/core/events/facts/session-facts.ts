@@ -108,6 +108,14 @@ export const SESSION_FACTS = {
       ...hidden("acpSessionId", "brings"),
     },
   }),
+  "session.members_refused": fact({
+    meaning:
+      "The process that is to open the session says that the workspace does not allow these `members`, which clients brought before. The session forgets them, and every client is told.",
+    source: "gateway",
+    listed: "never",
+    payload: { members: z.array(z.enum(BROUGHT_MEMBERS)) },
+    visible: hidden("members"),
+  }),
   "session.update_released": fact({
     meaning:
       "Clients get the update `frame`, which the agent sent before it answered the request to open the agent session.",

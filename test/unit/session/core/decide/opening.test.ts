@@ -5,6 +5,8 @@ import type { OpeningRules } from "../../../../../src/protocol/opening-rules.ts"
 import { broughtBy } from "../../../../../src/session/core/decide/brought-members.ts";
 import { clientFrame, open } from "../../../../../src/session/core/decide/client-frames.ts";
 import { isFrame, type LogEvent } from "../../../../../src/session/core/events/event.ts";
+import { apply } from "../../../../../src/session/core/state/fold.ts";
+import { initialState } from "../../../../../src/session/core/state/state.ts";
 import {
   callerWith,
   type Json,
@@ -154,5 +156,62 @@ describe("a client that loads the session with MCP servers or directories", () =
       "session.opening_refused",
     );
     expect(lastMessage(events).params).toEqual({ cwd: "/host/root", mcpServers: [] });
+  });
+
+  describe("of which the workspace allows one", () => {
+    const mcpServers = [server("https://example.com/mcp")];
+    const given = { mcpServers, additionalDirectories: ["/etc"] };
+
+    function strictSession(): SessionScript {
+      const { script, log } = opened('{"cwd":"/e","mcpServers":[]}', STRICT);
+      script.answer(toAgent(log)[0]?.seq ?? 0, { sessionId: "agent-session" });
+      return script;
+    }
+
+    const notices = (events: LogEvent[]) =>
+      events
+        .filter(isFrame)
+        .map(({ frame }) => frame.raw)
+        .filter((raw) => raw.includes("session.opening_refused"));
+
+    test("is told of each by itself while a process runs, and the next process has the allowed one", () => {
+      const script = strictSession();
+      const { _meta } = lastMessage(load(script, given)).result as { _meta: Json };
+      expect(_meta["acp-edge/opening"]).toEqual({
+        mcpServers: "next process",
+        additionalDirectories: expect.stringContaining("setting additionalDirectories"),
+      });
+      expect(Object.keys(script.state.brought ?? {})).toEqual(["mcpServers"]);
+      expect(next(script)).toEqual({ cwd: "/host/root", sessionId: "agent-session", mcpServers });
+    });
+
+    test("has the allowed one in the next process, and all are told of the other one once", () => {
+      const script = strictSession();
+      script.exit();
+      expect(lastMessage(load(script, given)).result).toEqual({});
+      script.prompt("go");
+      const events = startProcess(script, "run-2", RESUMES);
+      expect(lastMessage(events).params).toMatchObject({ mcpServers });
+      expect(lastMessage(events).params).not.toHaveProperty("additionalDirectories");
+      expect(notices(events)).toEqual([expect.stringContaining("setting additionalDirectories")]);
+      expect(Object.keys(script.state.brought ?? {})).toEqual(["mcpServers"]);
+      script.exit();
+      script.prompt("again");
+      const later = startProcess(script, "run-3", RESUMES);
+      expect(notices(later)).toEqual([]);
+      expect(lastMessage(later).params).toMatchObject({ mcpServers });
+    });
+
+    test("[I4] leaves a state that is a fold of the log", () => {
+      const script = strictSession();
+      script.exit();
+      load(script, { ...given, mcpServers: [{ name: "x", command: "/bin/sh", args: [], env: [] }] });
+      script.prompt("go");
+      expect(notices(startProcess(script, "run-2", RESUMES))).toHaveLength(2);
+      expect(script.state.brought).toBeUndefined();
+      const folded = initialState(script.state.sessionId);
+      for (const event of script.log) apply(folded, event);
+      expect(folded).toEqual(script.state);
+    });
   });
 });

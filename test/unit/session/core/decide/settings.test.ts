@@ -1,9 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { giveUpRestoring } from "../../../../../src/session/core/decide/settings.ts";
 import { isFrame, type LogEvent } from "../../../../../src/session/core/events/event.ts";
+import { currentSetup } from "../../../../../src/session/core/read/current-setup.ts";
 import { forClient } from "../../../../../src/session/core/read/for-client.ts";
 import { apply } from "../../../../../src/session/core/state/fold.ts";
 import { initialState } from "../../../../../src/session/core/state/state.ts";
+import { STATE_BUDGET } from "../../../../../src/session/core/state/state-budget.ts";
 import { brief, type Json, lastMessage, SessionScript, seqOf, startProcess } from "../session-script.ts";
 
 const MODES = [
@@ -73,6 +75,14 @@ function seenBy(session: SessionScript, events: readonly LogEvent[], connection 
   return events
     .flatMap((event) => forClient(event, session.state.sessionId, viewer))
     .map((raw) => (JSON.parse(raw) as { params?: { update?: Json } }).params?.update ?? {});
+}
+
+/** The settings in the answer to a client that attaches now. */
+function setupOf({ state, log }: SessionScript): Json {
+  return currentSetup(state.report, (seq) => {
+    const event = log[seq - 1];
+    return event && isFrame(event) ? event : undefined;
+  });
 }
 
 const prompted = (events: readonly LogEvent[]) => brief(events).includes("turn.started");
@@ -184,6 +194,87 @@ describe("a process that was started again", () => {
     // Nobody knows the mode now: clients learn that it may not be the one they show.
     expect(JSON.stringify(seenBy(session, after))).not.toContain("current_mode_update");
     expect(JSON.stringify(seenBy(session, after))).toContain("did not take over: mode plan");
+  });
+
+  test("has no mode and no model that it refused, until one is set", () => {
+    const session = opened({ modes: modes("default"), models: models("small") });
+    set(session, "session/set_mode", { modeId: "plan" });
+    set(session, "session/set_model", { modelId: "large" });
+    refuse(session, refuse(session, restarted(session, {})));
+    expect(setupOf(session)).toEqual({});
+    // The next process is not asked for them either.
+    session.answer(session.state.turn?.prompt ?? 0, { stopReason: "end_turn" });
+    expect(prompted(restarted(session, {}))).toBe(true);
+    set(session, "session/set_mode", { modeId: "default" });
+    expect(setupOf(session)).toEqual({ modes: modes("default") });
+  });
+
+  test("has no option that it refused, and keeps the others", () => {
+    const session = opened({ configOptions: [option("e", "low"), option("f", "a")] });
+    set(
+      session,
+      "session/set_config_option",
+      { configId: "e", value: "high" },
+      { configOptions: [option("e", "high"), option("f", "a")] },
+    );
+    const after = refuse(session, restarted(session, {}));
+    const left = [option("f", "a")];
+    expect(seenBy(session, after)[0]).toEqual({
+      sessionUpdate: "config_option_update",
+      configOptions: left,
+    });
+    expect(setupOf(session)).toEqual({ configOptions: left });
+    expect(session.state.report.configOptions).toEqual({ items: left, total: 1, truncated: false });
+  });
+
+  test("does not have an option of a long list that it refused, in the log's list either", () => {
+    const long = (value: string) => [
+      option("e", value),
+      { ...option("f", "a"), description: "x".repeat(STATE_BUDGET.configOptionsChars) },
+    ];
+    const session = opened({ configOptions: long("low") });
+    set(
+      session,
+      "session/set_config_option",
+      { configId: "e", value: "high" },
+      { configOptions: long("high") },
+    );
+    expect(setupOf(session)).toEqual({ configOptions: long("high") });
+    refuse(session, restarted(session, {}));
+    expect(setupOf(session)).toEqual({});
+  });
+
+  test("has no settings that it was not even asked for before the deadline", () => {
+    const session = opened({ modes: modes("default"), models: models("small") });
+    set(session, "session/set_mode", { modeId: "plan" });
+    set(session, "session/set_model", { modelId: "large" });
+    const asked = restarted(session, {});
+    const given = session.step(giveUpRestoring);
+    expect(JSON.stringify(seenBy(session, given))).toContain("did not take over: model large, mode plan");
+    expect(setupOf(session)).toEqual({});
+    // Its late answer says the model after all.
+    agree(session, asked);
+    expect(setupOf(session)).toEqual({ models: models("large") });
+  });
+
+  test("has a mode that it refused in one form and accepted in the other", () => {
+    const both = (mode: string) => ({ modes: modes(mode), configOptions: [option("m", mode, "mode")] });
+    const session = opened(both("default"));
+    set(session, "session/set_mode", { modeId: "plan" });
+    const inOtherForm = refuse(session, restarted(session, {}));
+    expect(lastMessage(inOtherForm)).toMatchObject({ method: "session/set_config_option" });
+    const after = agree(session, inOtherForm, { configOptions: both("plan").configOptions });
+    expect(JSON.stringify(seenBy(session, after))).not.toContain("did not take over");
+    expect(setupOf(session)).toEqual(both("plan"));
+  });
+
+  test("[I4] has lost settings in a state that is a fold of the log", () => {
+    const session = opened({ modes: modes("default") });
+    set(session, "session/set_mode", { modeId: "plan" });
+    refuse(session, restarted(session, {}));
+    const folded = initialState(session.state.sessionId);
+    for (const event of session.log) apply(folded, event);
+    expect(folded).toEqual(session.state);
   });
 
   test("is asked for the settings again if the process before died while it was asked", () => {
