@@ -131,7 +131,7 @@ export class Router {
     const translation = translate(dialect, frame);
     if ("frame" in translation) return this.#route(translation.frame, exchange);
     if ("refuse" in translation) return this.#refuse(frame, exchange, translation.refuse);
-    const error = await respondToPermission(this.#env, this.#client.state, translation.permission);
+    const error = await respondToPermission(this.#env, this.#client, translation.permission);
     if (error) return this.#refuse(frame, exchange, error);
     if (frame.kind === "request") exchange.answer(resultResponse(frame.idText, {}));
   }

@@ -110,7 +110,7 @@ export class ClientIntake {
 
   // ---- frames -----------------------------------------------------------------------------------------
 
-  /** Takes the frames that have not been taken before. A `session/load` or `session/resume` attaches its client. */
+  /** Takes the frames that have not been taken before. A request attaches its client. */
   async receive(order: ClientFrames): Promise<Result<ReceivedFrames>> {
     const fresh = this.#freshOf(order);
     if (fresh.length === 0) return accepted({ failed: [] });
@@ -216,19 +216,21 @@ export class ClientIntake {
     this.#record((batch) => {
       for (const { raw } of fresh) this.#takeFrame(batch, sender, frameFrom(caller, raw));
       if (roleOf(caller) === "controller") this.#logins.keep(batch, sender.login);
-      clients.setReceived(connection, fresh.at(-1)?.number ?? 0);
+      if (clients.has(connection)) clients.setReceived(connection, fresh.at(-1)?.number ?? 0);
       if (roleOf(caller) === "observer") readBudget.spend(caller, sizeOf(batch), batch.at);
     });
   }
 
   #takeFrame(batch: Batch, { connection, caller, subscriptions }: FrameSender, given: Frame): void {
     const { clients, concealed } = this.#parts;
+    const isAttached = clients.has(connection);
+    // A client that is not attached has been asked nothing, or has left. Only a request has an answer to attach for.
+    if (!isAttached && given.kind !== "request") return;
     const asked = given.kind === "response" ? askedMethod(batch.state, given) : undefined;
     const brings = this.#broughtBy(batch, caller, given);
     const refusal = concealed.refusalFor(given, asked, brings.length > 0);
     if (refusal) return refuseFrame(batch, this.#input({ connection, caller }), given, refusal);
     const { frame, keep } = concealed.prepare(given, asked, brings.length > 0);
-    const isAttached = clients.has(connection);
     const attachment = attachmentFor(frame, batch.nextSeq, isAttached, openToClients(batch.state));
     const presence = presenceOf(caller, batch.at, subscriptions, frame.value.params);
     if (attachment) clients.attach(connection, attachment, presence);

@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import { AcpSession } from "../../src/session/acp-session.ts";
 import type { Json } from "../fixtures/json.ts";
 import { events, get, type Opened, openSession, prompt, sessionStub, workspaceName } from "./fixtures.ts";
+import { questionRequest } from "./peers/agent.ts";
 import { Client } from "./peers/client.ts";
 import { Host } from "./peers/host.ts";
 import { TRANSPORTS } from "./peers/transports.ts";
@@ -206,5 +207,116 @@ describe("session/detach", () => {
         expect(client.read.filter(({ id }) => id === asked)).toHaveLength(1);
       },
     );
+  });
+});
+
+describe("a client that has left", () => {
+  const PERMISSION = {
+    request: JSON.stringify({
+      jsonrpc: "2.0",
+      id: "q",
+      method: "session/request_permission",
+      params: {
+        sessionId: "agent-session",
+        toolCall: { toolCallId: "t1", title: "Write a file", kind: "edit" },
+        options: [{ optionId: "yes", name: "Allow", kind: "allow_once" }],
+      },
+    }),
+    theirs: { outcome: { outcome: "cancelled" } },
+    ours: { outcome: { outcome: "selected", optionId: "yes" } },
+  };
+  const QUESTION = {
+    request: questionRequest("q"),
+    theirs: { action: "cancel" },
+    ours: { action: "decline" },
+  };
+
+  /** Ends when the session has all that the client sent before: a request that attaches nobody is answered after it. */
+  const settled = (client: Client, sessionId: string) => client.request("session/detach", { sessionId });
+
+  test.each([
+    ["session/close", "permission request", PERMISSION],
+    ["session/detach", "permission request", PERMISSION],
+    ["session/close", "question", QUESTION],
+    ["session/detach", "question", QUESTION],
+  ])("by %s decides no %s, which stays open for the others", async (method, _, { request, theirs, ours }) => {
+    const opened = await openSession();
+    const { client, agent, workspace, sessionId } = opened;
+    const other = await join(opened);
+    agent.items(request);
+    const { id } = await client.takeJson();
+    expect((await other.takeJson()).id).toBe(id);
+    expect((await client.request(method, { sessionId })).response.result).toEqual({});
+    const before = (await events(workspace, sessionId)).length;
+    client.send(JSON.stringify({ jsonrpc: "2.0", id, result: theirs }));
+    client.send(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32603, message: "No" } }));
+    await settled(client, sessionId);
+    expect(await events(workspace, sessionId)).toHaveLength(before);
+    expect((await view(opened)).clients).toHaveLength(1);
+    agent.update("for the others");
+    expect(await other.takeJson()).toMatchObject({ method: "session/update" });
+    other.send(JSON.stringify({ jsonrpc: "2.0", id, result: ours }));
+    expect(await agent.line()).toEqual({ jsonrpc: "2.0", id: "q", result: ours });
+    await agent.durable();
+    // Nothing of the session reached the client meanwhile.
+    expect((await settled(client, sessionId)).before).toEqual([]);
+  });
+
+  test("cancels nothing, and its notifications reach nobody", async () => {
+    const opened = await openSession();
+    const { client, agent, workspace, sessionId } = opened;
+    const other = await join(opened);
+    const id = other.call("session/prompt", prompt(sessionId));
+    const running = await agent.line();
+    await client.request("session/detach", { sessionId });
+    const before = (await events(workspace, sessionId)).length;
+    client.notify("session/cancel", { sessionId });
+    client.notify("_vendor/note", { sessionId });
+    await settled(client, sessionId);
+    expect(await events(workspace, sessionId)).toHaveLength(before);
+    agent.answer(running, { stopReason: "end_turn" });
+    expect((await other.until(id)).response.result).toEqual({ stopReason: "end_turn" });
+    expect((await settled(client, sessionId)).before).toEqual([]);
+  });
+
+  test("comes back by a request, and is offered what is open", async () => {
+    const opened = await openSession();
+    const { client, agent, sessionId } = opened;
+    await join(opened);
+    agent.items(PERMISSION.request);
+    const asked = await client.takeJson();
+    await client.request("session/close", { sessionId });
+    const id = client.call("session/prompt", prompt(sessionId));
+    expect(await client.takeJson()).toEqual(asked);
+    client.send(JSON.stringify({ jsonrpc: "2.0", id: asked.id, result: PERMISSION.ours }));
+    const running = await agent.line();
+    expect(await agent.line()).toEqual({ jsonrpc: "2.0", id: "q", result: PERMISSION.ours });
+    agent.answer(running, { stopReason: "end_turn" });
+    const { response } = await client.until(id);
+    expect(response.result).toEqual({ stopReason: "end_turn" });
+    expect((await view(opened)).clients).toHaveLength(2);
+  });
+
+  test.each(TRANSPORTS)("over $name decides no permission request", async (transport) => {
+    const workspace = workspaceName();
+    const host = await Host.join(workspace);
+    const client = await transport.open(workspace);
+    const opening = await client.call("session/new", { cwd: "/", mcpServers: [] });
+    const agent = await host.agent();
+    await agent.openSession();
+    const { sessionId } = (await client.answerTo(opening)).result as { sessionId: string };
+    await client.follow(sessionId);
+    agent.items(PERMISSION.request);
+    const isRequest = ({ method }: Json) => method === "session/request_permission";
+    await client.until(() => client.read.some(isRequest));
+    const { id } = client.read.find(isRequest) as Json;
+    await client.request("session/detach", { sessionId });
+    await client.send({ jsonrpc: "2.0", id, result: PERMISSION.theirs }, sessionId);
+    await client.request("session/detach", { sessionId });
+    expect((await view({ workspace, sessionId })).clients).toEqual([]);
+    await client.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    await client.until(() => client.read.filter(isRequest).length === 2);
+    await client.send({ jsonrpc: "2.0", id, result: PERMISSION.ours }, sessionId);
+    expect(await agent.line()).toEqual({ jsonrpc: "2.0", id: "q", result: PERMISSION.ours });
   });
 });

@@ -119,7 +119,7 @@ describe("a permission request to several clients", () => {
     ask(agent, 1);
     const asked = await client.takeJson();
     const late = await Client.open(workspace);
-    late.notify("_hello", { sessionId });
+    late.call("session/prompt", { sessionId, prompt: [{ type: "text", text: "go" }] });
     expect(await late.takeJson()).toEqual(asked);
   });
 

@@ -154,6 +154,15 @@ describe("a client of the web gateway", () => {
     expect((await respond("reject_once")).error).toMatchObject({ code: -32002 });
   });
 
+  test("cannot answer in a session that it has left, until it is back", async () => {
+    const { client, respond, agent, sessionId } = await asked(["allow_once", "reject_once"]);
+    await client.request("session/detach", { sessionId });
+    expect((await respond("reject_once")).error).toMatchObject({ code: -32002 });
+    await client.request("session/resume", { sessionId, cwd: "/", mcpServers: [] });
+    expect(await respond("allow_once")).toMatchObject({ result: {} });
+    expect(await agent.line()).toMatchObject({ result: { outcome: { optionId: "id-of-allow_once" } } });
+  });
+
   test.each([
     ["session/prompt", { message: { role: "assistant", content: "a" } }],
     ["session/prompt", {}],

@@ -25,7 +25,7 @@ export type Attachment = {
 
 /**
  * The attachment that a client's request makes. Loading reads from the beginning and resuming from here; both read from
- * a cursor if the request names one. A client that sends any other frame first is attached here, with its own frame
+ * a cursor if the request names one. A client that sends any other request first is attached here, with its own request
  * included, because it waits for the answer.
  */
 export function attachmentFor(
