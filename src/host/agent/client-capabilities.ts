@@ -48,7 +48,8 @@ export const CAPABILITY_DECISIONS = {
       "The login is a program with a terminal for a person to type into. The program has to run on the host, where the agent keeps its login, and no terminal of the host takes input.",
   },
   subagents: {
-    reason: "A client would have to address the sessions of subagents, whose ids are the agent's own.",
+    reason:
+      "Clients that do not know sub-agents would get their updates, for which there is no plainer form yet. Agents that send such updates anyway are served.",
   },
 } as const satisfies Readonly<Record<string, Decision>>;
 
