@@ -392,10 +392,10 @@ describe("other credentials", () => {
     const params = { sessionId: "agent-session", mode: "form", message: "?", requestedSchema: {} };
     agent.items(JSON.stringify({ jsonrpc: "2.0", id: 77, method: "elicitation/create", params }));
     const { id } = await client.takeJson();
-    client.send(JSON.stringify({ jsonrpc: "2.0", id, result: { content: SECRET } }));
-    const odd = { action: "_vendor", content: SECRET };
-    client.send(JSON.stringify({ jsonrpc: "2.0", id, result: odd }));
-    expect(await agent.line()).toMatchObject({ id: 77, result: odd });
+    const accepted = { action: "accept", content: { a: SECRET } };
+    for (const said of [{ content: SECRET }, { action: "_vendor", content: SECRET }, accepted])
+      client.send(JSON.stringify({ jsonrpc: "2.0", id, result: said }));
+    expect(await agent.line()).toMatchObject({ id: 77, result: accepted });
     for (const configId of ["max_thinking_tokens", "keybindings", "author"]) {
       client.call("session/set_config_option", { sessionId, configId, value: `plain ${configId}` });
       expect((await agent.line()).params).toMatchObject({ configId, value: `plain ${configId}` });
