@@ -94,6 +94,8 @@ describe(`FUZZ_SEED=${SEED}: a large field harms no object`, () => {
     await agent.line();
     let id = 100;
     for (const message of large(corpus.answers("client", "session/request_permission", "asked"))) {
+      // An id that is too long closes the connection (1008), so this client could answer nothing more.
+      if (!message.includes('"asked"')) continue;
       id += 1;
       agent.items(permissionRequest(id));
       const asked = await take(client, "session/request_permission");
